@@ -1,0 +1,185 @@
+"""What names stand for: tables, streams and views, in an immutable catalog with a version.
+
+Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
+checks) and view definitions are kept as SQL text and bound by the planner each time.
+A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seeing it (a statement's snapshot).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+from catalog.errors import SqlError, duplicate_table
+from catalog.types import SqlType
+
+PUBLIC = "public"
+#: oids below this are PostgreSQL's own.
+FIRST_OID = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as declared; ``default`` is SQL text. ``identity`` is '' or 'a' (always) or 'd' (by default)."""
+
+    name: str
+    type: SqlType
+    not_null: bool = False
+    default: str | None = None
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """PRIMARY KEY or UNIQUE over columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``."""
+
+    name: str
+    columns: tuple[str, ...]
+    target: int  # oid
+    target_columns: tuple[str, ...]
+    on_delete: str = "a"  # pg_constraint.confdeltype: a no action, r restrict, c cascade, n set null, d set default
+    on_update: str = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """CHECK (expression), kept as SQL text."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A durable table of this server."""
+
+    oid: int
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    keys: tuple[UniqueKey, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    checks: tuple[Check, ...] = ()
+    schema: str = PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An append-only relation whose rows only continuous views see (thesis 3.2.1): a foreign table of server ``stream``.
+
+    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder.
+    """
+
+    oid: int
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    schema: str = PUBLIC
+
+    def option(self, name: str, default: str = "") -> str:
+        """One option's value."""
+        return dict(self.options).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
+
+    ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
+    session settings of its creation that its meaning depends on (TimeZone, search_path).
+    """
+
+    oid: int
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    definition: str
+    continuous: bool
+    created_lsn: int
+    depends_on: tuple[int, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    schema: str = PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """A relation that the server computes when it is read, such as millstream.views."""
+
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+
+
+CatalogObject = Table | Stream | View | SystemView
+Kind = Literal["table", "stream", "view", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All objects at one version. ``version`` grows with every DDL statement and keys plan caches."""
+
+    objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
+    names: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
+    version: int = 0
+    next_oid: int = FIRST_OID
+
+    def find(self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)) -> CatalogObject | None:
+        """The object that a possibly unqualified name means, or None."""
+        for candidate in (schema,) if schema is not None else ("pg_catalog", *search_path):
+            oid = self.names.get((candidate, name))
+            if oid is not None:
+                return self.objects[oid]
+        return None
+
+    def add(self, item: CatalogObject) -> Catalog:
+        """A catalog with one object more. Raises 42P07 when the name is taken."""
+        key = (item.schema, item.name)
+        if key in self.names:
+            raise duplicate_table(item.name)
+        return Catalog(
+            MappingProxyType({**self.objects, item.oid: item}),
+            MappingProxyType({**self.names, key: item.oid}),
+            self.version + 1,
+            max(self.next_oid, item.oid + 1),
+        )
+
+    def drop(self, oid: int) -> Catalog:
+        """A catalog without one object."""
+        item = self.objects[oid]
+        objects = {key: value for key, value in self.objects.items() if key != oid}
+        names = {key: value for key, value in self.names.items() if value != oid}
+        assert item.oid == oid
+        return replace(self, objects=MappingProxyType(objects), names=MappingProxyType(names), version=self.version + 1)
+
+    def change(self, item: CatalogObject) -> Catalog:
+        """A catalog with one object's definition replaced (same oid; the name may differ)."""
+        return replace(self.drop(item.oid).add(item), version=self.version + 1)
+
+    def dependents(self, oid: int) -> Iterator[View | Table]:
+        """Views that read an object and tables that reference it."""
+        for item in self.objects.values():
+            match item:
+                case View() if oid in item.depends_on:
+                    yield item
+                case Table() if item.oid != oid and any(key.target == oid for key in item.foreign_keys):
+                    yield item
+                case _:
+                    pass
+
+
+def require_stream(item: CatalogObject) -> Stream:
+    """Narrows to a stream. Raises 42809."""
+    if not isinstance(item, Stream):
+        raise SqlError("42809", f'"{item.name}" is not a stream')
+    return item

@@ -1,0 +1,222 @@
+"""SQL types as PostgreSQL names them, and the Arrow type that carries each.
+
+Owns: the closed list of types that Millstream stores, their oids, and the one mapping from an SQL type to the
+Arrow type in which every layer passes its values. Knows nothing of wire formats (protocol/) or of an engine's
+own types (executor/).
+
+A ``numeric`` always has a precision and a scale here, since both engines compute in 38 decimal digits. What the
+client sees as its type modifier is said apart, by the column's declaration (``SqlType.typmod``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+MAX_PRECISION: Final = 38
+#: Storage of a numeric whose precision nobody declared: 20 digits before the point and 18 after it.
+UNCONSTRAINED: Final = (38, 18)
+#: Scale of quotients and averages: PostgreSQL computes at least 16 significant digits (numeric.c, select_div_scale).
+QUOTIENT: Final = (38, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeInfo:
+    """What PostgreSQL's pg_type says of one type."""
+
+    oid: int
+    array_oid: int
+    length: int  # bytes, -1 when it varies
+    category: str  # pg_type.typcategory
+    preferred: bool = False
+
+
+TYPES: Final[dict[str, TypeInfo]] = {
+    "bool": TypeInfo(16, 1000, 1, "B", True),
+    "bytea": TypeInfo(17, 1001, -1, "U"),
+    "int8": TypeInfo(20, 1016, 8, "N"),
+    "int2": TypeInfo(21, 1005, 2, "N"),
+    "int4": TypeInfo(23, 1007, 4, "N"),
+    "text": TypeInfo(25, 1009, -1, "S", True),
+    "oid": TypeInfo(26, 1028, 4, "N", True),
+    "json": TypeInfo(114, 199, -1, "U"),
+    "float4": TypeInfo(700, 1021, 4, "N"),
+    "float8": TypeInfo(701, 1022, 8, "N", True),
+    "unknown": TypeInfo(705, 0, -2, "X"),
+    "bpchar": TypeInfo(1042, 1014, -1, "S"),
+    "varchar": TypeInfo(1043, 1015, -1, "S"),
+    "name": TypeInfo(19, 1003, 64, "S"),
+    "date": TypeInfo(1082, 1182, 4, "D"),
+    "time": TypeInfo(1083, 1183, 8, "D"),
+    "timestamp": TypeInfo(1114, 1115, 8, "D"),
+    "timestamptz": TypeInfo(1184, 1185, 8, "D", True),
+    "interval": TypeInfo(1186, 1187, 16, "T", True),
+    "numeric": TypeInfo(1700, 1231, -1, "N"),
+    "void": TypeInfo(2278, 0, 4, "P"),
+    "uuid": TypeInfo(2950, 2951, 16, "U"),
+    "jsonb": TypeInfo(3802, 3807, -1, "U"),
+}
+
+_ARROW: Final[dict[str, pa.DataType]] = {
+    "bool": pa.bool_(),
+    "bytea": pa.binary(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "oid": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bpchar": pa.string(),
+    "name": pa.string(),
+    "unknown": pa.string(),
+    "void": pa.string(),
+    "json": pa.string(),
+    "jsonb": pa.string(),
+    "uuid": pa.string(),  # canonical lower-case text: orders and compares as the 16 bytes do
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "interval": pa.month_day_nano_interval(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """One SQL type.
+
+    ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
+    ``element`` is the element type of an array, whose ``name`` is then ``"array"``.
+    """
+
+    name: str
+    modifiers: tuple[int, ...] = ()
+    element: SqlType | None = None
+
+    def __post_init__(self) -> None:
+        assert self.name in TYPES or (self.name == "array" and self.element is not None), self.name
+        assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
+
+    @property
+    def oid(self) -> int:
+        """PostgreSQL's type oid."""
+        return TYPES[self.element.name].array_oid if self.element is not None else TYPES[self.name].oid
+
+    @property
+    def length(self) -> int:
+        """pg_type.typlen: bytes, or -1 when it varies."""
+        return -1 if self.element is not None else TYPES[self.name].length
+
+    @property
+    def category(self) -> str:
+        """pg_type.typcategory ('N' numeric, 'S' string, 'D' date and time, 'A' array, ...)."""
+        return "A" if self.element is not None else TYPES[self.name].category
+
+    @property
+    def typmod(self) -> int:
+        """The modifier as PostgreSQL encodes it; -1 where none is declared."""
+        if self.name == "numeric":
+            if self.modifiers in (UNCONSTRAINED, QUOTIENT):
+                return -1
+            return (self.modifiers[0] << 16 | self.modifiers[1]) + 4
+        if self.name in ("varchar", "bpchar") and self.modifiers:
+            return self.modifiers[0] + 4
+        return -1
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type that carries values of this type in every layer."""
+        if self.element is not None:
+            return pa.list_(self.element.arrow)
+        if self.name == "numeric":
+            return pa.decimal128(*self.modifiers)
+        return _ARROW[self.name]
+
+    @property
+    def precision(self) -> int:
+        """Digits of a numeric."""
+        return self.modifiers[0]
+
+    @property
+    def scale(self) -> int:
+        """Digits after the point of a numeric."""
+        return self.modifiers[1]
+
+    def __str__(self) -> str:
+        """The name as format_type() prints it."""
+        if self.element is not None:
+            return f"{self.element}[]"
+        name = DISPLAY.get(self.name, self.name)
+        if self.typmod == -1:
+            return name
+        inner = ",".join(map(str, self.modifiers))
+        return f"{name}({inner})"
+
+
+#: PostgreSQL's display names where they differ from pg_type.typname (format_type()).
+DISPLAY: Final[dict[str, str]] = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bpchar": "character",
+    "varchar": "character varying",
+    "time": "time without time zone",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+
+BOOL: Final = SqlType("bool")
+INT2: Final = SqlType("int2")
+INT4: Final = SqlType("int4")
+INT8: Final = SqlType("int8")
+OID: Final = SqlType("oid")
+FLOAT4: Final = SqlType("float4")
+FLOAT8: Final = SqlType("float8")
+NUMERIC: Final = SqlType("numeric", UNCONSTRAINED)
+TEXT: Final = SqlType("text")
+VARCHAR: Final = SqlType("varchar")
+BYTEA: Final = SqlType("bytea")
+DATE: Final = SqlType("date")
+TIME: Final = SqlType("time")
+TIMESTAMP: Final = SqlType("timestamp")
+TIMESTAMPTZ: Final = SqlType("timestamptz")
+INTERVAL: Final = SqlType("interval")
+UUID: Final = SqlType("uuid")
+JSON: Final = SqlType("json")
+JSONB: Final = SqlType("jsonb")
+UNKNOWN: Final = SqlType("unknown")
+VOID: Final = SqlType("void")
+
+
+def numeric(precision: int, scale: int) -> SqlType:
+    """A numeric of at most 38 digits; the scale is kept and the precision cut where both do not fit."""
+    return SqlType("numeric", (min(max(precision, scale, 1), MAX_PRECISION), min(scale, MAX_PRECISION)))
+
+
+def array(element: SqlType) -> SqlType:
+    """The array type of an element type."""
+    return SqlType("array", element=element)
+
+
+_BY_OID: Final[dict[int, str]] = {info.oid: name for name, info in TYPES.items()}
+_BY_ARRAY_OID: Final[dict[int, str]] = {info.array_oid: name for name, info in TYPES.items() if info.array_oid}
+
+
+def by_name(name: str) -> SqlType:
+    """The type of a pg_type name without modifiers. Raises KeyError for a name outside ``TYPES``."""
+    TYPES[name]
+    return NUMERIC if name == "numeric" else SqlType(name)
+
+
+def by_oid(oid: int) -> SqlType:
+    """The type of a pg_type oid (an array's too). Raises KeyError where Millstream has none."""
+    if oid in _BY_OID:
+        return by_name(_BY_OID[oid])
+    return array(by_name(_BY_ARRAY_OID[oid]))

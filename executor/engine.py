@@ -1,0 +1,74 @@
+"""The engine interface: what an engine that runs programs must do, and nothing about how.
+
+Two implementations share only the planner's output: ``executor/embedded`` (DuckDB over Arrow, for what somebody waits
+for) and ``executor/spark`` (PySpark in a child process, for what can wait).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from planner.program import State, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a job's leaves stand for.
+
+    ``delta``: the stream's rows of the interval with ``__lsn`` and ``__ordinal`` as int64 columns: an Arrow table
+    (embedded), or Parquet files (Spark). ``statics``: each static's one run, by its trace's name, likewise.
+    """
+
+    delta: pa.Table | tuple[Path, ...]
+    statics: Mapping[str, pa.Table | tuple[Path, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Statements of one path to run over one LSN interval (``after`` exclusive, ``upto`` inclusive)."""
+
+    id: int
+    statements: tuple[Statement, ...]
+    states: tuple[State, ...]
+    inputs: Inputs
+    after: int
+    upto: int
+    #: For engines that write: where each target's run goes, by state name.
+    output: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """Runs by state name, merged by key within the job: Arrow tables (embedded), or Parquet files (Spark)."""
+
+    runs: Mapping[str, pa.Table | tuple[Path, ...]]
+    rows: int  # of input
+    seconds: float
+    engine_jobs: tuple[int, ...] = ()  # Spark job ids
+
+
+class Engine(Protocol):
+    """Runs jobs. Calls block; the scheduler calls from a worker thread.
+
+    Raises ``catalog.errors.SqlError`` for an error of the data (1/0), which becomes the view's value, and
+    ``EngineUnavailable`` when the engine itself failed, which makes the caller try another.
+    """
+
+    name: str
+
+    def run(self, job: Job) -> JobResult:
+        """One job, whole or not at all."""
+        ...
+
+    def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
+        """None when the engine computes exactly what is asked, else the reason why it cannot."""
+        ...
+
+
+class EngineUnavailable(Exception):
+    """The engine died, hangs or was never there; its job changed nothing."""

@@ -1,0 +1,169 @@
+"""Relational algebra: the one tree between SQL text and both engines.
+
+Owns: the closed family ``Relation``. Nodes are frozen, know their output columns, and refuse to be built where a
+column they use is missing (``planner.validate``). Semantics are bags, as SQL's. Knows nothing of SQL text or engines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.expression import AggregateCall, Column, Scalar
+
+JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
+SetKind = Literal["union", "intersect", "except"]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY item; PostgreSQL's default is nulls last ascending, nulls first descending."""
+
+    expression: Scalar
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All rows of a table, stream, continuous view's result or system view.
+
+    ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``.
+    """
+
+    oid: int
+    name: str
+    kind: Literal["table", "stream", "view", "system"]
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Literal rows; a query without FROM is a Project over one row of no columns."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All rows of a program's state ``trace`` at the statement's LSN, merged by key."""
+
+    trace: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The rows of stream ``oid`` in the statement's LSN interval.
+
+    The hidden columns ``__lsn`` and ``__ordinal`` (bigint) are sources like any other: together they are arrival order.
+    """
+
+    oid: int
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The input's rows for which ``predicate`` is true."""
+
+    input: Relation
+    predicate: Scalar
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's."""
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One row per input row, with the expressions ``outputs`` as its columns (all of them; nothing passes by itself)."""
+
+    input: Relation
+    outputs: tuple[tuple[Column, Scalar], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of ``outputs``."""
+        return tuple(column for column, _ in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of rows for which ``predicate`` (None: all pairs) is true; outer kinds keep rows without a partner,
+    semi and anti give the left rows that have one or none."""
+
+    kind: JoinKind
+    left: Relation
+    right: Relation
+    predicate: Scalar | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Left's and right's; left's only for semi and anti. (Nullability after outer joins is the binder's matter.)"""
+        if self.kind in ("semi", "anti"):
+            return self.left.columns
+        return self.left.columns + self.right.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; exactly one row without keys."""
+
+    input: Relation
+    keys: tuple[tuple[Column, Scalar], ...]
+    aggregates: tuple[tuple[Column, AggregateCall], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Keys, then aggregates."""
+        return tuple(column for column, _ in self.keys) + tuple(column for column, _ in self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The input's rows in order of ``keys``."""
+
+    input: Relation
+    keys: tuple[SortKey, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's."""
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first ``count`` rows (None: all) after ``offset`` (None: 0) of the input."""
+
+    input: Relation
+    count: Scalar | None
+    offset: Scalar | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's."""
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new, position by position typed alike in both inputs."""
+
+    kind: SetKind
+    all: bool
+    left: Relation
+    right: Relation
+    columns: tuple[Column, ...]
+
+
+Relation = (
+    Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Sort | Limit | SetOperation
+)

@@ -1,0 +1,140 @@
+"""Scalar expressions of the algebra: what one row's values become.
+
+Owns: the closed family ``Scalar`` and aggregate calls. Every node carries its SQL type, resolved by the binder by
+PostgreSQL's rules; nothing here decides a type. A ``Column`` has an identity of its own (as in Neumann's unnesting),
+so a rule may move a relation without renaming what refers to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.types import BOOL, SqlType
+
+if TYPE_CHECKING:
+    from planner.algebra import Relation, SortKey
+
+#: Python values of literals, by SQL type: bool, int, float, Decimal, str (text, uuid, json), bytes,
+#: datetime.date, .time, .datetime (aware for timestamptz); an interval is (months, days, microseconds).
+Value = object
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that some relation produces; equal only to itself, by ``id``."""
+
+    id: int
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+    def __hash__(self) -> int:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; ``value`` None is NULL."""
+
+    value: Value
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """The value of a column of the input, or of an enclosing query's row inside a subquery."""
+
+    column: Column
+
+    @property
+    def type(self) -> SqlType:
+        """The column's type."""
+        return self.column.type
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """$n of the extended protocol, n = ``index`` + 1."""
+
+    index: int
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator of the allow-list ``planner.functions``, by its canonical name."""
+
+    function: str
+    arguments: tuple[Scalar, ...]
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion; ``explicit`` truncates varchar(n) where an assignment would raise 22001."""
+
+    argument: Scalar
+    type: SqlType
+    explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The result of the first true condition, else ``otherwise``. CASE x WHEN y is bound as CASE WHEN x = y."""
+
+    branches: tuple[tuple[Scalar, Scalar], ...]
+    otherwise: Scalar
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery:
+    """The one column of the at most one row of a relation; NULL where it has none, 21000 where it has more."""
+
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        """The type of the subquery's only column."""
+        return self.relation.columns[0].type
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether the relation has a row."""
+
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        """boolean."""
+        return BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class InSubquery:
+    """``argument`` = ANY (relation), three-valued. NOT IN is ``not`` around it."""
+
+    argument: Scalar
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        """boolean."""
+        return BOOL
+
+
+Scalar = Literal | ColumnRef | Parameter | Call | Cast | Case | ScalarSubquery | Exists | InSubquery
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate over a group: one of ``planner.functions.AGGREGATES``; no argument means count(*)."""
+
+    function: str
+    arguments: tuple[Scalar, ...]
+    type: SqlType
+    distinct: bool = False
+    filter: Scalar | None = None
+    order_by: tuple[SortKey, ...] = ()

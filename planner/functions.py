@@ -1,0 +1,146 @@
+"""The allow-list: every function, operator and aggregate that algebra may contain, by canonical name.
+
+Owns: canonical names, arity, result types and volatility. The binder resolves PostgreSQL's spellings to these names; a
+printer (executor/) knows how each is written for its engine and refuses every other. What is not here is 42883 or 0A000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from catalog.types import SqlType
+
+#: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
+OPERATORS: Final[dict[str, str]] = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "mod": "%",
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "AND",
+    "or": "OR",
+    "concat": "||",
+    "like": "~~",
+    "ilike": "~~*",
+    "regex_match": "~",
+    "regex_imatch": "~*",
+    "is_distinct": "IS DISTINCT FROM",
+    "is_not_distinct": "IS NOT DISTINCT FROM",
+}
+
+Volatility = Literal["immutable", "stable", "volatile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function's canonical name, the least and greatest number of arguments (-1: any), and volatility."""
+
+    name: str
+    least: int
+    greatest: int
+    volatility: Volatility = "immutable"
+
+
+def _functions(*items: Function) -> dict[str, Function]:
+    return {item.name: item for item in items}
+
+
+#: 'add' and 'sub' also do date + integer, date - date, timestamp +- interval, interval +- interval; 'mul' and 'div'
+#: interval by number. 'and', 'or', 'in', 'coalesce', 'greatest', 'least' and 'concat_values' take any number.
+FUNCTIONS: Final[dict[str, Function]] = _functions(
+    *(Function(name, 2, -1 if name in ("and", "or") else 2) for name in OPERATORS),
+    Function("not", 1, 1),
+    Function("neg", 1, 1),
+    Function("is_null", 1, 1),
+    Function("is_not_null", 1, 1),
+    Function("is_true", 1, 1),
+    Function("is_false", 1, 1),
+    Function("is_not_true", 1, 1),
+    Function("is_not_false", 1, 1),
+    Function("in", 2, -1),  # first = any of the others
+    Function("coalesce", 1, -1),
+    Function("nullif", 2, 2),
+    Function("greatest", 1, -1),
+    Function("least", 1, -1),
+    Function("abs", 1, 1),
+    Function("sign", 1, 1),
+    Function("round", 1, 2),
+    Function("trunc", 1, 2),
+    Function("ceil", 1, 1),
+    Function("floor", 1, 1),
+    Function("sqrt", 1, 1),
+    Function("power", 2, 2),
+    Function("exp", 1, 1),
+    Function("ln", 1, 1),
+    Function("log", 1, 1),
+    Function("lower", 1, 1),
+    Function("upper", 1, 1),
+    Function("initcap", 1, 1),
+    Function("char_length", 1, 1),
+    Function("octet_length", 1, 1),
+    Function("substring", 2, 3),  # text, from, for
+    Function("position", 2, 2),  # strpos(text, part)
+    Function("btrim", 1, 2),
+    Function("ltrim", 1, 2),
+    Function("rtrim", 1, 2),
+    Function("replace", 3, 3),
+    Function("left", 2, 2),
+    Function("right", 2, 2),
+    Function("lpad", 2, 3),
+    Function("rpad", 2, 3),
+    Function("repeat", 2, 2),
+    Function("reverse", 1, 1),
+    Function("split_part", 3, 3),
+    Function("starts_with", 2, 2),
+    Function("ascii", 1, 1),
+    Function("chr", 1, 1),
+    Function("md5", 1, 1),
+    Function("concat_values", 1, -1),  # PostgreSQL's concat(): NULLs are skipped
+    Function("extract", 2, 2),  # literal field, source
+    Function("date_trunc", 2, 2),
+    Function("date_bin", 3, 3),
+    Function("make_date", 3, 3),
+    Function("random", 0, 0, "volatile"),
+    Function("gen_random_uuid", 0, 0, "volatile"),
+    Function("clock_timestamp", 0, 0, "volatile"),
+    # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
+    Function("now", 0, 0, "stable"),
+    Function("current_date", 0, 0, "stable"),
+    Function("current_user", 0, 0, "stable"),
+    Function("session_user", 0, 0, "stable"),
+    Function("current_database", 0, 0, "stable"),
+    Function("current_schema", 0, 0, "stable"),
+    Function("version", 0, 0, "stable"),
+    Function("pg_backend_pid", 0, 0, "stable"),
+    Function("current_setting", 1, 2, "stable"),
+    Function("set_config", 3, 3, "volatile"),
+)
+
+#: Functions that the session replaces by a literal before an engine sees them.
+SESSION_FUNCTIONS: Final = frozenset(
+    ("now", "current_date", "current_user", "session_user", "current_database", "current_schema", "version")
+    + ("pg_backend_pid", "current_setting", "set_config")
+)
+
+#: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
+AGGREGATES: Final = frozenset(
+    ("count", "sum", "avg", "min", "max", "bool_and", "bool_or", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+    + ("string_agg", "array_agg")
+)
+
+#: Finalisers that planner/incremental prints instead of an aggregate, over merged state columns.
+#: avg_final(sum, count); variance_final(kind literal, count, sum, sum of squares); error(sqlstate, message).
+FINALISERS: Final[dict[str, Function]] = _functions(
+    Function("avg_final", 2, 2),
+    Function("variance_final", 4, 4),
+)
+
+ResultRule = Callable[[Sequence[SqlType]], SqlType]

@@ -1,0 +1,74 @@
+"""Programs: how one continuous view is maintained, as data.
+
+A program is what the planner hands to the engines (planning.md section 0): traces that it owns (states), statements
+that add runs to them, and the relation that makes the view's rows from the states. Plain algebra throughout, so both
+engines run it; it serialises to JSON and back (``planner.serialize``), which is what manifests store and EXPLAIN prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.algebra import Relation
+from planner.expression import AggregateCall, Column
+
+#: How two rows of equal key become one. 'concatenate' keeps both (value states in arrival order).
+StateKind = Literal["aggregate", "distinct", "concatenate"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A trace that the program owns.
+
+    ``aggregate``: one row per ``key``; the other columns merge by ``merge[i]``, each an AggregateCall over a reference
+    to that very column (sum, min, max, bool_and, bool_or). ``distinct``: ``key`` is all columns, duplicates vanish.
+    ``concatenate``: all rows stay. ``groups``: without GROUP BY there is one group, whose final row exists on no input too.
+    """
+
+    name: str
+    kind: StateKind
+    columns: tuple[Column, ...]
+    key: tuple[Column, ...]
+    merge: tuple[tuple[Column, AggregateCall], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A static pipeline's result, evaluated once at the view's creation and kept as a trace of one run (thesis 4.2.2)."""
+
+    name: str
+    relation: Relation
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``target`` trace += ``relation``, whose leaves are Delta(stream) and Snapshot(static)."""
+
+    target: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Statements over one stream's delta that move together: one durable frontier, one commit."""
+
+    stream: int  # oid
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One continuous view: ``final`` produces its rows, ``columns`` in order, from Snapshots of states and current tables.
+
+    ``point_key``: output columns that are exactly the single group key of the one state under a final of only
+    projections and filters, so that a point read may go to a key index; empty where there is none.
+    """
+
+    statics: tuple[Static, ...]
+    states: tuple[State, ...]
+    paths: tuple[Path, ...]
+    final: Relation
+    columns: tuple[Column, ...]
+    point_key: tuple[Column, ...] = ()

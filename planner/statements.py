@@ -1,0 +1,266 @@
+"""What a statement means once names and types are resolved: the planner's output besides algebra.
+
+Owns: one frozen class per kind of statement. The binder makes them, the executor runs them, the server answers with
+``tag``. Positions in errors are resolved before these exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from catalog.objects import Stream, Table, View
+from catalog.types import SqlType
+from planner.algebra import Relation
+from planner.expression import Column, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result column as RowDescription announces it; ``table`` and ``attribute`` are 0 where it is an expression."""
+
+    name: str
+    type: SqlType
+    typmod: int = -1
+    table: int = 0
+    attribute: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT, VALUES or TABLE: the relation's columns are ``outputs`` position by position."""
+
+    relation: Relation
+    outputs: tuple[Output, ...]
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """RETURNING: ``expressions`` over the changed row's columns (Insert.row, Update.new or Delete.old)."""
+
+    expressions: tuple[tuple[Column, Scalar], ...]
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT: ``source`` yields complete rows, ``row`` position by position in the target's column order.
+
+    Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
+    ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters: the path without an engine.
+    """
+
+    target: Table | Stream
+    source: Relation
+    row: tuple[Column, ...]
+    checks: tuple[tuple[str, Scalar], ...] = ()
+    returning: Returning | None = None
+    literals: tuple[tuple[Scalar, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row."""
+
+    target: Table
+    relation: Relation
+    row_id: Column
+    old: tuple[Column, ...]
+    new: tuple[Column, ...]
+    checks: tuple[tuple[str, Scalar], ...] = ()
+    returning: Returning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row."""
+
+    target: Table
+    relation: Relation
+    row_id: Column
+    old: tuple[Column, ...]
+    returning: Returning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE."""
+
+    targets: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE; ``table`` has the next free oid. ``exists`` when IF NOT EXISTS met an existing relation."""
+
+    table: Table
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    """CREATE FOREIGN TABLE ... SERVER stream, or PipelineDB's CREATE STREAM-like spelling."""
+
+    stream: Stream
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text."""
+
+    view: View
+    query: Query
+    replaces: bool = False
+    exists: bool = False
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE, FOREIGN TABLE, VIEW or MATERIALIZED VIEW; ``oids`` includes what CASCADE takes along, dependents first."""
+
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW'
+    oids: tuple[int, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """COPY's options as given, defaults filled in by format."""
+
+    format: Literal["text", "csv", "binary"] = "text"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+
+
+@dataclass(frozen=True, slots=True)
+class CopyIn:
+    """COPY target FROM: ``columns`` are indexes of the target's columns; ``path`` None is STDIN.
+
+    ``defaults`` gives the target's other columns their values.
+    """
+
+    target: Table | Stream
+    columns: tuple[int, ...]
+    options: CopyOptions
+    path: str | None = None
+    defaults: tuple[tuple[int, Scalar], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """COPY (query) TO; ``path`` None is STDOUT."""
+
+    query: Query
+    options: CopyOptions
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionControl:
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name."""
+
+    action: Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
+    name: str | None = None
+    isolation: str | None = None
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariable:
+    """SET [LOCAL], RESET (``value`` None), RESET ALL (``name`` 'all')."""
+
+    name: str
+    value: str | None
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowVariable:
+    """SHOW name or SHOW ALL."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a statement, or of a continuous view when the query is a bare read of one."""
+
+    statement: Statement
+    analyze: bool = False
+    format: Literal["text", "json"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """PREPARE name AS statement text; parameters' types as declared."""
+
+    name: str
+    text: str
+    types: tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutePrepared:
+    """EXECUTE name (arguments)."""
+
+    name: str
+    arguments: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """DEALLOCATE name; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """DISCARD ALL and its parts; also CLOSE ALL, UNLISTEN *: what resets a session."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoOperation:
+    """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ..."""
+
+    tag: str
+
+
+Statement = (
+    Query
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | CreateTable
+    | CreateStream
+    | CreateView
+    | Drop
+    | AlterView
+    | CopyIn
+    | CopyOut
+    | TransactionControl
+    | SetVariable
+    | ShowVariable
+    | Explain
+    | Prepare
+    | ExecutePrepared
+    | Deallocate
+    | Discard
+    | NoOperation
+)

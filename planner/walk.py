@@ -1,0 +1,149 @@
+"""The one walker over relations, scalars, aggregate calls and sort keys.
+
+Iterative, since plans may be thousands of nodes deep. Children are found from the dataclasses' fields, in field order;
+tuples of nodes (of any nesting) count. Nothing else in the planner recurses over trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+from planner.algebra import (
+    Aggregate,
+    Delta,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Sort,
+    SortKey,
+    Values,
+)
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Exists,
+    InSubquery,
+    Literal,
+    Parameter,
+    Scalar,
+    ScalarSubquery,
+)
+
+Node = Relation | Scalar | AggregateCall | SortKey
+RELATIONS = (Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Sort, Limit, SetOperation)
+SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
+NODES = (*RELATIONS, *SCALARS, AggregateCall, SortKey)
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
+
+
+def _in_value(value: Any) -> Iterator[Node]:
+    if isinstance(value, NODES):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _in_value(item)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below one node, relations and scalars alike."""
+    for name in _field_names(type(node)):
+        yield from _in_value(getattr(node, name))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, subqueries included, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(list(children(current))))
+
+
+def transform(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with ``change`` applied to every node, children first; untouched subtrees are kept as they are."""
+    done: list[Any] = []
+    stack: list[tuple[Any, bool]] = [(node, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if not expanded:
+            stack.append((current, True))
+            stack.extend((child, False) for child in reversed(list(children(current))))
+            continue
+        below = list(children(current))
+        count = len(below)
+        new = done[len(done) - count :]
+        del done[len(done) - count :]
+        done.append(change(_rebuild(current, below, new)))
+    return done[0]
+
+
+def _rebuild(node: Any, old: list[Any], new: list[Any]) -> Any:
+    if all(before is after for before, after in zip(old, new, strict=True)):
+        return node
+    rest = iter(new)
+    return replace(node, **{name: _refill(getattr(node, name), rest) for name in _field_names(type(node)) if _holds(getattr(node, name))})
+
+
+def _holds(value: Any) -> bool:
+    return next(_in_value(value), None) is not None
+
+
+def _refill(value: Any, rest: Iterator[Any]) -> Any:
+    if isinstance(value, NODES):
+        return next(rest)
+    if isinstance(value, tuple):
+        return tuple(_refill(item, rest) for item in value)
+    return value
+
+
+def inputs(relation: Relation) -> tuple[Relation, ...]:
+    """The relations that one relation reads as operator inputs (subqueries inside its expressions do not count)."""
+    match relation:
+        case Join(left=left, right=right) | SetOperation(left=left, right=right):
+            return (left, right)
+        case Filter() | Project() | Aggregate() | Sort() | Limit():
+            return (relation.input,)
+        case _:
+            return ()
+
+
+def used_columns(node: Node) -> set[Column]:
+    """Columns that a scalar (or the whole tree of a relation) refers to."""
+    return {item.column for item in walk(node) if isinstance(item, ColumnRef)}
+
+
+def produced_columns(relation: Relation) -> set[Column]:
+    """Columns that some relation in the tree introduces."""
+    return {column for item in walk(relation) if isinstance(item, RELATIONS) for column in item.columns}
+
+
+def free_columns(relation: Relation) -> set[Column]:
+    """Columns that a subquery takes from enclosing queries: used, but produced nowhere in it."""
+    return used_columns(relation) - produced_columns(relation)
+
+
+def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
+    """The tree with references to columns replaced by expressions."""
+
+    def change(item: Any) -> Any:
+        if isinstance(item, ColumnRef):
+            return mapping.get(item.column, item)
+        return item
+
+    return transform(node, change)
