@@ -147,3 +147,22 @@ def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
         return item
 
     return transform(node, change)
+
+
+def descend(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with ``change`` applied to every node, parents first: the children of what ``change`` returned follow."""
+    done: list[Any] = []
+    stack: list[tuple[Any, bool]] = [(node, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if not expanded:
+            current = change(current)
+            stack.append((current, True))
+            stack.extend((child, False) for child in reversed(list(children(current))))
+            continue
+        below = list(children(current))
+        split = len(done) - len(below)
+        new = done[split:]
+        del done[split:]
+        done.append(_rebuild(current, below, new))
+    return done[0]

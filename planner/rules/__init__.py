@@ -1,0 +1,64 @@
+"""Rewriting rules: pure functions from a relation to an equal one, one file each.
+
+``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views). The
+rules run in the order of RULES, again and again until none changes anything; each is sound alone, the order is about
+work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from planner.algebra import Relation
+from planner.rules.decorrelate import decorrelate
+from planner.rules.factor_disjunctions import factor_disjunctions
+from planner.rules.fold_constants import fold_constants
+from planner.rules.merge_filters import merge_filters
+from planner.rules.merge_projects import merge_projects
+from planner.rules.prune_columns import prune_columns
+from planner.rules.push_down_filters import push_down_filters
+from planner.rules.strengthen_joins import strengthen_joins
+from planner.validate import validate
+
+__all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "rewrite"]
+
+Rule = Callable[[Relation], Relation]
+
+#: All but pruning: what may run before equal subtrees are looked for (pruning makes them differ).
+REWRITES: Final[tuple[Rule, ...]] = (
+    fold_constants,  # first: a predicate that is literally true or false decides what the others see
+    factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
+    merge_filters,  # one filter per place, so that the next rule sees all predicates at once
+    strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
+    push_down_filters,  # turns cross joins with filters into inner joins with predicates
+    merge_projects,  # after pushing, which moves filters out from between projections
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    *REWRITES,
+    prune_columns,  # last: what was merged away or pushed down no longer needs its columns above
+)
+
+#: Rounds after which rules that still change something are taken to undo each other.
+_BOUND: Final = 100
+
+
+def rewrite(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
+    """The relation that no rule changes any more."""
+    for _ in range(_BOUND):
+        before = relation
+        for rule in rules:
+            after = rule(relation)
+            if __debug__ and after is not relation:
+                assert after.columns == relation.columns, f"{rule.__name__} changed the columns"
+                validate(after)
+            relation = after
+        if relation is before or relation == before:
+            return relation
+    raise AssertionError(f"rules still change the relation after {_BOUND} rounds")
+
+
+def optimise(relation: Relation) -> Relation:
+    """An equal relation that costs less: the same rows, columns and order."""
+    return rewrite(relation, RULES)

@@ -1,0 +1,90 @@
+# Everything here may be called on a fresh machine with Python 3.11 and make: each target sets up what it needs, once.
+SHELL := /bin/bash
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell tools/python.sh)
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 5433
+DATA ?= data
+PACKAGES := protocol catalog planner executor server
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | awk -F ':.*  ## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: $(VENV)/.installed java  ## set up what is missing and start the server on 127.0.0.1:$(PORT), its data in ./$(DATA)
+	@exec $(BIN)/python -m server --listen 127.0.0.1:$(PORT) --data $(DATA)
+
+.PHONY: test
+test: $(VENV)/.installed-dev java postgres  ## the whole test suite
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: format-check lint types layers fast  ## format, lint, strict types, import layers and the fast tests
+
+.PHONY: format-check lint types layers fast
+format-check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+	$(BIN)/pyright
+layers: $(VENV)/.installed-dev
+	$(BIN)/lint-imports --no-cache
+fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+
+.PHONY: format
+format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: rewrite
+rewrite: $(VENV)/.installed-dev  ## regenerate the golden files; the diff is the review
+	MILLSTREAM_REWRITE=1 $(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.installed-dev java postgres  ## all benchmarks (ARGS="copy reads" for some), beside PostgreSQL
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: demo
+demo: $(VENV)/.installed-dev java postgres  ## two minutes of streams and views at scale factor 1
+	$(BIN)/python -m bench.demo
+
+.PHONY: lock
+lock: $(VENV)/.installed-dev  ## resolve pyproject.toml's pins again, with hashes
+	$(PIP) install --quiet uv
+	$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url \
+		--group build pyproject.toml --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url \
+		--group build --group dev pyproject.toml --output-file requirements-dev.lock
+
+.PHONY: java postgres
+java:
+	@tools/java.sh
+postgres:
+	@tools/postgres.sh
+
+.PHONY: clean
+clean:  ## remove everything that was generated; never the data
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@tools/venv.sh "$(PYTHON)" $(VENV)
+
+$(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
+	@echo "installing the locked dependencies into $(VENV) ..."
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@

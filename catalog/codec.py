@@ -1,0 +1,81 @@
+"""Frozen dataclasses to JSON values and back, by an allow-list of classes.
+
+Owns: the one encoding that log records, the stored catalog and manifests share. A dataclass becomes an object whose
+``"$"`` names its class; tuples become lists; scalars that JSON lacks are tagged. Nothing is executed when reading.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+from catalog.objects import (
+    Check,
+    ColumnDefinition,
+    ForeignKey,
+    Stream,
+    SystemView,
+    Table,
+    UniqueKey,
+    View,
+)
+from catalog.types import SqlType
+
+Classes = Mapping[str, type]
+
+
+def classes(*items: type) -> dict[str, type]:
+    """An allow-list by class name."""
+    return {item.__name__: item for item in items}
+
+
+CATALOG_CLASSES: Classes = classes(
+    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView
+)
+
+
+def encode(value: Any) -> Any:
+    """A JSON value. Raises TypeError for what has no encoding."""
+    if value is None or isinstance(value, bool | int | str | float):
+        return value
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        body = {item.name: encode(getattr(value, item.name)) for item in fields(value)}
+        return {"$": type(value).__name__, **body}
+    return {"$": _tag(value), "v": value.hex() if isinstance(value, bytes) else _text(value)}
+
+
+def _tag(value: Any) -> str:
+    for kind in (Decimal, dt.datetime, dt.date, dt.time, bytes):
+        if isinstance(value, kind):
+            return kind.__name__.lower()
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, Decimal) else str(value.isoformat())
+
+
+_SCALARS = {
+    "decimal": Decimal,
+    "datetime": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "bytes": bytes.fromhex,
+}
+
+
+def decode(data: Any, allowed: Classes) -> Any:
+    """The value that ``encode`` was given. Raises KeyError for a class outside the allow-list."""
+    if isinstance(data, list):
+        return tuple(decode(item, allowed) for item in data)
+    if not isinstance(data, dict):
+        return data
+    tag = data["$"]
+    if tag in _SCALARS:
+        return _SCALARS[tag](data["v"])
+    return allowed[tag](**{name: decode(item, allowed) for name, item in data.items() if name != "$"})

@@ -1,0 +1,197 @@
+"""Single rows into streams: many sessions' rows become one Arrow batch, one log record and one fsync.
+
+Owns: turning the literal rows of an INSERT into column values, and gathering them while the log is busy (group commit:
+what comes while one record is being made durable forms the next). Reading a row costs a few microseconds of Python;
+everything after that is per batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, out_of_range
+from catalog.objects import Stream
+from catalog.types import SqlType
+from executor import ddl
+from executor.commit.records import StreamRows
+from planner.expression import Cast, Literal, Parameter, Scalar, Value
+from planner.statements import Insert
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+Done = Callable[[SqlError | None], None]
+
+
+def row_values(
+    rows: tuple[tuple[Scalar, ...], ...], parameters: tuple[Value, ...], target: Stream
+) -> list[tuple[Value, ...]] | None:
+    """The values of literal rows; None when an expression needs an engine. Raises 23502, 22001 and 22003."""
+    found = []
+    for row in rows:
+        values = []
+        for item in row:
+            known, value = _value(item, parameters)
+            if not known:
+                return None
+            values.append(value)
+        found.append(tuple(values))
+    _check_not_null(target, found)
+    return found
+
+
+def _check_not_null(target: Stream, rows: list[tuple[Value, ...]]) -> None:
+    for index, column in enumerate(target.columns):
+        if column.not_null and any(row[index] is None for row in rows):
+            message = f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint'
+            raise SqlError("23502", message)
+
+
+def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
+    match item:
+        case Literal(value=value):
+            return True, fit(value, item.type)
+        case Parameter(index=index):
+            return True, fit(parameters[index], item.type)
+        case Cast(argument=Literal() | Parameter() as argument) if _same_form(argument.type, item.type):
+            known, value = _value(argument, parameters)
+            return known, fit(value, item.type)
+        case _:
+            return False, None
+
+
+def _same_form(source: SqlType, target: SqlType) -> bool:
+    """Whether a value of one type is one of the other after ``fit``."""
+    integers, strings = ("int2", "int4", "int8"), ("text", "varchar")
+    if source.name in integers:
+        return target.name in (*integers, "numeric")
+    return source.name == target.name == "numeric" or (source.name in strings and target.name in strings)
+
+
+_INTEGER_BITS = {"int2": 15, "int4": 31, "int8": 63}
+_INTEGER_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
+
+
+def fit(value: Value, kind: SqlType) -> Value:
+    """A value as its column stores it: numerics rounded to their scale, lengths and ranges checked."""
+    if value is None:
+        return None
+    if kind.name in _INTEGER_BITS:
+        assert isinstance(value, int)
+        if not -(1 << _INTEGER_BITS[kind.name]) <= value < 1 << _INTEGER_BITS[kind.name]:
+            raise out_of_range(f"{_INTEGER_NAMES[kind.name]} out of range")
+        return value
+    if kind.name == "numeric":
+        return _fit_numeric(value, kind)
+    if kind.name == "varchar" and kind.modifiers:
+        assert isinstance(value, str)
+        if len(value) > kind.modifiers[0]:
+            if value[kind.modifiers[0] :].strip(" "):
+                raise SqlError("22001", f"value too long for type {kind}")
+            return value[: kind.modifiers[0]]
+    return value
+
+
+def _fit_numeric(value: Value, kind: SqlType) -> Decimal:
+    exact = value if isinstance(value, Decimal) else Decimal(str(value))
+    if not exact.is_finite():
+        raise out_of_range(f"numeric field overflow: {exact} has no representation in {kind}")
+    rounded = exact.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _CONTEXT) if exact else Decimal(0)
+    if rounded and rounded.adjusted() >= kind.precision - kind.scale:
+        raise SqlError(
+            "22003",
+            "numeric field overflow",
+            f"A field with precision {kind.precision}, scale {kind.scale} must round to an absolute value less than "
+            f"10^{kind.precision - kind.scale}.",
+        )
+    return rounded
+
+
+_CONTEXT = __import__("decimal").Context(prec=200)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A stream's rows that no record has yet."""
+
+    stream: Stream
+    rows: list[tuple[Value, ...]] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
+    sync: bool = False
+
+
+class Appender:
+    """Gathers rows of all streams. ``append`` is called by the server's loop thread, the rest by its own thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[int, _Waiting] = {}
+        self._wake = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="appender", daemon=True)
+        self._thread.start()
+
+    def append(self, insert: Insert, rows: list[tuple[Value, ...]], sync: bool, done: Done) -> bool:
+        """Queues one statement's rows; see DatabaseSession.append_rows."""
+        stream, literals = insert.target, insert.literals
+        assert isinstance(stream, Stream) and literals is not None
+        if stream.option("source"):
+            return False
+        values: list[tuple[Value, ...]] = []
+        for parameters in rows:
+            found = row_values(literals, parameters, stream)
+            if found is None:
+                return False
+            values += found
+        with self._wake:
+            waiting = self._waiting.get(stream.oid)
+            if waiting is None:
+                waiting = self._waiting[stream.oid] = _Waiting(stream)
+            waiting.rows += values
+            waiting.done.append(done)
+            waiting.sync |= sync
+            self._wake.notify()
+        return True
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                while not self._waiting and not self._closing:
+                    self._wake.wait()
+                if not self._waiting:
+                    return
+                batches, self._waiting = self._waiting, {}
+            for waiting in batches.values():
+                self._submit(waiting)
+
+    def _submit(self, waiting: _Waiting) -> None:
+        def finish(error: BaseException | None) -> None:
+            known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
+            for done in waiting.done:
+                done(known)
+
+        try:
+            schema = ddl.schema_of(waiting.stream)
+            columns = zip(*waiting.rows, strict=True)
+            arrays = [pa.array(values, item.type) for values, item in zip(columns, schema, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            ticket = self._database.sequencer.submit((StreamRows(waiting.stream.oid, (batch,)),), sync=waiting.sync)
+        except Exception as error:
+            finish(error)
+            return
+        ticket.on_done(finish)
+        if waiting.sync:
+            ticket.wait()
+
+    def close(self) -> None:
+        """Appends what is queued and ends."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()

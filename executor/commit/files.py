@@ -1,0 +1,97 @@
+"""The few file operations that a full or failing disk makes fail, in one object, so that tests can make them fail.
+
+Also the two habits that make a file durable: replace it whole, and fsync its folder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from catalog.errors import SqlError
+
+_MOST_VECTORS: Final = 512
+#: sync_file_range(2): begin to write the range back, and wait for nothing.
+_WRITE: Final = 2
+
+
+class Files:
+    """The operating system's own. Errors are OSError, for the caller to translate with ``disk_error``."""
+
+    def allocate(self, descriptor: int, size: int) -> None:
+        """Reserves the disk space of a new file."""
+        os.posix_fallocate(descriptor, 0, size)
+
+    def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
+        """Writes all bytes of all pieces at an offset."""
+        waiting = [memoryview(piece) for piece in pieces if len(piece)]
+        first = 0
+        while first < len(waiting):
+            group = waiting[first : first + _MOST_VECTORS]
+            written = os.pwritev(descriptor, group, offset)
+            offset += written
+            while first < len(waiting) and written >= len(waiting[first]):
+                written -= len(waiting[first])
+                first += 1
+            if written:
+                waiting[first] = waiting[first][written:]
+
+    def sync(self, descriptor: int) -> None:
+        """Returns when the file's data is on the disk."""
+        os.fdatasync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes creations, renames and removals in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Makes the content of a file that somebody wrote durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replaces a file atomically: after a crash it has the old or the new content, whole."""
+    new = path.with_name(path.name + ".new")
+    with open(new, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    sync_folder(path.parent)
+
+
+def _find_begin_writeback() -> Callable[[int, int, int], None]:
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if call is None:
+        return lambda descriptor, offset, length: None
+    call.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+
+    def begin(descriptor: int, offset: int, length: int) -> None:
+        call(descriptor, offset, length, _WRITE)
+
+    return begin
+
+
+#: ``begin_writeback(descriptor, offset, length)``: large data should be on its way to the disk before the commit
+#: waits for it. Only a hint: where the system lacks the call (it is Linux's own), nothing happens.
+begin_writeback: Final[Callable[[int, int, int], None]] = _find_begin_writeback()
+
+
+def disk_error(error: OSError, doing: str) -> SqlError:
+    """53100 for a full disk or an exhausted quota, else 58030."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return SqlError("53100" if full else "58030", f"could not {doing}: {os.strerror(error.errno or errno.EIO)}")

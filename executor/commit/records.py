@@ -1,0 +1,86 @@
+"""What one transaction changes, as data: the parts of a transaction record (architecture section 4).
+
+Owns the parts' definitions. Does not know their bytes (``encoding``) nor where these lie (``log``). A record is the
+tuple of its parts in the order of the transaction's statements; its LSN is given by the sequencer, not by the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolReference:
+    """Where in the log one batch lies that was written ahead of its transaction's commit.
+
+    ``batch`` is the batch itself while the sequencer's memory for spooled batches allows, and never in a record that
+    was read back.
+    """
+
+    segment: int
+    offset: int
+    rows: int
+    size: int  # bytes in the log
+    batch: pa.RecordBatch | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRows:
+    """Rows that arrived in a stream, in arrival order; the batches have the stream's own columns and no others."""
+
+    stream: int  # oid
+    batches: tuple[pa.RecordBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """Rows that arrived in a stream and were written ahead (a large COPY), in arrival order."""
+
+    stream: int  # oid
+    references: tuple[SpoolReference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """The net change of a table: whole old rows that vanish, whole new rows that appear; an update is one of each."""
+
+    table: int  # oid
+    inserted: pa.Table | None = None
+    deleted: pa.Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesArrived:
+    """Files found in a stream's folder. ``files`` are (path, size in bytes, mtime in ns); their rows have this LSN."""
+
+    stream: int  # oid
+    files: tuple[tuple[str, int, int], ...]
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierMove:
+    """A path's durable frontier moved from ``after`` to ``upto``; the manifest has the runs."""
+
+    view: str
+    path: int
+    after: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """A change of the catalog, as a JSON document that the catalog's owner understands."""
+
+    document: str
+
+
+Part = StreamRows | Spooled | TableChange | FilesArrived | FrontierMove | CatalogChange
+TransactionRecord = tuple[Part, ...]
+
+
+def spool_references(record: TransactionRecord) -> tuple[SpoolReference, ...]:
+    """All batches written ahead that a record makes part of itself."""
+    return tuple(reference for part in record if isinstance(part, Spooled) for reference in part.references)

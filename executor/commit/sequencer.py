@@ -1,0 +1,245 @@
+"""The sequencer: the only place that hands out LSNs, and the order in which transactions become visible.
+
+Owns the LSN counter, the queue, the writer thread with group commit, and ``visible`` and ``durable``. Does not know
+what publishing means: consumers (rings, the table database) register ``on_publish(lsn, record)``.
+
+A transaction's life: ``submit`` encodes it on the caller's thread, takes its LSN and queues it under ``lock``; the
+writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
+under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
+
+An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
+given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
+the highest LSN that any manifest or database recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.commit.encoding import Encoded, encode_data, encode_record
+from executor.commit.log import Log
+from executor.commit.records import Part, SpoolReference, TransactionRecord
+from executor.commit.ticket import Ticket
+
+Publisher = Callable[[int, TransactionRecord], None]
+
+#: Seconds after which a transaction that did not wait for the disk is on it.
+SYNC_WITHIN: Final = 0.2
+#: Memory for batches that were written ahead and whose transaction is still open.
+SPOOL_MEMORY: Final = 1024 * 1024 * 1024
+_GROUP_BYTES: Final = 32 * 1024 * 1024
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    encoded: Encoded
+    record: TransactionRecord
+    sync: bool
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class _Flush:
+    ticket: Ticket
+
+
+class _Stop:
+    """Ends the writer thread."""
+
+
+class Sequencer:
+    """Hands out LSNs and commits. Safe for many threads; ``close`` joins the writer thread."""
+
+    def __init__(
+        self,
+        log: Log,
+        floor: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        sync_within: float = SYNC_WITHIN,
+        spool_memory: int = SPOOL_MEMORY,
+    ) -> None:
+        """Starts behind the log's last commit. What the log holds is replayed by the caller before the first submit."""
+        self.lock = threading.RLock()
+        self.log = log
+        self.visible = self.durable = max(log.last_lsn, floor)
+        self._next = self.visible + 1
+        self._clock = clock
+        self._sync_within = sync_within
+        self._spool_memory = spool_memory
+        self._spooled = 0
+        self._publishers: list[Publisher] = []
+        self._queue: queue.SimpleQueue[_Entry | _Flush | _Stop] = queue.SimpleQueue()
+        self._closed: SqlError | None = None
+        #: When the oldest commit that did not wait for the disk must be on it.
+        self._deadline: float | None = None
+        self._last_written = self.visible
+        self._writer = threading.Thread(target=self._run, name="sequencer")
+        self._writer.start()
+
+    def on_publish(self, publisher: Publisher) -> None:
+        """Registers a consumer. It is called on the writer thread, under ``lock``, in LSN order, and must not fail."""
+        with self.lock:
+            self._publishers.append(publisher)
+
+    def submit(self, parts: Sequence[Part], sync: bool = True) -> Ticket:
+        """Commits a transaction; returns at once. With ``sync`` the ticket is done when the disk has the record.
+
+        Raises 57P01 after ``close`` and 58030 after a failure of the log that only a restart mends. 53100 for a full
+        disk comes by the ticket.
+        """
+        record = tuple(parts)
+        encoded = encode_record(record)
+        with self.lock:
+            if self._closed is not None:
+                raise self._closed
+            ticket = Ticket(self._next)
+            self._next += 1
+            self._queue.put(_Entry(encoded, record, sync, ticket))
+        return ticket
+
+    def spool(self, stream: int, batch: pa.RecordBatch) -> SpoolReference:
+        """Writes a stream's batch ahead of its transaction's commit, on the caller's thread. Raises 53100, 58030.
+
+        The reference is given to a ``Spooled`` part of one ``submit``, or to ``discard``.
+        """
+        assert stream > 0
+        with self.lock:
+            if self._closed is not None:
+                raise self._closed
+        reference = self.log.append_data(encode_data(batch), batch.num_rows)
+        with self.lock:
+            if self._spooled + batch.nbytes > self._spool_memory:
+                return reference
+            self._spooled += batch.nbytes
+        return replace(reference, batch=batch)
+
+    def discard(self, references: Sequence[SpoolReference]) -> None:
+        """The transaction that wrote these batches ahead was rolled back."""
+        self.log.unpin(references)
+        with self.lock:
+            self._spooled -= sum(each.batch.nbytes for each in references if each.batch is not None)
+
+    def flush(self) -> Ticket:
+        """A ticket that is done when everything submitted before is durable and visible."""
+        with self.lock:
+            if self._closed is not None:
+                raise self._closed
+            ticket = Ticket(self._next - 1)
+            self._queue.put(_Flush(ticket))
+        return ticket
+
+    def close(self) -> None:
+        """Writes, publishes and syncs what was submitted, and ends. The log stays open: it is the caller's."""
+        with self.lock:
+            if self._closed is None:
+                self._closed = SqlError("57P01", "the server is shutting down")
+            self._queue.put(_Stop())
+        self._writer.join()
+
+    def _run(self) -> None:
+        running = True
+        while running:
+            group = self._take()
+            entries = [item for item in group if isinstance(item, _Entry)]
+            flushes = [item for item in group if isinstance(item, _Flush)]
+            running = not any(isinstance(item, _Stop) for item in group)
+            self._commit(entries, flushes, ending=not running)
+
+    def _take(self) -> list[_Entry | _Flush | _Stop]:
+        """Waits for work; returns what has gathered, or nothing when it is time to sync."""
+        timeout = None if self._deadline is None else max(self._deadline - self._clock(), 0.0)
+        try:
+            group = [self._queue.get(timeout=timeout)]
+        except queue.Empty:
+            return []
+        size = 0
+        while size < _GROUP_BYTES:
+            last = group[-1]
+            size += last.encoded.length if isinstance(last, _Entry) else 0
+            try:
+                group.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return group
+
+    def _commit(self, entries: list[_Entry], flushes: list[_Flush], ending: bool) -> None:
+        """Group commit: one write, at most one sync, then publication in LSN order."""
+        outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in entries])
+        errors: list[Exception | None] = [each if isinstance(each, SqlError) else None for each in outcomes]
+        written = [entry for entry, error in zip(entries, errors, strict=True) if error is None]
+        if written:
+            self._last_written = written[-1].ticket.lsn
+        failure = self._sync_if_due(written, bool(flushes) or ending)
+        if failure is not None:
+            self._give_up(failure)
+            errors = [error or failure for error in errors]
+        else:
+            failure = self._publish(written)
+            errors = [error or failure for error in errors]
+        self._release_spool(entries)
+        for entry, error in zip(entries, errors, strict=True):
+            _resolve(entry.ticket, error)
+        for flush in flushes:
+            _resolve(flush.ticket, failure)
+
+    def _sync_if_due(self, written: list[_Entry], forced: bool) -> Exception | None:
+        overdue = self._deadline is not None and self._clock() >= self._deadline
+        if any(entry.sync for entry in written) or overdue or (forced and self._last_written > self.durable):
+            try:
+                self.log.sync()
+            except SqlError as error:
+                return error
+            self._deadline = None
+            self.durable = max(self.durable, self._last_written)
+        elif written and self._deadline is None:
+            self._deadline = self._clock() + self._sync_within
+        return None
+
+    def _publish(self, written: list[_Entry]) -> Exception | None:
+        """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""
+        if not written:
+            return None
+        with self.lock:
+            if self._closed is not None and self._closed.sqlstate != "57P01":
+                return self._closed
+            for entry in written:
+                try:
+                    for publisher in self._publishers:
+                        publisher(entry.ticket.lsn, entry.record)
+                except Exception as error:
+                    _LOGGER.exception("publishing LSN %d failed", entry.ticket.lsn)
+                    failure = SqlError("XX000", f"publishing a transaction failed: {error}")
+                    self._give_up(failure)
+                    return failure
+                self.visible = entry.ticket.lsn
+        return None
+
+    def _give_up(self, failure: Exception) -> None:
+        assert isinstance(failure, SqlError)
+        with self.lock:
+            self._deadline = None
+            self._closed = failure
+
+    def _release_spool(self, entries: list[_Entry]) -> None:
+        references = [each for entry in entries for each in entry.encoded.references]
+        if references:
+            self.discard(references)
+
+
+def _resolve(ticket: Ticket, error: Exception | None) -> None:
+    """A callback that fails is its owner's fault and must not stop the others."""
+    try:
+        ticket.resolve(error)
+    except Exception:
+        _LOGGER.exception("a callback of LSN %d failed", ticket.lsn)

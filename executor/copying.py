@@ -1,0 +1,125 @@
+"""COPY FROM: where parsed batches go.
+
+Owns: completing rows with defaults, NOT NULL for streams, and the two targets: a stream (written ahead to the log while
+more is parsed, so that a large COPY needs little memory and one commit record) and a table (one change set).
+Knows nothing of text formats (protocol/copy); a server-side CSV file is read by the engine's own reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Stream, Table
+from executor import ddl
+from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.transaction import Transaction
+from planner.algebra import Project, Values
+from planner.expression import Column
+from planner.statements import CopyIn
+
+if TYPE_CHECKING:
+    from executor.session import DatabaseSession
+
+#: A COPY of no more rows than this goes into the commit record itself.
+SPOOL_ROWS = 20_000
+
+
+class CopySink:
+    """One COPY's rows. ``write`` is called in order, from any one thread at a time."""
+
+    def __init__(self, session: DatabaseSession, statement: CopyIn, transaction: Transaction) -> None:
+        self._session = session
+        self._statement = statement
+        self._transaction = transaction
+        self._defaults = self._evaluate_defaults()
+        self._rows = 0
+        self._held: list[pa.RecordBatch] = []
+        self._references: list[SpoolReference] = []
+        self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in statement.target.columns])
+        if isinstance(statement.target, Stream):
+            if statement.target.option("source"):
+                raise SqlError("42809", f'stream "{statement.target.name}" is fed from files and takes no COPY')
+            session.database.copies_running(+1)
+        else:
+            transaction.writer()
+
+    def _evaluate_defaults(self) -> dict[int, pa.Scalar]:
+        defaults = self._statement.defaults
+        if not defaults:
+            return {}
+        outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
+        row = self._session.database.engine.query(Project(Values((), ((),)), outputs), {}, ())
+        return {index: row.column(at)[0] for at, (index, _) in enumerate(defaults)}
+
+    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._statement.columns == tuple(range(len(self._schema))):
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+        given = dict(zip(self._statement.columns, batch.columns, strict=True))
+        arrays = [
+            given[index] if index in given else self._constant(index, item.type, batch.num_rows)
+            for index, item in enumerate(self._schema)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _constant(self, index: int, kind: pa.DataType, count: int) -> pa.Array:
+        value = self._defaults.get(index)
+        return pa.nulls(count, kind) if value is None else pa.repeat(value.cast(kind), count)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Takes one parsed batch with the statement's columns in the statement's order. Raises 23502."""
+        if batch.num_rows == 0:
+            return
+        complete = self._complete(batch)
+        self._rows += complete.num_rows
+        if isinstance(self._statement.target, Stream):
+            ddl.check_not_null(self._statement.target, complete)
+            if self._references or self._rows > SPOOL_ROWS:
+                self._spool(complete)
+                return
+        self._held.append(complete)
+
+    def _spool(self, batch: pa.RecordBatch) -> None:
+        sequencer, target = self._session.database.sequencer, self._statement.target
+        held, self._held = self._held, []
+        for item in (*held, batch):
+            self._references.append(sequencer.spool(target.oid, item))
+
+    def finish(self) -> int:
+        """Ends the statement; commits it when it is its own transaction. Number of rows."""
+        try:
+            self._finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._ended()
+        self._session.end_copy(error=False)
+        return self._rows
+
+    def _finish(self) -> None:
+        target = self._statement.target
+        if isinstance(target, Table):
+            self._transaction.writer().append(target, pa.Table.from_batches(self._held, schema=self._schema))
+        elif self._references:
+            self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
+        elif self._held:
+            self._transaction.parts.append(StreamRows(target.oid, tuple(self._held)))
+        self._references, self._held = [], []
+
+    def abort(self) -> None:
+        """Ends the statement with nothing of it visible."""
+        self._session.database.sequencer.discard(self._references)
+        self._references, self._held = [], []
+        self._ended()
+        self._session.end_copy(error=True)
+
+    def _ended(self) -> None:
+        if isinstance(self._statement.target, Stream):
+            self._session.database.copies_running(-1)
+
+
+def copy_file(session: DatabaseSession, statement: CopyIn) -> int:
+    """COPY FROM 'file' reaches here only where the server did not feed the file's bytes to a sink itself."""
+    raise unsupported(f'COPY "{statement.target.name}" FROM a file in this context', "use COPY ... FROM STDIN")

@@ -1,0 +1,396 @@
+"""The database: one log, one sequencer, the tables, the streams and the continuous views of one server.
+
+Owns: opening and recovery, committing a transaction (the log record is the commit point, everything else follows it on
+publication), and the registry of streams and views. Knows nothing of clients; sessions are in executor/session.
+
+Locks, always taken in this order: the table writer's, a view's, the sequencer's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, undefined_table
+from catalog.objects import Catalog, Stream, Table, View
+from executor import ddl
+from executor.appender import Appender
+from executor.commit.log import Log
+from executor.commit.records import CatalogChange, FilesArrived, Part, Spooled, StreamRows, TableChange
+from executor.commit.records import TransactionRecord
+from executor.commit.recovery import StreamReader, replay
+from executor.commit.sequencer import Sequencer
+from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.tables import TableStore
+from executor.maintenance import Maintenance
+from executor.options import Options
+from executor.queries import PlanCache
+from executor.session import DatabaseSession
+from executor.storage import ViewStore
+from executor.streams import FileFeed, StreamRuntime, is_followed
+from executor.system import system_catalog, system_table
+from executor.trace.ring import Ring
+from executor.transaction import NewView, Transaction
+from executor.views import ViewError, ViewRuntime
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Database:
+    """One open database. Methods may be called from any thread."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.plans = PlanCache()
+        self.engine = EmbeddedEngine(threads=options.embedded_threads)
+        directory = options.server_directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self.tables = TableStore.open(directory / "tables.duckdb")
+        self.log = Log(directory / "log", options.log_segment_bytes)
+        self.storage = ViewStore(options.shared_directory)
+        self._stored = system_catalog()
+        self._catalog = self._load_catalog()
+        self.streams: dict[int, StreamRuntime] = {}
+        self._views: dict[int, ViewRuntime] = {}
+        self._changed: dict[int, int] = {}
+        self._committing: dict[int, Transaction] = {}
+        self._copies = 0
+        self._reads: Mapping[int, tuple[int, ...]] = {}
+        self._recover()
+        self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
+        self.sequencer.on_publish(self._publish)
+        self.appender = Appender(self)
+        self.maintenance = Maintenance(self)
+
+    @classmethod
+    def open(cls, options: Options) -> Database:
+        """Opens, or creates, the database of a data directory and recovers what the log holds."""
+        database = cls(options)
+        database.maintenance.start()
+        return database
+
+    def close(self) -> None:
+        """Ends background work and closes all files; what was acknowledged is durable."""
+        self.maintenance.close()
+        self.appender.close()
+        self.sequencer.close()
+        self.log.close()
+        self.tables.close()
+        self.engine.close()
+
+    def session(self, user: str, name: str) -> DatabaseSession:
+        """A session of one client."""
+        return DatabaseSession(self, user, name)
+
+    # Catalog ----------------------------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        """The committed catalog."""
+        return self._catalog
+
+    def _load_catalog(self) -> Catalog:
+        text = self.tables.load_catalog()
+        return self._stored if text is None else ddl.load_catalog(text, self._stored)
+
+    def version_of(self, oids: tuple[int, ...]) -> int:
+        """The LSN of the last change of what these relations, and those below them, show. System views change always."""
+        changed = self._changed
+        newest = 0
+        for oid in oids:
+            for below in self._reads.get(oid, (oid,)):
+                newest = max(newest, changed.get(below, 0))
+        return newest
+
+    def _refresh_reads(self) -> None:
+        """For each view, everything whose change may change its result."""
+        reads: dict[int, tuple[int, ...]] = {}
+        for oid in self._views:
+            reads[oid] = tuple(self._closure(oid))
+        self._reads = MappingProxyType(reads)
+
+    def _closure(self, oid: int) -> Iterator[int]:
+        runtime = self._views.get(oid)
+        yield oid
+        if runtime is None:
+            return
+        final = self.plans.get(runtime.program.final)
+        yield from (path.stream for path in runtime.program.paths)
+        yield from final.tables
+        for below in final.views:
+            yield from self._closure(below)
+
+    def views_below(self, oids: tuple[int, ...]) -> tuple[int, ...]:
+        """These continuous views and those that their final relations read, in a fixed order."""
+        return tuple(sorted({below for oid in oids for below in self._closure(oid) if below in self._views}))
+
+    def tables_of_view(self, oid: int) -> tuple[int, ...]:
+        """Tables that the final relations of a view, and of those below it, read."""
+        found = (self.plans.get(self._views[below].program.final).tables for below in self.views_below((oid,)))
+        return tuple(sorted({table for tables in found for table in tables}))
+
+    def view(self, oid: int) -> ViewRuntime:
+        """A continuous view's runtime. Raises 42P01 when it was dropped."""
+        runtime = self._views.get(oid)
+        if runtime is None:
+            raise undefined_table(str(oid))
+        return runtime
+
+    def runtimes(self) -> tuple[ViewRuntime, ...]:
+        """All continuous views."""
+        return tuple(self._views.values())
+
+    def views_on(self, stream: int) -> list[ViewRuntime]:
+        """The continuous views that read a stream."""
+        return [item for item in self.runtimes() if any(path.stream == stream for path in item.program.paths)]
+
+    def engine_setting(self, view: View) -> str:
+        """maintenance_engine of a view, else the server's."""
+        return dict(view.options).get("maintenance_engine", self.options.maintenance_engine)
+
+    def stored_runs(self, runtime: ViewRuntime, state: str) -> int:
+        """How many runs of a state are on storage."""
+        return self.storage.run_count(runtime.view.oid, state)
+
+    def system_table(self, oid: int) -> pa.Table:
+        """A system view's rows."""
+        return system_table(self, oid)
+
+    # Commit -----------------------------------------------------------------------------------------------------
+
+    def commit(self, transaction: Transaction, sync: bool = True) -> None:
+        """Commits: returns when the record is durable (or, without ``sync``, visible). Raises what prevented it."""
+        transaction.close()
+        if transaction.is_empty:
+            return
+        try:
+            record = self._record(transaction)
+            if not record:
+                transaction.rollback()
+                return
+            self._prepare_views(transaction)
+        except BaseException:
+            transaction.rollback()
+            raise
+        with self.sequencer.lock:
+            ticket = self.sequencer.submit(record, sync or transaction.catalog is not None)
+            self._committing[ticket.lsn] = transaction
+        try:
+            ticket.wait()
+        except BaseException:
+            if self._committing.pop(ticket.lsn, None) is not None:
+                transaction.rollback()
+            raise
+
+    def _record(self, transaction: Transaction) -> TransactionRecord:
+        parts: list[Part] = list(transaction.parts)
+        if transaction.write is not None:
+            parts += [TableChange(*change) for change in transaction.write.changes()]
+        parts += [CatalogChange(document) for document in transaction.catalog_changes]
+        return tuple(parts)
+
+    def _prepare_views(self, transaction: Transaction) -> None:
+        """Static pipelines' results go to storage before the record that makes the view exist."""
+        for new in transaction.views:
+            self.storage.prepare(new.view.oid, new.program, new.statics)
+
+    def _publish(self, lsn: int, record: TransactionRecord) -> None:
+        """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
+        transaction = self._committing.pop(lsn, None)
+        for part in record:
+            match part:
+                case StreamRows(stream=oid) | Spooled(stream=oid) | FilesArrived(stream=oid):
+                    self._arrive(lsn, oid, part)
+                case TableChange(table=oid):
+                    self._changed[oid] = lsn
+                case _:
+                    pass
+        if transaction is not None and transaction.write is not None:
+            self._publish_tables(lsn, transaction)
+
+    def _arrive(self, lsn: int, oid: int, part: StreamRows | Spooled | FilesArrived) -> None:
+        runtime = self.streams.get(oid)
+        if runtime is None:
+            return
+        if isinstance(part, FilesArrived):
+            assert isinstance(runtime.feed, FileFeed)
+            runtime.feed.arrive(lsn, part)
+        else:
+            assert isinstance(runtime.feed, Ring)
+            runtime.total_rows += runtime.feed.publish(lsn, part)
+        runtime.last_lsn = lsn
+        runtime.last_arrival = time.monotonic()
+        self._changed[oid] = lsn
+        self.maintenance.notify()
+
+    def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
+        write, catalog = transaction.write, transaction.catalog
+        assert write is not None
+        if catalog is not None:
+            for item in catalog.objects.values():
+                if isinstance(item, View) and item.created_lsn == 0:
+                    catalog = replace(catalog.change(ddl.numbered(item, lsn)), version=catalog.version)
+            write.save_catalog(ddl.dump_catalog(catalog))
+        write.commit(lsn)
+        transaction.write = None
+        if catalog is not None:
+            self._install(catalog, lsn, transaction.views)
+
+    def _install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
+        """A DDL transaction is durable: the catalog, streams and views become what it says."""
+        dropped = set(self._catalog.objects) - set(catalog.objects)
+        self._catalog = replace(catalog, version=max(catalog.version, self._catalog.version + 1))
+        for oid in dropped:
+            self._forget(oid)
+        for item in catalog.objects.values():
+            if isinstance(item, Stream) and item.oid not in self.streams:
+                self._open_stream(item)
+            if isinstance(item, View) and item.oid in self._views:
+                self._views[item.oid].view = item
+        for new in views:
+            self.storage.create(new.view.oid, {path.stream: lsn for path in new.program.paths})
+            self._open_view(replace(new.view, created_lsn=lsn))
+        self._refresh_reads()
+
+    def _forget(self, oid: int) -> None:
+        if self._views.pop(oid, None) is not None:
+            self.storage.drop(oid)
+        self.streams.pop(oid, None)
+        self._changed.pop(oid, None)
+
+    def _open_stream(self, stream: Stream) -> None:
+        schema = ddl.schema_of(stream)
+        feed: Ring | FileFeed
+        if is_followed(stream):
+            feed = FileFeed(stream)
+        else:
+            feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
+        self.streams[stream.oid] = StreamRuntime(stream, schema, feed)
+
+    def _open_view(self, view: View) -> None:
+        stored = self.storage.load(view.oid)
+        frontiers = stored.frontiers
+        feeds = {oid: self.streams[oid].feed for oid in frontiers}
+        runtime = ViewRuntime(
+            view,
+            stored.program,
+            self.engine,
+            feeds,
+            stored.statics,
+            frontiers,
+            lambda state: self.storage.read(view.oid, state.name),
+        )
+        if stored.error is not None:
+            runtime.fail(ViewError(*stored.error))
+        self._views[view.oid] = runtime
+
+    # Recovery ---------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Brings tables and catalog to the log's end and refills the rings above the views' durable frontiers."""
+        started = time.monotonic()
+        self._recover_tables()
+        for item in list(self._catalog.objects.values()):
+            if isinstance(item, Stream):
+                self._open_stream(item)
+        for item in list(self._catalog.objects.values()):
+            if isinstance(item, View) and item.continuous:
+                self.storage.ensure(item.oid, item.created_lsn)
+                self._open_view(item)
+        self.storage.drop_orphans(set(self._views))
+        self._refresh_reads()
+        self._refill()
+        if self.log.last_lsn:
+            _LOGGER.info("recovered to LSN %d in %.2f s", self.log.last_lsn, time.monotonic() - started)
+
+    def _recover_tables(self) -> None:
+        for lsn, record in replay(self.log, self.tables.applied_lsn):
+            documents = [part.document for part in record if isinstance(part, CatalogChange)]
+            changes = [part for part in record if isinstance(part, TableChange)]
+            if not documents and not changes:
+                continue
+            before = self._catalog
+            for document in documents:
+                self._catalog = ddl.apply_change(self._catalog, document, lsn)
+            self._recover_record(lsn, before, changes, bool(documents))
+
+    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], defined: bool) -> None:
+        """One record's table changes and DDL, in one table transaction that also notes its LSN."""
+        after = self._catalog
+        writer = self.tables.begin_write(0.0)
+        for oid in set(before.objects) - set(after.objects):
+            if isinstance(before.objects[oid], Table):
+                writer.drop(oid)
+        for oid in set(after.objects) - set(before.objects):
+            item = after.objects[oid]
+            if isinstance(item, Table):
+                writer.create(item)
+        writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
+        if defined:
+            writer.save_catalog(ddl.dump_catalog(after))
+        writer.commit(lsn)
+
+    def _refill(self) -> None:
+        start = min((self.durable_lsn(oid) for oid in self.streams), default=self.log.last_lsn)
+        for lsn, record in replay(self.log, start):
+            for part in record:
+                if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in self.streams:
+                    self._refill_part(lsn, part)
+
+    def _refill_part(self, lsn: int, part: StreamRows | Spooled | FilesArrived) -> None:
+        runtime = self.streams[part.stream]
+        if isinstance(part, FilesArrived):
+            assert isinstance(runtime.feed, FileFeed)
+            runtime.feed.arrive(lsn, part)
+        elif lsn > self.durable_lsn(part.stream):
+            assert isinstance(runtime.feed, Ring)
+            runtime.feed.publish(lsn, part)
+        runtime.last_lsn = lsn
+        self._changed[part.stream] = lsn
+
+    # Frontiers --------------------------------------------------------------------------------------------------
+
+    def durable_lsn(self, stream: int) -> int:
+        """Up to which LSN nobody needs a stream's rows any more."""
+        frontiers = [
+            progress.durable
+            for runtime in self.views_on(stream)
+            if runtime.error is None
+            for progress in runtime.paths
+            if progress.path.stream == stream
+        ]
+        return min(frontiers, default=self.log.last_lsn)
+
+    def release(self) -> None:
+        """Frees memory and log below what anybody needs."""
+        lowest = self.sequencer.durable
+        for oid, runtime in self.streams.items():
+            upto = self.durable_lsn(oid)
+            runtime.feed.release(upto)
+            lowest = min(lowest, upto if runtime.last_lsn > upto else lowest)
+        self.log.recycle(min(lowest, self.tables.applied_lsn) + 1)
+
+    def copies_running(self, change: int) -> None:
+        """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""
+        with self.sequencer.lock:
+            self._copies += change
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether rows are being parsed right now."""
+        return self._copies > 0
+
+    @contextlib.contextmanager
+    def failing(self, runtime: ViewRuntime, lsn: int) -> Iterator[None]:
+        """An SqlError of the data inside becomes the view's value, durably."""
+        try:
+            yield
+        except SqlError as error:
+            runtime.fail(ViewError(error, lsn))
+            self.storage.fail(runtime.view.oid, error, lsn)

@@ -1,0 +1,155 @@
+"""CREATE, ALTER and DROP: what they change in a transaction.
+
+Owns: turning bound DDL statements into a new catalog, table files and new continuous views within the transaction; the
+catalog change that the log record carries. A change becomes visible, durable and numbered when the transaction commits.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.errors import SqlError, undefined_table
+from catalog.objects import Catalog, CatalogObject, Stream, Table, View
+from executor.transaction import NewView, Transaction
+from planner import incremental
+from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.session import Result
+
+Definition = CreateTable | CreateStream | CreateView | Drop | AlterView
+
+
+def schema_of(stream: Stream) -> pa.Schema:
+    """A stream's rows as Arrow."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+
+
+def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
+    """Raises 23502 where a NOT NULL column of a stream has a null."""
+    for index, column in enumerate(stream.columns):
+        if column.not_null and rows.column(index).null_count:
+            message = f'null value in column "{column.name}" of relation "{stream.name}" violates not-null constraint'
+            raise SqlError("23502", message)
+
+
+def define(database: Database, transaction: Transaction, statement: Definition) -> Result:
+    """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
+    from executor.session import Result
+
+    catalog = transaction.catalog or database.catalog
+    match statement:
+        case CreateTable(table=table, exists=exists):
+            if exists:
+                return Result("CREATE TABLE", notices=(_skipped(table.name),))
+            table = replace(table, oid=_oid(catalog, table.oid))
+            _add(transaction, catalog, table)
+            transaction.writer().create(table)
+            return Result("CREATE TABLE")
+        case CreateStream(stream=stream, exists=exists):
+            if exists:
+                return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
+            _add(transaction, catalog, replace(stream, oid=_oid(catalog, stream.oid)))
+            return Result("CREATE FOREIGN TABLE")
+        case CreateView():
+            return _create_view(database, transaction, catalog, statement)
+        case AlterView(view=view):
+            _change(transaction, catalog, view)
+            return Result("ALTER VIEW")
+        case Drop(kind=kind, oids=oids, notices=notices):
+            for oid in oids:
+                catalog = _drop(transaction, catalog, oid)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+    from executor.session import Result
+
+    view = statement.view
+    tag = "CREATE VIEW"
+    if statement.exists:
+        return Result(tag, notices=(_skipped(view.name),))
+    missing = [oid for oid in view.depends_on if oid not in catalog.objects]
+    if missing:
+        raise undefined_table(str(missing[0]))
+    if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
+        catalog = _drop(transaction, catalog, old.oid)
+    view = replace(view, oid=_oid(catalog, view.oid))
+    notices = list(statement.notices)
+    if view.continuous:
+        planned = incremental.plan(statement.query, f"v{view.oid}")
+        writer = transaction.writer()
+        statics = {static.name: writer.query(static.relation, {}) for static in planned.program.statics}
+        transaction.views.append(NewView(view, planned.program, statics))
+        notices += planned.notices
+    _add(transaction, catalog, view)
+    return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _skipped(name: str) -> SqlError:
+    return SqlError("42P07", f'relation "{name}" already exists, skipping')
+
+
+def _oid(catalog: Catalog, proposed: int) -> int:
+    """The oid that the binder chose, or the next free one if another transaction took it since."""
+    return max(proposed, catalog.next_oid)
+
+
+def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
+    transaction.catalog = catalog.add(item)
+    transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
+
+
+def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
+    if item.oid not in catalog.objects:
+        raise undefined_table(item.name)
+    transaction.catalog = catalog.change(item)
+    transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
+
+
+def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
+    item = catalog.objects.get(oid)
+    if item is None:
+        return catalog
+    if isinstance(item, Table):
+        transaction.writer().drop(oid)
+    transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
+    transaction.catalog = catalog.drop(oid)
+    transaction.catalog_changes.append(json.dumps({"drop": oid}))
+    return transaction.catalog
+
+
+def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
+    """The catalog after one logged change; a view's creation LSN is its record's."""
+    data = json.loads(change)
+    if "drop" in data:
+        return catalog.drop(data["drop"])
+    if "change" in data:
+        return catalog.change(decode(data["change"], CATALOG_CLASSES))
+    return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
+
+
+def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
+    """The object with its creation LSN, where it has one."""
+    return replace(item, created_lsn=lsn) if isinstance(item, View) else item
+
+
+def dump_catalog(catalog: Catalog) -> str:
+    """The catalog's own objects as JSON, for the table database."""
+    items = [encode(item) for item in catalog.objects.values() if isinstance(item, Table | Stream | View)]
+    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
+
+
+def load_catalog(text: str, start: Catalog) -> Catalog:
+    """``start`` (the system views) with the stored objects."""
+    data = json.loads(text)
+    catalog = start
+    for item in data["objects"]:
+        catalog = catalog.add(decode(item, CATALOG_CLASSES))
+    return replace(catalog, next_oid=data["next_oid"], version=data["version"])

@@ -1,0 +1,217 @@
+"""Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
+
+Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
+continuous views in it are brought to that LSN (section 6, step 4), and the optimised form of queries seen before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.transaction import Transaction
+from executor.views import ViewPassed, ViewRuntime
+from planner.algebra import Project, Relation, Scan
+from planner.expression import ColumnRef, Value
+from planner.rules import optimise
+from planner.statements import Query
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+PLANS = 1024
+ATTEMPTS = 20
+
+Bindings = Mapping[str, pa.Table]
+Parameters = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An optimised relation and what it reads, by oid."""
+
+    relation: Relation
+    tables: tuple[int, ...]
+    views: tuple[int, ...]
+    system: tuple[int, ...]
+
+
+def plan_of(relation: Relation) -> Plan:
+    """What a relation reads."""
+    scans = [item for item in walk(relation) if isinstance(item, Scan)]
+
+    def oids(kind: str) -> tuple[int, ...]:
+        return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
+
+    return Plan(relation, oids("table"), oids("view"), oids("system"))
+
+
+class PlanCache:
+    """Plans of relations seen before, by identity: the server binds an equal statement once."""
+
+    def __init__(self) -> None:
+        self._plans: dict[int, tuple[Relation, Plan]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, relation: Relation) -> Plan:
+        """The relation's plan."""
+        known = self._plans.get(id(relation))
+        if known is not None and known[0] is relation:
+            return known[1]
+        plan = plan_of(optimise(relation))
+        with self._lock:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[id(relation)] = (relation, plan)
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a statement reads: an LSN and the tables at it. ``exact``: every view must be at this very LSN.
+
+    ``versions`` tells, per continuous view, which content of the tables in its final relation the snapshot shows.
+    """
+
+    lsn: int
+    snapshot: ReadSnapshot | None
+    versions: Mapping[int, int]
+    exact: bool
+    writer: WriteTransaction | None = None
+
+    def query(self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters) -> pa.Table:
+        """A relation's rows, as the transaction sees the tables."""
+        if self.writer is not None:
+            return self.writer.query(relation, bindings, parameters)
+        if self.snapshot is not None:
+            return self.snapshot.query(relation, bindings, parameters)
+        return engine.query(relation, bindings, parameters)
+
+
+class Reader:
+    """One session's reading."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._private = itertools.count(-1, -1)
+        self._running: ReadSnapshot | None = None
+
+    def batches(self, query: Query, parameters: Parameters, transaction: Transaction) -> Iterable[pa.RecordBatch]:
+        """A query's rows, in order."""
+        plan = self.database.plans.get(query.relation)
+        wanted = _bare_view(plan.relation)
+        if wanted is not None:
+            return self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)).to_batches()
+        return self.table(query.relation, parameters, transaction).to_batches()
+
+    def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
+        return self.view_table(wanted[0], moment).select(wanted[1])
+
+    def table(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
+        """A relation's rows as one table."""
+        plan = self.database.plans.get(relation)
+
+        def run(moment: Moment) -> pa.Table:
+            return moment.query(self.database.engine, plan.relation, self._bindings(plan, moment), parameters)
+
+        return self._at_moment(plan, transaction, run)
+
+    def bindings(self, relation: Relation, transaction: Transaction) -> dict[str, pa.Table]:
+        """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
+        plan = self.database.plans.get(relation)
+        if not plan.views and not plan.system:
+            return {}
+        transaction.writer()
+        found: dict[str, pa.Table] = self._at_moment(plan, transaction, lambda moment: self._bindings(plan, moment))
+        return found
+
+    def _at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
+        """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
+        for attempt in range(ATTEMPTS):
+            moment, owned = self._moment(plan, transaction)
+            try:
+                self._running = moment.snapshot
+                with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
+                    return run(moment)
+            except ViewPassed:
+                if attempt + 1 == ATTEMPTS or not owned:
+                    raise SqlError("40001", "could not serialize access: a view moved on during the statement") from None
+            finally:
+                self._running = None
+                if owned and moment.snapshot is not None:
+                    moment.snapshot.close()
+        raise AssertionError("unreachable")
+
+    def _moment(self, plan: Plan, transaction: Transaction) -> tuple[Moment, bool]:
+        """(moment, whether the caller closes its snapshot)."""
+        views = self.database.views_below(plan.views)
+        reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
+        exact = reads_tables or len(views) > 1
+        with self.database.sequencer.lock:
+            lsn = self.database.sequencer.visible
+            if transaction.write is not None:
+                own = {oid: next(self._private) for oid in views}
+                return Moment(lsn, None, own, exact, transaction.write), True
+            if transaction.snapshot is not None:
+                own = {oid: next(self._private) for oid in views}
+                return Moment(*transaction.snapshot, own, True), False
+            keep = transaction.repeatable and transaction.explicit
+            snapshot = self.database.tables.snapshot() if reads_tables or keep else None
+            versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
+        if keep and snapshot is not None:
+            transaction.snapshot = (lsn, snapshot)
+        return Moment(lsn, snapshot, versions, exact or keep), not keep
+
+    def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
+        found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
+        return found | {f"v{oid}": self.database.system_table(oid) for oid in plan.system}
+
+    def view_table(self, oid: int, moment: Moment) -> pa.Table:
+        """A continuous view's rows at a moment, columns named as the view's."""
+        runtime = self.database.view(oid)
+        final = self.database.plans.get(runtime.program.final)
+
+        def query(states: Mapping[str, pa.Table]) -> pa.Table:
+            bindings = {**states, **self._bindings(final, moment)}
+            return moment.query(self.database.engine, final.relation, bindings, ())
+
+        table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
+        return table.rename_columns([column.name for column in runtime.view.columns])
+
+    def cancel(self) -> None:
+        """Interrupts what runs."""
+        running = self._running
+        if running is not None:
+            running.interrupt()
+        else:
+            self.database.engine.interrupt()
+
+
+@contextlib.contextmanager
+def _locked(runtimes: Iterable[ViewRuntime]) -> Iterator[None]:
+    """Holds several views' locks, always taken in the same order."""
+    with contextlib.ExitStack() as stack:
+        for runtime in runtimes:
+            stack.enter_context(runtime.lock)
+        yield
+
+
+def _bare_view(relation: Relation) -> tuple[int, list[str]] | None:
+    """(view, column names) of a relation that only picks columns of one continuous view; no engine is needed for it."""
+    scan = relation.input if isinstance(relation, Project) else relation
+    if not isinstance(scan, Scan) or scan.kind != "view":
+        return None
+    names = dict(zip(scan.columns, scan.sources, strict=True))
+    outputs = relation.outputs if isinstance(relation, Project) else tuple((c, ColumnRef(c)) for c in scan.columns)
+    wanted = [names[value.column] for _, value in outputs if isinstance(value, ColumnRef)]
+    return (scan.oid, wanted) if len(wanted) == len(outputs) else None

@@ -1,0 +1,335 @@
+"""What one client does to the database: statements in, results out, transactions in between.
+
+Owns: the meaning of every statement class of planner.statements that touches data or catalog, and the life of the
+session's transaction. Knows nothing of wire formats, settings or prepared statements (server/). Calls block; the server
+makes them from worker threads, one at a time per session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
+from catalog.objects import Catalog, Stream, Table, View
+from executor import ddl
+from executor.appender import row_values
+from executor.commit.records import StreamRows
+from executor.copying import CopySink, copy_file
+from executor.explaining import explain
+from executor.queries import Reader
+from executor.transaction import Transaction
+from planner.expression import Value
+from planner.statements import (
+    AlterView,
+    CopyIn,
+    CopyOut,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    NoOperation,
+    Output,
+    Query,
+    Returning,
+    Statement,
+    TransactionControl,
+    Truncate,
+    Update,
+)
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches."""
+
+    tag: str
+    outputs: tuple[Output, ...] = ()
+    batches: Iterable[pa.RecordBatch] | None = None
+    notices: tuple[SqlError, ...] = field(default=())
+
+
+class DatabaseSession:
+    """One client's session. Thread-safe only in ``cancel``."""
+
+    def __init__(self, database: Database, user: str, name: str) -> None:
+        self.database = database
+        self.user = user
+        self.name = name
+        self.synchronous_commit = True
+        self._transaction: Transaction | None = None
+        self._implicit = False
+        self._reader = Reader(database)
+
+    # Transactions -----------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """ReadyForQuery's transaction status: I idle, T in a block, E in a failed block."""
+        if self._transaction is None or not self._transaction.explicit:
+            return "I"
+        return "E" if self._transaction.failed else "T"
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that this session's next statement sees, its own uncommitted DDL included."""
+        if self._transaction is not None and self._transaction.catalog is not None:
+            return self._transaction.catalog
+        return self.database.catalog
+
+    def _new(self, explicit: bool) -> Transaction:
+        return Transaction(explicit, lambda: self.database.tables.begin_write(self.database.options.lock_timeout))
+
+    def begin_implicit(self) -> None:
+        """Statements until ``commit_implicit`` are one transaction, unless a block is open or begins."""
+        self._implicit = True
+
+    def commit_implicit(self) -> None:
+        """Ends the implicit transaction. Raises what the commit raises."""
+        self._implicit = False
+        if self._transaction is not None and not self._transaction.explicit:
+            self._commit()
+
+    def fail(self) -> None:
+        """Something outside ``execute`` failed (a portal, the client's data): the transaction cannot commit."""
+        if self._transaction is None:
+            return
+        if self._transaction.explicit:
+            self._transaction.failed = True
+        else:
+            self._rollback()
+
+    def _commit(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            self.database.commit(transaction, self.synchronous_commit)
+
+    def _rollback(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.rollback()
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[Transaction]:
+        """A statement's transaction; commits when it is the whole of it, marks it failed on an error."""
+        if self._transaction is None:
+            self._transaction = self._new(explicit=False)
+        transaction = self._transaction
+        if transaction.failed:
+            raise failed_transaction()
+        try:
+            yield transaction
+        except BaseException:
+            self.fail()
+            raise
+        if not transaction.explicit and not self._implicit:
+            self._commit()
+
+    def _control(self, statement: TransactionControl) -> Result:
+        match statement.action:
+            case "begin":
+                return self._begin(statement)
+            case "commit" | "rollback":
+                return self._end(statement.action)
+            case _:
+                return self._savepoint(statement)
+
+    def _begin(self, statement: TransactionControl) -> Result:
+        if self._transaction is None:
+            self._transaction = self._new(explicit=True)
+        elif self._transaction.explicit:
+            if self._transaction.failed:
+                raise failed_transaction()
+            notice = SqlError("25001", "there is already a transaction in progress")
+            return Result("BEGIN", notices=(notice,))
+        self._transaction.explicit = True
+        self._transaction.repeatable = statement.isolation in ("repeatable read", "serializable")
+        self._transaction.read_only = bool(statement.read_only)
+        return Result("BEGIN")
+
+    def _end(self, action: str) -> Result:
+        transaction = self._transaction
+        if transaction is None or not transaction.explicit:
+            self._implicit_end(action)
+            notice = SqlError("25P01", "there is no transaction in progress")
+            return Result(action.upper(), notices=(notice,))
+        if action == "commit" and not transaction.failed:
+            self._commit()
+            return Result("COMMIT")
+        self._rollback()
+        return Result("ROLLBACK")
+
+    def _implicit_end(self, action: str) -> None:
+        if action == "commit":
+            self._commit()
+        else:
+            self._rollback()
+
+    def _savepoint(self, statement: TransactionControl) -> Result:
+        transaction, name = self._transaction, statement.name or ""
+        tag = {"savepoint": "SAVEPOINT", "release": "RELEASE", "rollback_to": "ROLLBACK"}[statement.action]
+        if transaction is None or not transaction.explicit:
+            words = {"savepoint": "SAVEPOINT", "release": "RELEASE SAVEPOINT", "rollback_to": "ROLLBACK TO SAVEPOINT"}
+            raise SqlError("25P01", f"{words[statement.action]} can only be used in transaction blocks")
+        if statement.action == "rollback_to":
+            transaction.rollback_to(name)
+            return Result(tag)
+        if transaction.failed:
+            raise failed_transaction()
+        try:
+            (transaction.set_savepoint if statement.action == "savepoint" else transaction.release)(name)
+        except SqlError:
+            transaction.failed = True
+            raise
+        return Result(tag)
+
+    # Statements -------------------------------------------------------------------------------------------------
+
+    def execute(self, statement: Statement, parameters: tuple[Value, ...] = ()) -> Result:
+        """Runs a statement. Settings, prepared statements and COPY with the client are the server's own matters."""
+        if isinstance(statement, TransactionControl):
+            return self._control(statement)
+        with self._statement() as transaction:
+            return self._run(statement, parameters, transaction)
+
+    def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        match statement:
+            case Query():
+                return self._query(statement, parameters, transaction)
+            case Insert():
+                return self._insert(statement, parameters, transaction)
+            case Update() | Delete():
+                return self._change(statement, parameters, transaction)
+            case Truncate(targets=targets):
+                transaction.writer().truncate(targets)
+                return Result("TRUNCATE TABLE")
+            case CreateTable() | CreateStream() | CreateView() | Drop() | AlterView():
+                return self._define(statement, transaction)
+            case Explain():
+                return explain(self._reader, statement, parameters, transaction)
+            case CopyIn():
+                rows = copy_file(self, statement)
+                return Result(f"COPY {rows}")
+            case CopyOut():
+                raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
+            case NoOperation(tag=tag):
+                return Result(tag)
+            case _:
+                raise AssertionError(f"{type(statement).__name__} is the server's")
+
+    def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        batches = self._reader.batches(statement, parameters, transaction)
+        return Result("SELECT", statement.outputs, batches)
+
+    def copy_out(self, statement: CopyOut) -> Result:
+        """COPY ... TO STDOUT: the rows; the server formats them."""
+        with self._statement() as transaction:
+            result = self._query(statement.query, (), transaction)
+            return replace(result, tag="COPY")
+
+    def _insert(self, statement: Insert, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        target = statement.target
+        self._require(target)
+        if isinstance(target, Table):
+            bindings = self._reader.bindings(statement.source, transaction)
+            changes = transaction.writer().insert(statement, parameters, bindings)
+            return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
+        if statement.returning is not None:
+            raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
+        batch = self._stream_rows(statement, parameters, transaction, target)
+        if batch.num_rows:
+            transaction.parts.append(StreamRows(target.oid, batch.to_batches()))
+        return Result(f"INSERT 0 {batch.num_rows}")
+
+    def _stream_rows(
+        self, statement: Insert, parameters: tuple[Value, ...], transaction: Transaction, target: Stream
+    ) -> pa.Table:
+        if target.option("source"):
+            raise SqlError("42809", f'stream "{target.name}" is fed from files and takes no INSERT')
+        columns = self.database.streams[target.oid].schema if target.oid in self.database.streams else ddl.schema_of(target)
+        rows = None if statement.literals is None else row_values(statement.literals, parameters, target)
+        if rows is not None:
+            arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)]
+            return pa.Table.from_arrays(arrays, schema=columns)
+        table = self._reader.table(statement.source, parameters, transaction)
+        table = pa.Table.from_arrays(table.columns, schema=columns)
+        ddl.check_not_null(target, table)
+        return table
+
+    def _change(self, statement: Update | Delete, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        self._require(statement.target)
+        bindings = self._reader.bindings(statement.relation, transaction)
+        writer = transaction.writer()
+        if isinstance(statement, Update):
+            changes = writer.update(statement, parameters, bindings)
+            return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
+        changes = writer.delete(statement, parameters, bindings)
+        return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
+
+    def _require(self, target: Table | Stream | View) -> None:
+        if target.oid not in self.catalog.objects:
+            raise undefined_table(target.name)
+
+    def _define(
+        self, statement: CreateTable | CreateStream | CreateView | Drop | AlterView, transaction: Transaction
+    ) -> Result:
+        transaction.writer()  # one DDL statement at a time, and none beside a table writer
+        return ddl.define(self.database, transaction, statement)
+
+    # COPY -------------------------------------------------------------------------------------------------------
+
+    def copy_in(self, statement: CopyIn) -> CopySink:
+        """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``."""
+        if self._transaction is None:
+            self._transaction = self._new(explicit=False)
+        if self._transaction.failed:
+            raise failed_transaction()
+        self._require(statement.target)
+        return CopySink(self, statement, self._transaction)
+
+    def end_copy(self, error: bool) -> None:
+        """Called by the sink: the statement is over."""
+        if error:
+            self.fail()
+        elif self._transaction is not None and not self._transaction.explicit and not self._implicit:
+            self._commit()
+
+    # Other ------------------------------------------------------------------------------------------------------
+
+    def append_rows(
+        self, insert: Insert, rows: list[tuple[Value, ...]], done: Callable[[SqlError | None], None]
+    ) -> bool:
+        """Rows of an autocommitted INSERT into a stream, without blocking; ``done`` is called when they are durable.
+
+        False when this INSERT cannot go that way. ``rows`` are parameter tuples; raises SqlError for a bad value.
+        """
+        if self._transaction is not None or not isinstance(insert.target, Stream) or insert.literals is None:
+            return False
+        return self.database.appender.append(insert, rows, self.synchronous_commit, done)
+
+    def cancel(self) -> None:
+        """Interrupts what runs now; may be called from any thread."""
+        self._reader.cancel()
+        transaction = self._transaction
+        if transaction is not None and transaction.write is not None:
+            transaction.write.interrupt()
+
+    def close(self) -> None:
+        """Ends the session; an open transaction is rolled back."""
+        self._rollback()
+
+
+def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:
+    if returning is None or table is None:
+        return Result(tag)
+    return Result(tag, returning.outputs, table.to_batches())

@@ -1,0 +1,92 @@
+"""What went wrong in Spark, said as PostgreSQL says it.
+
+Owns: the map from Spark's error conditions to SQLSTATE and wording, as plain data on both sides of the pipe. Only known errors
+of the data become SQL errors; everything else is the engine's own failure, and the caller tries the other engine.
+The dialect sees to it that integers overflow in a CAST that names their type (dialect.py), bigints in ARITHMETIC_OVERFLOW.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from catalog.errors import SqlError
+from executor.engine import EngineUnavailable
+
+Failure = dict[str, str]
+
+_INTEGERS: Final = {'"INT"': "integer", '"SMALLINT"': "smallint", '"BIGINT"': "bigint"}
+#: raise_error('22011:negative substring length not allowed'), printed by the dialect.
+_RAISED: Final = re.compile(r"(?s)([0-9A-Z]{5}):(.*)")
+_FIXED: Final[dict[str, tuple[str, str]]] = {
+    "DIVIDE_BY_ZERO": ("22012", "division by zero"),
+    "REMAINDER_BY_ZERO": ("22012", "division by zero"),
+    "ARITHMETIC_OVERFLOW": ("22003", "bigint out of range"),
+    "BINARY_ARITHMETIC_OVERFLOW": ("22003", "smallint out of range"),
+    "NUMERIC_VALUE_OUT_OF_RANGE": ("22003", "numeric field overflow"),
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": ("22003", "numeric field overflow"),
+    "DATETIME_OVERFLOW": ("22008", "timestamp out of range"),
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": ("21000", "more than one row returned by a subquery used as an expression"),
+    "CAST_INVALID_INPUT": ("22P02", "invalid input syntax"),
+    "MALFORMED_RECORD_IN_PARSING": ("22P04", "a source file has a record that does not fit the stream's columns"),
+    "MALFORMED_CSV_RECORD": ("22P04", "a source file has a record that does not fit the stream's columns"),
+    "PATH_NOT_FOUND": ("58P01", "a file is missing"),
+}
+
+
+def describe(error: BaseException) -> Failure:
+    """The failure of a job as the driver reports it."""
+    condition, parameters = _condition(error)
+    found = _sql(condition, parameters)
+    if found is not None:
+        return {"kind": "sql", "sqlstate": found[0], "message": found[1]}
+    kind = "cancelled" if "cancelled" in str(error).lower() and "group" in str(error).lower() else "engine"
+    return {"kind": kind, "message": f"{type(error).__name__}: {_first_line(error)}"}
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:500] if text else ""
+
+
+def to_exception(failure: Failure) -> Exception:
+    """What the engine raises for a failure."""
+    if failure["kind"] == "sql":
+        return SqlError(failure["sqlstate"], failure["message"])
+    if failure["kind"] == "cancelled":
+        return SqlError("57014", "canceling statement due to user request")
+    return EngineUnavailable(failure["message"])
+
+
+def _condition(error: BaseException) -> tuple[str, dict[str, str]]:
+    """Spark's error condition and its parameters; found in the text where a wrapper hides it."""
+    own = getattr(error, "getCondition", None)
+    condition = own() if own is not None else None
+    if condition and not condition.startswith("FAILED_READ_FILE"):
+        parameters: Any = error.getMessageParameters() if hasattr(error, "getMessageParameters") else None
+        return condition, dict(parameters or {})
+    text = str(error)
+    for match in re.finditer(r"\[([A-Z_]+(?:\.[A-Z_]+)?)\] ?([^\n]*)", text):
+        if match.group(1).partition(".")[0] in _FIXED or match.group(1).startswith(("CAST_OVERFLOW", "USER_RAISED")):
+            return match.group(1), _parameters(match.group(2))
+    if (condition or "").endswith("FILE_NOT_EXIST") or "FileNotFoundException" in text:
+        return "PATH_NOT_FOUND", {}
+    return condition or "", {}
+
+
+def _parameters(text: str) -> dict[str, str]:
+    target = re.search(r'cannot be cast to ("[A-Z]+")', text)
+    raised = re.sub(r" SQLSTATE: \w+$", "", text)
+    return {"errorMessage": raised, **({"targetType": target.group(1)} if target is not None else {})}
+
+
+def _sql(condition: str, parameters: dict[str, str]) -> tuple[str, str] | None:
+    """SQLSTATE and message; None for what is no error of the data."""
+    name = condition.partition(".")[0]
+    if name == "USER_RAISED_EXCEPTION":
+        match = _RAISED.fullmatch(parameters.get("errorMessage", ""))
+        return (match.group(1), match.group(2)) if match is not None else None
+    if name == "CAST_OVERFLOW":
+        integer = _INTEGERS.get(parameters.get("targetType", ""))
+        return ("22003", f"{integer} out of range") if integer is not None else ("22003", "numeric field overflow")
+    return _FIXED.get(name)

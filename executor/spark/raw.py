@@ -1,0 +1,77 @@
+"""Files of a file-fed stream as the stream's rows: typed columns, ``__lsn`` and ``__ordinal`` (child process only).
+
+Owns: reading Parquet, CSV and JSON as users leave them in a folder. A row's ordinal is its file's place in the log record that
+names it, then its place in the file, exactly as ``executor.sources.read_files`` numbers them, so that both engines see one
+arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted empty field.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from executor.spark.frames import Frame
+
+#: Bits of __ordinal that number the rows of one file.
+ROW_BITS: Final = 40
+#: monotonically_increasing_id() numbers a partition's rows in its low bits.
+_PARTITION_ROWS: Final = (1 << 33) - 1
+
+
+def read_raw(spark: Any, spec: Frame) -> Any:
+    """The rows of all files. ``spec``: format, files, lsns and places (file by file), columns, options."""
+    if spec["format"] != "parquet":  # one partition per file, so that rows can be numbered
+        spark.conf.set("spark.sql.files.minPartitionNum", "1")
+        spark.conf.set("spark.sql.files.maxPartitionBytes", str(1 << 50))
+    frames = [
+        _read_file(spark, spec, path, lsn, place)
+        for path, lsn, place in zip(spec["files"], spec["lsns"], spec["places"], strict=True)
+    ]
+    return reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
+    from pyspark.sql import functions as f
+
+    columns = [(name, kind) for name, kind in spec["columns"] if not name.startswith("__")]
+    if spec["format"] == "parquet":
+        frame, position = _parquet(spark, path, columns), f.col("_metadata.row_index")
+    else:
+        frame = _text(spark, spec, path)
+        position = f.monotonically_increasing_id().bitwiseAND(f.lit(_PARTITION_ROWS))
+    values = [f.col(_quoted(name)).cast(kind).alias(name) for name, kind in columns]
+    ordinal = (f.lit(place << ROW_BITS).cast("bigint") + position).alias("__ordinal")
+    return frame.select(*values, f.lit(lsn).cast("bigint").alias("__lsn"), ordinal)
+
+
+def _parquet(spark: Any, path: str, columns: list[tuple[str, str]]) -> Any:
+    """The file with its own types; the footer is read here, which saves Spark a job per file."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = pq.read_schema(path)
+    present = [name for name, _ in columns if name in schema.names]
+    own = from_arrow_schema(type(schema)([schema.field(name) for name in present]) if False else _subset(schema, present))
+    frame = spark.read.schema(own).parquet(path)
+    return frame
+
+
+def _subset(schema: Any, names: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name).remove_metadata() for name in names])
+
+
+def _text(spark: Any, spec: Frame, path: str) -> Any:
+    options = spec.get("options", {})
+    reader = spark.read.schema(", ".join(f"{_quoted(name)} {kind}" for name, kind in spec["stream"])).option("mode", "FAILFAST")
+    if spec["format"] == "json":
+        return reader.json(path)
+    reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
+    reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
+    return reader.option("nullValue", options.get("null", "")).csv(path)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,132 @@
+"""The driver's Spark session: local, on a cluster, or behind a Connect endpoint (child process only).
+
+Owns: starting Spark with our configuration, warming it up, and what differs between a classic session and Connect (job
+groups, tags, sessions of their own). Connect is used through the DataFrame API alone; it has no job ids to report.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from executor.spark.settings import SEMANTICS, SparkSettings, configuration
+
+
+class Session:
+    """One Spark session for the life of the driver."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        """Starts Spark; takes seconds."""
+        from pyspark.sql import SparkSession
+
+        self.settings = settings
+        builder: Any = SparkSession.builder
+        if settings.connect:
+            builder = builder.remote(settings.master)
+            for name, value in {**SEMANTICS, **settings.extra}.items():
+                builder = builder.config(name, value)
+        else:
+            _empty(settings)
+            builder = builder.master(settings.master)
+            for name, value in configuration(settings).items():
+                builder = builder.config(name, value)
+        self.spark: Any = builder.getOrCreate()
+        if not settings.connect:
+            self.spark.sparkContext.setLogLevel(settings.extra.get("spark.log.level", "WARN"))
+
+    @property
+    def version(self) -> str:
+        """Spark's version."""
+        return str(self.spark.version)
+
+    @property
+    def jvm(self) -> subprocess.Popen[bytes] | None:
+        """The JVM that was started for this session; None behind Connect."""
+        return None if self.settings.connect else self.spark.sparkContext._gateway.proc
+
+    def watch(self, died: Callable[[], None]) -> None:
+        """Calls ``died`` from a thread when the JVM ends."""
+        jvm = self.jvm
+        if jvm is None:
+            return
+
+        def wait() -> None:
+            jvm.wait()
+            died()
+
+        threading.Thread(target=wait, name="jvm", daemon=True).start()
+
+    def ping(self) -> None:
+        """Returns when Spark answers."""
+        if self.settings.connect:
+            assert self.spark.version
+        else:
+            self.spark.sparkContext._jvm.java.lang.System.nanoTime()
+
+    def new(self, settings: dict[str, str]) -> Any:
+        """A session with temporary views and settings of its own."""
+        session = self.spark.newSession()
+        if self.settings.connect:  # a new Connect session starts from the server's defaults
+            settings = {**SEMANTICS, **self.settings.extra, **settings}
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        return session
+
+    @contextmanager
+    def group(self, session: Any, name: str) -> Iterator[None]:
+        """Jobs that this thread starts meanwhile belong to a group that ``cancel`` ends."""
+        if self.settings.connect:
+            session.addTag(name)
+            try:
+                yield
+            finally:
+                session.removeTag(name)
+            return
+        context = self.spark.sparkContext
+        context.setJobGroup(name, f"millstream {name}", interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+
+    def job_ids(self, group: str) -> list[int]:
+        """Spark's ids of a group's jobs."""
+        if self.settings.connect:
+            return []
+        return sorted(self.spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    def cancel(self, group: str) -> None:
+        """Ends a group's running jobs."""
+        if self.settings.connect:
+            self.spark.interruptTag(group)
+        else:
+            self.spark.sparkContext.cancelJobGroup(group)
+
+    def warm_up(self) -> None:
+        """Runs small jobs, so that the first real one does not wait for class loading."""
+        session = self.new({})
+        path = str(self.settings.scratch / f"warm-up-{os.getpid()}")
+        numbers = session.range(20_000).selectExpr("id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t")
+        if not self.settings.connect:
+            numbers.coalesce(1).write.mode("overwrite").parquet(path)
+            numbers = session.read.schema(numbers.schema).parquet(path)
+        numbers.createOrReplaceTempView("warm")
+        for _ in range(3):
+            session.sql("SELECT k, sum(v * (1 - v)) AS a, count(*) AS b, max(t) AS c FROM warm GROUP BY k").toArrow()
+        shutil.rmtree(path, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Releases executors and ends the JVM."""
+        self.spark.stop()
+
+
+def _empty(settings: SparkSettings) -> None:
+    """A fresh scratch folder."""
+    shutil.rmtree(settings.scratch, ignore_errors=True)
+    for name in ("warehouse", "local"):
+        (settings.scratch / name).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,104 @@
+"""How the Spark driver is started: what an operator chose, and the Spark configuration that follows from it.
+
+Owns: ``SparkSettings`` and the default configuration (loopback only, no UI, no Hive, PostgreSQL's arithmetic). Knows
+nothing of processes; imports nothing of pyspark, so that the server can use it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """``folder`` takes scratch files and the log, and belongs to the driver alone. Times in seconds."""
+
+    folder: Path
+    master: str = "local[*]"
+    driver_memory: str = "2g"
+    job_timeout: float = 600.0
+    start_timeout: float = 180.0
+    heartbeat: float = 2.0
+    heartbeat_timeout: float = 30.0
+    backoff: float = 1.0  # before the first restart; doubled up to ``backoff_limit``
+    backoff_limit: float = 60.0
+    log_bytes: int = 16 << 20
+    #: Further Spark settings; they win over ours.
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> Path:
+        """What driver and JVM print."""
+        return self.folder / "spark.log"
+
+    @property
+    def scratch(self) -> Path:
+        """Spark's local files; emptied whenever a driver starts."""
+        return self.folder / "scratch"
+
+    @property
+    def connect(self) -> bool:
+        """Whether ``master`` is a Spark Connect endpoint."""
+        return self.master.startswith("sc://")
+
+    @property
+    def local(self) -> bool:
+        """Whether executors are threads of the driver."""
+        return self.master.startswith("local")
+
+
+#: Settings of a session that the meaning of our SQL depends on (dialect.py); a job's session sets them again.
+SEMANTICS: Final[dict[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Keeps the scale of decimal results and raises where 38 digits do not suffice, instead of dropping digits.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.compression.codec": "snappy",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+
+def cores(settings: SparkSettings) -> int:
+    """Parallel tasks of a local master; else the number of shuffle partitions that suits a small cluster."""
+    count = settings.master.partition("[")[2].rstrip("]").partition(",")[0]
+    if settings.local:
+        return int(count) if count.isdigit() else (os.cpu_count() or 1) if count == "*" else 1
+    return 8
+
+
+def configuration(settings: SparkSettings) -> dict[str, str]:
+    """The whole configuration of a session that we start ourselves (not of a Connect endpoint)."""
+    scratch = settings.scratch
+    values = {
+        "spark.app.name": "millstream",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": settings.driver_memory,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        "spark.sql.shuffle.partitions": str(cores(settings)),
+        "spark.default.parallelism": str(cores(settings)),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.maxPlanStringLength": "10000",
+        "spark.cleaner.referenceTracking.blocking": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.log.level": "WARN",
+        **SEMANTICS,
+    }
+    if settings.local:
+        values |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return values | dict(settings.extra)

@@ -1,0 +1,120 @@
+"""Runs and sealed intervals as Parquet files that Spark and DuckDB read too.
+
+Owns what a file looks like: Snappy, no types that one of the engines lacks. An interval (month_day_nano, which Parquet
+cannot say) becomes a struct of months, days and microseconds, and comes back as what it was. Does not know which files
+count: manifests do.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.errors import SqlError
+from executor.commit.files import disk_error
+
+INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
+_LAYOUT: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+_ROW_GROUP: Final = 512 * 1024
+_CHECK_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a manifest names it: its path below the manifest's folder, its size, and the CRC-32 of its content."""
+
+    name: str
+    size: int
+    crc: int
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Writes and syncs a file; nothing stays of one that failed. Raises 53100, 58030."""
+    stored = to_stored(table)
+    try:
+        with open(path, "wb") as file:
+            pq.write_table(stored, file, compression="snappy", row_group_size=_ROW_GROUP)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise disk_error(error, f'write file "{path.name}"') from error
+
+
+def read_table(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
+    """The rows of files, in order, with exactly the columns and types of ``schema``."""
+    tables = [to_schema(pq.read_table(path, partitioning=None), schema) for path in paths]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def describe_file(path: Path, folder: Path) -> StoredFile:
+    """Size and checksum of a file below a folder."""
+    crc = size = 0
+    with open(path, "rb") as file:
+        while block := file.read(_CHECK_BYTES):
+            crc = zlib.crc32(block, crc)
+            size += len(block)
+    return StoredFile(path.relative_to(folder).as_posix(), size, crc)
+
+
+def verify_file(stored: StoredFile, folder: Path) -> Path:
+    """The path of a file that is what the manifest says. Raises XX001."""
+    path = folder / stored.name
+    try:
+        found = describe_file(path, folder)
+    except FileNotFoundError:
+        raise SqlError("XX001", f'file "{stored.name}" of a trace is missing') from None
+    if found != stored:
+        raise SqlError("XX001", f'file "{stored.name}" of a trace is not what was written')
+    return path
+
+
+def to_stored(table: pa.Table) -> pa.Table:
+    """A table with intervals as structs."""
+    columns = [
+        pa.chunked_array([_split(chunk) for chunk in column.chunks], INTERVAL)
+        if pa.types.is_interval(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Columns by name in the types of ``schema``; structs become intervals again."""
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        if pa.types.is_interval(field.type) and column.type == INTERVAL:
+            column = pa.chunked_array([_join(chunk) for chunk in column.chunks], field.type)
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _split(intervals: pa.Array) -> pa.Array:
+    values = np.frombuffer(intervals.buffers()[1], _LAYOUT, len(intervals) + intervals.offset)[intervals.offset :]
+    parts = [pa.array(np.ascontiguousarray(part)) for part in _parts(values)]
+    return pa.StructArray.from_arrays(parts, fields=list(INTERVAL), mask=intervals.is_null())
+
+
+def _parts(values: np.ndarray[tuple[int], np.dtype[np.void]]) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+    return values["months"], values["days"], values["nanoseconds"] // 1000
+
+
+def _join(structs: pa.StructArray) -> pa.Array:
+    values = np.zeros(len(structs), _LAYOUT)
+    months, days, microseconds = (part.fill_null(0).to_numpy(zero_copy_only=False) for part in structs.flatten())
+    values["months"], values["days"], values["nanoseconds"] = months, days, microseconds * 1000
+    kind = pa.month_day_nano_interval()
+    validity = None
+    if structs.null_count:
+        validity = pa.py_buffer(np.packbits(structs.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+    return pa.Array.from_buffers(kind, len(structs), [validity, pa.py_buffer(values)])

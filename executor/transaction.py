@@ -1,0 +1,118 @@
+"""What one transaction has done so far and would commit: table writes, stream rows, catalog changes.
+
+Owns: the state of a transaction between BEGIN and COMMIT, and its savepoints. Nothing of it is visible to others before
+``executor.database`` commits it as one log record (architecture, section 4). Knows nothing of SQL text or clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.objects import Catalog, View
+from executor.commit.records import Spooled, StreamRows
+from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from planner.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A continuous view that starts when its transaction commits, with its static pipelines' results."""
+
+    view: View
+    program: Program
+    statics: dict[str, pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """What to return to; the table writes keep a savepoint of the same name."""
+
+    name: str
+    parts: int
+    views: int
+    catalog: Catalog | None
+    catalog_changes: int
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction. ``explicit`` after BEGIN; else it ends with the statement, query string or Sync."""
+
+    explicit: bool
+    begin_write: Callable[[], WriteTransaction]
+    repeatable: bool = False
+    read_only: bool = False
+    failed: bool = False
+    write: WriteTransaction | None = None
+    snapshot: tuple[int, ReadSnapshot] | None = None
+    parts: list[StreamRows | Spooled] = field(default_factory=list)
+    catalog: Catalog | None = None
+    catalog_changes: list[str] = field(default_factory=list)
+    views: list[NewView] = field(default_factory=list)
+    savepoints: list[Savepoint] = field(default_factory=list)
+
+    def writer(self) -> WriteTransaction:
+        """The table transaction, begun on first use (waits for the one writer there may be)."""
+        if self.read_only:
+            raise SqlError("25006", "cannot execute a writing statement in a read-only transaction")
+        if self.write is None:
+            self.write = self.begin_write()
+            for savepoint in self.savepoints:
+                self.write.savepoint(savepoint.name)
+        return self.write
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a commit would change nothing."""
+        return self.write is None and not self.parts and self.catalog is None
+
+    def set_savepoint(self, name: str) -> None:
+        """SAVEPOINT."""
+        if self.write is not None:
+            self.write.savepoint(name)
+        self.savepoints.append(
+            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes))
+        )
+
+    def _find(self, name: str) -> int:
+        for index in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[index].name == name:
+                return index
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT: forgets it and the later ones."""
+        index = self._find(name)
+        if self.write is not None:
+            self.write.release(name)
+        del self.savepoints[index:]
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT: undoes what came after; the savepoint stays."""
+        index = self._find(name)
+        savepoint = self.savepoints[index]
+        if self.write is not None:
+            self.write.rollback_to(name)
+        del self.savepoints[index + 1 :]
+        del self.parts[savepoint.parts :]
+        del self.views[savepoint.views :]
+        del self.catalog_changes[savepoint.catalog_changes :]
+        self.catalog = savepoint.catalog
+        self.failed = False
+
+    def close(self) -> None:
+        """Gives up the read snapshot; table writes must have been committed or rolled back."""
+        if self.snapshot is not None:
+            self.snapshot[1].close()
+            self.snapshot = None
+
+    def rollback(self) -> None:
+        """Undoes everything."""
+        if self.write is not None:
+            self.write.rollback()
+            self.write = None
+        self.close()

@@ -1,0 +1,277 @@
+"""A continuous view while its server runs: how far its states are, what they contain, and its result.
+
+Owns: the in-memory content of a view's states (a cache of what traces and log say) and the rules by which it moves:
+``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
+``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
+(executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while no input changed (4.2.5).
+
+A state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of a large state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.embedded.engine import EmbeddedEngine
+from executor.engine import Inputs, Job
+from planner.program import Path, Program, State
+
+#: The tail is folded into the base when it has more rows than this, and more than this share of the base.
+TAIL_ROWS = 4096
+TAIL_SHARE = 0.125
+#: Runs kept apart for the next commit before they are merged into one.
+PENDING_RUNS = 32
+
+
+class Feed(Protocol):
+    """A stream's rows by LSN interval (executor.feeds)."""
+
+    def rows(self, after: int, upto: int) -> int:
+        """How many rows, or at least whether any, the interval holds."""
+        ...
+
+    def delta(self, after: int, upto: int) -> pa.Table:
+        """The rows, with ``__lsn`` and ``__ordinal``."""
+        ...
+
+
+@dataclass(slots=True)
+class Content:
+    """One state's rows, merged by key, at the LSN that its view has reached."""
+
+    state: State
+    base: pa.Table
+    tail: pa.Table | None = None
+    merged: pa.Table | None = None
+    version: int = 0  # grows when ``base`` is replaced
+
+    def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
+        """Merges a run in."""
+        if run.num_rows == 0:
+            return
+        self.tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
+        self.merged = None
+        if self.tail.num_rows > TAIL_ROWS and self.tail.num_rows > TAIL_SHARE * self.base.num_rows:
+            self.fold(engine)
+
+    def fold(self, engine: EmbeddedEngine) -> None:
+        """Makes base + tail the new base."""
+        self.base, self.tail = self.snapshot(engine), None
+        self.merged = None
+        self.version += 1
+
+    def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
+        """All rows, merged by key."""
+        if self.tail is None:
+            return self.base
+        if self.merged is None:
+            self.merged = engine.merge(self.state, [self.base, self.tail])
+        return self.merged
+
+
+@dataclass(slots=True)
+class PendingRun:
+    """A run in memory that no commit holds yet: ``tables`` by state name over (``after``, ``upto``]."""
+
+    after: int
+    upto: int
+    tables: dict[str, pa.Table]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
+
+    ``moved`` is the LSN up to which a run last changed the content: at any LSN from there to ``reached`` it is the same.
+    """
+
+    path: Path
+    durable: int
+    reached: int
+    moved: int = 0
+    pending: list[PendingRun] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewError:
+    """Why a view has no value any more, and where in the log that happened (architecture, section 5)."""
+
+    error: SqlError
+    lsn: int
+
+    def raised(self) -> SqlError:
+        """What a read raises."""
+        detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
+        return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
+
+
+class ViewPassed(Exception):
+    """Another reader already brought the view beyond the LSN that was asked for."""
+
+
+class ViewRuntime:
+    """One continuous view's states and result. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        view: View,
+        program: Program,
+        engine: EmbeddedEngine,
+        feeds: Mapping[int, Feed],
+        statics: Mapping[str, pa.Table],
+        frontiers: Mapping[int, int],
+        load: Callable[[State], list[pa.Table]],
+    ) -> None:
+        """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
+        self.view = view
+        self.program = program
+        self.engine = engine
+        self.feeds = feeds
+        self.statics = statics
+        self.lock = threading.RLock()
+        self.error: ViewError | None = None
+        self.next_job = 0
+        self._load = load
+        self._version = 0
+        self._result: tuple[object, pa.Table] | None = None
+        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
+        self.contents = {state.name: self._loaded(state) for state in program.states}
+
+    def _loaded(self, state: State) -> Content:
+        tables = self._load(state)
+        return Content(state, self.engine.merge(state, tables) if len(tables) != 1 else tables[0])
+
+    @property
+    def version(self) -> int:
+        """Grows whenever the content changed."""
+        return self._version
+
+    def advance(self, lsn: int) -> None:
+        """Brings every path's content to an LSN. Raises the view's error."""
+        with self.lock:
+            for progress in self.paths:
+                if progress.reached < lsn:
+                    self._advance_path(progress, lsn)
+            self.check()
+
+    def check(self) -> None:
+        """Raises the view's error, if it has one."""
+        if self.error is not None:
+            raise self.error.raised()
+
+    def _advance_path(self, progress: Progress, lsn: int) -> None:
+        after, progress.reached = progress.reached, lsn
+        feed = self.feeds[progress.path.stream]
+        if self.error is not None or feed.rows(after, lsn) == 0:
+            return
+        try:
+            tables = self.run_path(progress.path, after, lsn)
+        except SqlError as error:
+            if error.sqlstate.startswith(("57", "58")):  # cancelled, or storage: not a matter of the rows
+                progress.reached = after
+                raise
+            self.fail(ViewError(error, lsn))
+            return
+        except BaseException:
+            progress.reached = after
+            raise
+        for name, table in tables.items():
+            self.contents[name].add(table, self.engine)
+        self._version += 1
+        progress.moved = lsn
+        progress.pending.append(PendingRun(after, lsn, tables))
+        if len(progress.pending) > PENDING_RUNS:
+            self._merge_pending(progress)
+
+    def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
+        """Runs of a path's states over (after, upto], computed by the embedded engine."""
+        self.next_job += 1
+        targets = {statement.target for statement in path.statements}
+        states = tuple(state for state in self.program.states if state.name in targets)
+        delta = self.feeds[path.stream].delta(after, upto)
+        job = Job(self.next_job, path.statements, states, Inputs(delta, self.statics), after, upto)
+        return {name: _table(run) for name, run in self.engine.run(job).runs.items()}
+
+    def fail(self, error: ViewError) -> None:
+        """Makes an error the view's value; its states are no longer maintained."""
+        with self.lock:
+            if self.error is None:
+                self.error = error
+                self._version += 1
+
+    def _merge_pending(self, progress: Progress) -> None:
+        first, last = progress.pending[0], progress.pending[-1]
+        tables = {
+            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in progress.pending])
+            for name in first.tables
+        }
+        progress.pending = [PendingRun(first.after, last.upto, tables)]
+
+    def take_pending(self, progress: Progress) -> PendingRun | None:
+        """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
+        with self.lock:
+            if not progress.pending or progress.pending[0].after < progress.durable:
+                return None
+            starts_late = self.feeds[progress.path.stream].rows(progress.durable, progress.pending[0].after) > 0
+            if starts_late:
+                return None
+            self._merge_pending(progress)
+            run = progress.pending[0]
+            return PendingRun(progress.durable, progress.reached, run.tables)
+
+    def absorb(self, progress: Progress, upto: int, load: Callable[[], dict[str, pa.Table]]) -> None:
+        """Takes over a committed run over (durable, upto]; ``load`` reads it where the content lacks it."""
+        with self.lock:
+            after, progress.durable = progress.durable, upto
+            progress.pending = [run for run in progress.pending if run.after >= upto]
+            if progress.reached >= upto:
+                return
+            if progress.reached == after:
+                for name, table in load().items():
+                    self.contents[name].add(table, self.engine)
+            else:
+                for name in {statement.target for statement in progress.path.statements}:
+                    self.contents[name] = self._loaded(self.contents[name].state)
+            progress.reached = progress.moved = upto
+            self._version += 1
+
+    def result(
+        self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
+    ) -> pa.Table:
+        """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
+
+        ``tables_version`` says which content of the tables that the final relation reads the caller sees.
+        Raises ViewPassed when the content is beyond ``lsn`` already and ``exact`` matters.
+        """
+        with self.lock:
+            if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
+                raise ViewPassed
+            self.advance(lsn)
+            key = (self._version, tables_version)
+            if self._result is not None and self._result[0] == key:
+                return self._result[1]
+            table = query(self.snapshots())
+            self._result = (key, table)
+            return table
+
+    def snapshots(self) -> dict[str, pa.Table]:
+        """Engine leaf names of the states and statics with their rows."""
+        found = {f"s_{name}": content.snapshot(self.engine) for name, content in self.contents.items()}
+        return found | {f"s_{name}": table for name, table in self.statics.items()}
+
+    def settle(self) -> None:
+        """Forgets a cached result (a read of another version holds its own reference)."""
+        with self.lock:
+            self._result = None
+
+
+def _table(run: object) -> pa.Table:
+    assert isinstance(run, pa.Table)
+    return run

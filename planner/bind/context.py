@@ -1,0 +1,118 @@
+"""What binding one statement reads and remembers.
+
+Owns: ``Context``, what the session knows (catalog, settings, parameter types), and ``Binding``, the one mutable object
+of a bind: parameters' types as they are inferred, what the statement depends on, and where in the text nodes came from.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from catalog.errors import SqlError
+from catalog.objects import PUBLIC, Catalog
+from catalog.types import TEXT, SqlType
+from planner.expression import Column, Scalar
+from planner.parse import Raw, literal_position
+
+#: Relations in FROM of one statement, inlined CTEs and views counted each time they are named.
+_RELATIONS: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a statement is bound against. ``parameter_types[i]`` is what Parse declared of $i+1; None is left to infer."""
+
+    catalog: Catalog
+    search_path: tuple[str, ...] = (PUBLIC,)
+    parameter_types: tuple[SqlType | None, ...] = ()
+    time_zone: str = "UTC"
+    role: str = "millstream"
+    database: str = "millstream"
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where a node stands in the text; holds the node, so that its identity stays its own."""
+
+    node: Scalar
+    location: int | None
+    name: str
+
+
+class Binding:
+    """The state of binding one statement."""
+
+    def __init__(self, raw: Raw, context: Context) -> None:
+        self.raw = raw
+        self.context = context
+        self.parameters: list[SqlType | None] = list(context.parameter_types)
+        self.depends_on: dict[int, None] = {}
+        self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
+        self.volatile = False
+        self.views: list[int] = []  # oids of the views whose definitions are being bound
+        self._origins: dict[int, Origin] = {}
+        self._relations = 0
+
+    def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
+        """A new column."""
+        return Column(next(self.context.ids), name, kind, nullable)
+
+    def position(self, node: Any) -> int | None:
+        """The 1-based position that an error about a parse node reports; None inside a view's definition."""
+        if node is None or self.views:
+            return None
+        location = getattr(node, "location", None)
+        if location is not None:
+            return int(location) + 1
+        if type(node).__name__ == "A_Const":
+            return literal_position(self.raw, node)
+        argument = getattr(node, "arg", None)
+        return self.position(argument) if argument is not None else None
+
+    def remember(self, scalar: Scalar, node: Any, name: str = "") -> None:
+        """Notes where a scalar was written, for errors that are found later."""
+        location = None if self.views else getattr(node, "location", None)
+        self._origins[id(scalar)] = Origin(scalar, location, name)
+
+    def origin(self, scalar: Scalar) -> tuple[int | None, str]:
+        """The 1-based position and the written name of a scalar that ``remember`` was told of."""
+        found = self._origins.get(id(scalar))
+        if found is None:
+            return None, ""
+        return (None if found.location is None else found.location + 1), found.name
+
+    def count_relation(self) -> None:
+        """Bounds what inlining CTEs and views may multiply. Raises 54001."""
+        self._relations += 1
+        if self._relations > _RELATIONS:
+            raise SqlError("54001", f"statement reads more than {_RELATIONS} relations once views and CTEs are expanded")
+
+    def set_parameter(self, index: int, kind: SqlType, node: Any = None) -> None:
+        """Fixes the type of $index+1 by its first use."""
+        self._grow(index)
+        self.parameters[index] = kind
+
+    def parameter(self, index: int) -> SqlType | None:
+        """The type of $index+1 as far as known."""
+        self._grow(index)
+        return self.parameters[index]
+
+    def _grow(self, index: int) -> None:
+        while len(self.parameters) <= index:
+            self.parameters.append(None)
+
+    def finished_parameters(self) -> tuple[SqlType, ...]:
+        """All parameters' types. Raises 42P18 for one that nothing determined."""
+        for index, kind in enumerate(self.parameters):
+            if kind is None:
+                raise SqlError("42P18", f"could not determine data type of parameter ${index + 1}")
+        return tuple(kind or TEXT for kind in self.parameters)
+
+
+def within(context: Context, **changes: Any) -> Context:
+    """A context with some fields replaced; column ids go on from the same allocator."""
+    return replace(context, **changes)

@@ -1,0 +1,248 @@
+"""SQL text -> PostgreSQL's raw parse trees (pglast), with positions that a client understands.
+
+Owns: splitting a query string into statements, syntax errors, limits on size and depth, and the key under which plans of
+texts that differ only in value literals are shared. Knows nothing of names or types (``planner.bind``).
+
+Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those plus one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from pglast import ast, parser
+
+from catalog.errors import SqlError, syntax_error
+from catalog.types import INT4, INT8, NUMERIC, UNKNOWN
+from planner.expression import Literal
+
+#: Longest statement text, in characters.
+LIMIT: Final = 1 << 20
+#: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
+_SHALLOW: Final = 8 << 10
+_STACK: Final = 1 << 29  # address space of the deep parse's thread; only what is touched is ever allocated
+#: pglast looks positions up in linear time where the text is not ASCII: characters times their extra bytes stay below this.
+_WORK: Final = 1 << 31
+_stack_lock = threading.Lock()
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One statement: its tree, its own text, and the index of that text's first character in the whole query string."""
+
+    node: Any
+    text: str
+    offset: int
+
+
+def parse(text: str) -> tuple[Raw, ...]:
+    """The statements of a query string. Raises 42601 with PostgreSQL's message and position, 54000, 54001."""
+    if "\0" in text:
+        raise SqlError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+    if len(text) > LIMIT:
+        raise SqlError("54000", f"statement text is longer than {LIMIT} characters", hint="Load rows with COPY.")
+    if not text.isascii() and len(text) * (len(text.encode()) - len(text)) > _WORK:
+        raise SqlError("54000", "statement text is too long", hint="Pass values as parameters, or load rows with COPY.")
+    try:
+        statements = parser.parse_sql(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql, text)
+    except parser.ParseError as error:
+        raise _syntax_error(text, error) from None
+    return tuple(_raw(text, item) for item in statements)
+
+
+def _raw(text: str, item: Any) -> Raw:
+    """A statement with its slice; length 0 means the rest."""
+    start, length = item.stmt_location or 0, item.stmt_len or 0
+    piece = text[start : start + length] if length else text[start:]
+    stripped = piece.lstrip()
+    return Raw(item.stmt, stripped.rstrip().rstrip(";"), start + len(piece) - len(stripped))
+
+
+def _syntax_error(text: str, error: Any) -> SqlError:
+    message = str(error.args[0])
+    index = error.args[1] if len(error.args) > 1 else None
+    if index is None:
+        return syntax_error(message, len(text) + 1)
+    # pglast takes the parser's character position for a byte offset: undo its conversion.
+    return syntax_error(message, len(text[:index].encode()) + 1)
+
+
+def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Result:
+    """A call in a thread of its own, whose stack holds what the longest text can nest."""
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function(argument))
+        except BaseException as error:  # handed to the caller below
+            errors.append(error)
+
+    with _stack_lock:
+        before = threading.stack_size(_STACK)
+        try:
+            thread = threading.Thread(target=run, name="parse")
+            thread.start()
+        finally:
+            threading.stack_size(before)
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def literal_position(raw: Raw, constant: Any) -> int | None:
+    """The 1-based position of a constant of the statement's tree, whose location pglast drops.
+
+    libpg_query's JSON has it: the constant is found in the tree by identity and then in the JSON by the same path.
+    For error messages only: this parses again.
+    """
+    path = _path_to(raw.node, constant)
+    if path is None:
+        return None
+    node: Any = json.loads(parser.parse_sql_json(raw.text))["stmts"][0]["stmt"]
+    for step in path:
+        node = _below(_unwrap(node), step)
+        if node is None:
+            return None
+    location = _unwrap(node).get("location", 0)
+    return raw.offset + len(raw.text.encode()[:location].decode()) + 1
+
+
+def _path_to(root: Any, wanted: Any) -> list[str | int] | None:
+    stack: list[tuple[Any, list[str | int]]] = [(root, [])]
+    while stack:
+        node, path = stack.pop()
+        if node is wanted:
+            return path
+        if isinstance(node, tuple):
+            stack.extend((item, [*path, index]) for index, item in enumerate(node))
+        elif isinstance(node, ast.Node):
+            stack.extend((getattr(node, name), [*path, name]) for name in node)
+    return None
+
+
+def _unwrap(node: Any) -> Any:
+    """``{"A_Const": {...}}`` -> ``{...}``; ``{"List": {"items": [...]}}`` -> ``[...]``."""
+    if isinstance(node, dict) and len(node) == 1:
+        name, inner = next(iter(node.items()))
+        if name == "List":
+            return inner.get("items", [])
+        if name[:1].isupper():
+            return inner
+    return node
+
+
+def _below(node: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        return node[step] if isinstance(node, list) and step < len(node) else None
+    return node.get(step) if isinstance(node, dict) else None
+
+
+# --- plan sharing ------------------------------------------------------------------------------------------------------
+
+_STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
+_COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))
+#: What may follow a literal that is a whole operand: anything else could bind closer (an operator, a cast, COLLATE).
+_ENDS: Final = frozenset(
+    ("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET", "RETURNING", "WHERE")
+    + ("FROM", "HAVING", "UNION")
+)
+_COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
+_TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
+_INTEGER: Final = re.compile(r"[0-9]+")
+_DECIMAL: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,18}")
+#: Longest text worth sharing where pglast's look-up of positions is quadratic.
+_SHARED: Final = 16 << 10
+
+
+def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
+    """A text with $1, $2, ... for its value literals, and these: what plans are shared by, with the literals' types.
+
+    ``parse(key)`` bound with the types as parameter types (unknown: None) is the shared plan. Only a single INSERT,
+    SELECT, UPDATE or DELETE without parameters of its own is rewritten, and in it only whole operands: a cell of VALUES,
+    the right side of a comparison, LIMIT and OFFSET. Every other literal may matter to binding (ORDER BY 1, a type
+    modifier, DATE '...', a function's field) and stays as it is. Texts without such literals come back unchanged.
+    """
+    if len(text) > (LIMIT if text.isascii() else _SHARED):
+        return text, ()
+    try:
+        tokens = [token for token in parser.scan(text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    except parser.ParseError:
+        return text, ()
+    names = [token.name for token in tokens]
+    if not names or names[0] not in _STATEMENTS or "PARAM" in names or "ASCII_59" in names[:-1]:
+        return text, ()
+    return _replace(text, tokens, names)
+
+
+def _replace(text: str, tokens: list[Any], names: list[str]) -> tuple[str, tuple[Literal, ...]]:
+    cells = _value_cells(names)
+    pieces: list[str] = []
+    literals: list[Literal] = []
+    position = 0
+    for index, name in enumerate(names):
+        if name not in ("ICONST", "FCONST", "SCONST"):
+            continue
+        signed = name != "SCONST" and index > 0 and names[index - 1] == "ASCII_45" and index - 1 in cells
+        first = index - 1 if signed else index
+        if first not in cells and not _is_operand(names, index):
+            continue
+        if (names[index + 1] if index + 1 < len(names) else "") not in _ENDS:
+            continue
+        literal = _literal(text[tokens[index].start : tokens[index].end + 1], signed)
+        if literal is None:
+            continue
+        literals.append(literal)
+        pieces += (text[position : tokens[first].start], f"${len(literals)}")
+        position = tokens[index].end + 1
+    return "".join([*pieces, text[position:]]), tuple(literals)
+
+
+def _is_operand(names: list[str], index: int) -> bool:
+    before = names[index - 1] if index else ""
+    return before in _COMPARISONS or (before in _COUNTS and names[index] == "ICONST")
+
+
+def _value_cells(names: list[str]) -> set[int]:
+    """Indexes of the tokens that begin a cell of INSERT ... VALUES (...), (...)."""
+    cells: set[int] = set()
+    if names[0] != "INSERT" or "VALUES" not in names:
+        return cells
+    depth = 0
+    for index in range(names.index("VALUES") + 1, len(names)):
+        name = names[index]
+        if depth == 1 and names[index - 1] in ("ASCII_40", "ASCII_44"):
+            cells.add(index)
+        depth += (name == "ASCII_40") - (name == "ASCII_41")
+        if depth == 0 and name not in ("ASCII_41", "ASCII_44"):
+            break
+    return cells
+
+
+def _literal(token: str, negative: bool) -> Literal | None:
+    """A plain literal's value; None for a spelling that is better left to the parser."""
+    if _TEXT_LITERAL.fullmatch(token):
+        return Literal(token[1:-1].replace("''", "'"), UNKNOWN)
+    if _INTEGER.fullmatch(token) and len(token) <= 18:
+        number = -int(token) if negative else int(token)
+        return Literal(number, INT4 if abs(number) < 1 << 31 else INT8)
+    if _DECIMAL.fullmatch(token):
+        decimal = Decimal(token)
+        return Literal(-decimal if negative else decimal, NUMERIC)
+    return None
+
+
+def nested_too_deep() -> SqlError:
+    """54001 as PostgreSQL words it."""
+    return SqlError("54001", "stack depth limit exceeded", hint="Split the statement, or nest its expressions less deeply.")
+
+
+__all__ = ["LIMIT", "Raw", "literal_position", "nested_too_deep", "parameterise", "parse"]

@@ -1,0 +1,38 @@
+"""(p AND q) OR (p AND r)  =  p AND (q OR r).
+
+What all arms demand becomes a conjunct of its own, which may then be a join's equality (TPC-H query 19):
+
+    SELECT ... WHERE (p_partkey = l_partkey AND p_size < 5) OR (p_partkey = l_partkey AND p_size > 9)
+
+When an arm has nothing else, the whole is what they share: (p) OR (p AND r) = p. In three-valued logic too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.algebra import Relation
+from planner.expression import Call
+from planner.rules.support import conjunction, conjuncts, volatility
+from planner.walk import transform
+
+
+def factor_disjunctions(relation: Relation) -> Relation:
+    """Conjuncts that all arms of an OR share, taken out of it."""
+    result: Relation = transform(relation, _factor)
+    return result
+
+
+def _factor(node: Any) -> Any:
+    match node:
+        case Call(function="or", arguments=arguments):
+            arms = [list(conjuncts(arm)) for arm in arguments]
+        case _:
+            return node
+    shared = [part for part in arms[0] if all(part in arm for arm in arms[1:]) and volatility(part) != "volatile"]
+    if not shared:
+        return node
+    rests = [conjunction(part for part in arm if part not in shared) for arm in arms]
+    if any(rest is None for rest in rests):
+        return conjunction(shared)
+    return conjunction((*shared, Call("or", tuple(rest for rest in rests if rest is not None), node.type)))

@@ -1,0 +1,126 @@
+"""Constant expressions become literals, where the value is exactly what an engine would compute.
+
+    p AND true = p      p AND false = false      p OR false = p      p OR true = true
+    not(true) = false   NULL op x = NULL for strict op   CASE WHEN true THEN a ... = a
+    1 + 2 = 3 within the type's range; numerics where scale and precision of the result hold the value
+
+Division, floats, text functions and dates stay: their exact results are the engines' business. An expression that would
+raise (out of range) stays too, so that it raises when it is run.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, Final
+
+from catalog.types import MAX_PRECISION, SqlType
+from planner.algebra import Relation
+from planner.expression import Call, Case, Literal, Scalar
+from planner.rules.nulls import STRICT
+from planner.rules.support import FALSE, TRUE
+from planner.walk import transform
+
+_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
+_COMPARISON: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
+_EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
+
+
+def fold_constants(relation: Relation) -> Relation:
+    """The relation with constant parts of its expressions computed."""
+    result: Relation = transform(relation, _fold)
+    return result
+
+
+def _fold(node: Any) -> Any:
+    match node:
+        case Call(function="and" | "or"):
+            return _logic(node)
+        case Call(function="not", arguments=(Literal(value=bool(value)),)):
+            return FALSE if value else TRUE
+        case Call(function="is_null" | "is_not_null" as function, arguments=(Literal(value=value),)):
+            return TRUE if (value is None) == (function == "is_null") else FALSE
+        case Call(function=function, arguments=arguments) if function in STRICT:
+            if any(isinstance(item, Literal) and item.value is None for item in arguments):
+                return Literal(None, node.type)
+            return _computed(node)
+        case Case():
+            return _case(node)
+        case _:
+            return node
+
+
+def _logic(node: Call) -> Scalar:
+    """AND and OR over the parts that are not constant; a NULL literal stays (it is not false)."""
+    neutral, absorbing = (TRUE, FALSE) if node.function == "and" else (FALSE, TRUE)
+    if absorbing in node.arguments:
+        return absorbing
+    rest = tuple(item for item in node.arguments if item != neutral)
+    if len(rest) == len(node.arguments):
+        return node
+    return Call(node.function, rest, node.type) if len(rest) > 1 else (rest[0] if rest else neutral)
+
+
+def _case(node: Case) -> Scalar:
+    branches = tuple(
+        (when, then) for when, then in node.branches if not (isinstance(when, Literal) and when.value in (False, None))
+    )
+    if branches and branches[0][0] == TRUE:
+        return branches[0][1]
+    if not branches:
+        return node.otherwise
+    return node if branches == node.branches else Case(branches, node.otherwise, node.type)
+
+
+def _computed(node: Call) -> Scalar:
+    """The literal of a call over two literals of exact types, or the call itself."""
+    match node.arguments:
+        case (Literal(value=int() | Decimal() as left), Literal(value=int() | Decimal() as right)):
+            pass
+        case _:
+            return node
+    if (
+        isinstance(left, bool)
+        or isinstance(right, bool)
+        or not (Decimal(left).is_finite() and Decimal(right).is_finite())
+    ):
+        return node
+    if node.function in _COMPARISON:
+        return TRUE if _COMPARISON[node.function](left, right) else FALSE
+    if node.function not in _ARITHMETIC:
+        return node
+    if node.type.name in _INTEGER_BITS and isinstance(left, int) and isinstance(right, int):
+        value = _ARITHMETIC[node.function](left, right)
+        limit = 1 << _INTEGER_BITS[node.type.name]
+        return Literal(value, node.type) if -limit <= value < limit else node
+    if node.type.name == "numeric":
+        return _numeric(node, Decimal(left), Decimal(right))
+    return node
+
+
+def _numeric(node: Call, left: Decimal, right: Decimal) -> Scalar:
+    operation = {"add": _EXACT.add, "sub": _EXACT.subtract, "mul": _EXACT.multiply}[node.function]
+    value = _fitted(operation(left, right), node.type)
+    return node if value is None else Literal(value, node.type)
+
+
+def _fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
+    """The value at the type's scale; None where digits would be lost."""
+    context = Context(prec=sql_type.precision, traps=[Inexact, InvalidOperation])
+    try:
+        return value.quantize(Decimal(1).scaleb(-sql_type.scale), context=context)
+    except (Inexact, InvalidOperation):
+        return None

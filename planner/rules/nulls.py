@@ -1,0 +1,104 @@
+"""What is known about NULL: which columns never are, and which predicates a NULL makes fail.
+
+Facts only, no rewriting. All answers are safe: what is not known is not claimed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
+from planner.expression import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
+from planner.functions import OPERATORS
+from planner.walk import inputs
+
+#: Functions that are NULL whenever an argument is, and only then.
+STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}
+#: Functions that are never NULL.
+TOTAL: Final = frozenset(
+    ("is_distinct", "is_not_distinct", "is_null", "is_not_null", "is_true", "is_false", "is_not_true", "is_not_false")
+)
+
+
+def never_null(relation: Relation) -> frozenset[Column]:
+    """Output columns of a relation that are NULL in no row."""
+    known: dict[int, frozenset[Column]] = {}
+    for node in reversed(list(_operators(relation))):
+        below = [known[id(item)] for item in inputs(node)]
+        known[id(node)] = _never_null(node, below)
+    return known[id(relation)]
+
+
+def _operators(relation: Relation) -> list[Relation]:
+    found, stack = [], [relation]
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        stack.extend(inputs(node))
+    return found
+
+
+def _never_null(node: Relation, below: list[frozenset[Column]]) -> frozenset[Column]:
+    match node:
+        case Filter() | Sort() | Limit():
+            return below[0]
+        case Project(outputs=outputs):
+            return frozenset(column for column, value in outputs if is_never_null(value, below[0]))
+        case Aggregate(keys=keys, aggregates=aggregates):
+            counts = {column for column, call in aggregates if call.function == "count"}
+            return frozenset(column for column, value in keys if is_never_null(value, below[0])) | counts
+        case Join(kind=kind):
+            kept = {"inner": (0, 1), "left": (0,), "right": (1,), "full": (), "semi": (0,), "anti": (0,)}[kind]
+            return frozenset[Column]().union(*(below[side] for side in kept))
+        case _:
+            return frozenset(column for column in node.columns if not column.nullable)
+
+
+def is_never_null(scalar: Scalar, known: frozenset[Column]) -> bool:
+    """Whether a scalar over columns of which ``known`` are never NULL is never NULL itself."""
+    match scalar:
+        case Literal(value=value):
+            return value is not None
+        case ColumnRef(column=column):
+            return column in known
+        case Cast(argument=argument):
+            return is_never_null(argument, known)
+        case Exists():
+            return True
+        case Call(function="coalesce", arguments=arguments):
+            return any(is_never_null(item, known) for item in arguments)
+        case Call(function=function, arguments=arguments):
+            strict = function in STRICT or function in ("and", "or")
+            return function in TOTAL or (strict and all(is_never_null(item, known) for item in arguments))
+        case _:
+            return False
+
+
+def rejects_null(predicate: Scalar) -> frozenset[Column]:
+    """Columns of which a single NULL keeps the predicate from being true."""
+    match predicate:
+        case Call(function="and", arguments=arguments):
+            return frozenset[Column]().union(*map(rejects_null, arguments))
+        case Call(function="or", arguments=arguments):
+            return frozenset.intersection(*map(rejects_null, arguments))
+        case Call(function="is_true", arguments=(argument,)):
+            return rejects_null(argument)
+        case Call(function="is_not_null" | "is_false", arguments=(argument,)):
+            return null_with(argument)
+        case _:
+            return null_with(predicate)
+
+
+def null_with(scalar: Scalar) -> frozenset[Column]:
+    """Columns of which a single NULL makes the scalar NULL."""
+    match scalar:
+        case ColumnRef(column=column):
+            return frozenset((column,))
+        case Cast(argument=argument):
+            return null_with(argument)
+        case Call(function="in", arguments=(first, *_)):
+            return null_with(first)
+        case Call(function=function, arguments=arguments) if function in STRICT:
+            return frozenset[Column]().union(*map(null_with, arguments))
+        case _:
+            return frozenset()

@@ -1,0 +1,67 @@
+"""Project(R, f) = Project(R, f without outputs that nobody uses); so too for leaves, literal rows and aggregates.
+
+A column's identity is unique, so it is needed exactly when some expression refers to it, or when a place that goes by
+position (the root, a set operation, a subquery's value) holds it. Rounds go on until nothing more falls away.
+Keys of an aggregate stay, for they decide its rows. A leaf keeps one column at least, for engines have no rows without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from planner.algebra import Aggregate, Delta, Project, Relation, Scan, SetOperation, Snapshot, Values
+from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
+from planner.walk import transform, walk
+
+
+def prune_columns(relation: Relation) -> Relation:
+    """The relation without columns that are computed or read for nothing."""
+    while True:
+        needed = _needed(relation)
+        pruned: Relation = transform(relation, partial(_prune, needed))
+        if pruned is relation:
+            return relation
+        relation = pruned
+
+
+def _needed(relation: Relation) -> set[Column]:
+    needed = set(relation.columns)
+    for node in walk(relation):
+        match node:
+            case ColumnRef(column=column):
+                needed.add(column)
+            case SetOperation(left=left, right=right):
+                needed.update(left.columns)
+                needed.update(right.columns)
+            case ScalarSubquery(relation=below) | InSubquery(relation=below):
+                needed.update(below.columns)
+            case _:
+                pass
+    return needed
+
+
+def _prune(needed: set[Column], node: Any) -> Any:
+    match node:
+        case Project(outputs=outputs):
+            kept = tuple(item for item in outputs if item[0] in needed) or outputs[:1]
+            return node if kept == outputs else replace(node, outputs=kept)
+        case Aggregate(keys=keys, aggregates=aggregates):
+            used = tuple(item for item in aggregates if item[0] in needed)
+            used = used if used or keys else aggregates[:1]
+            return node if used == aggregates else replace(node, aggregates=used)
+        case Scan() | Snapshot() | Delta():
+            pairs = list(zip(node.columns, node.sources, strict=True))
+            kept_pairs = [pair for pair in pairs if pair[0] in needed] or pairs[:1]
+            if kept_pairs == pairs:
+                return node
+            columns, sources = zip(*kept_pairs, strict=True)
+            return replace(node, columns=columns, sources=sources)
+        case Values(columns=columns, rows=rows) if not set(columns) <= needed:
+            places = [place for place, column in enumerate(columns) if column in needed] or [0]
+            return Values(
+                tuple(columns[place] for place in places), tuple(tuple(row[place] for place in places) for row in rows)
+            )
+        case _:
+            return node

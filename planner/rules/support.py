@@ -1,0 +1,147 @@
+"""What rules share: fresh columns, conjunctions, and simple facts about scalars and relations.
+
+Owns no rewriting. Everything here is a pure function over algebra except ``Fresh``, which hands out column identities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from itertools import count
+from typing import Any, Final
+
+from catalog.types import BOOL, SqlType
+from planner.algebra import Filter, Project, Relation
+from planner.expression import (
+    Call,
+    Column,
+    ColumnRef,
+    Exists,
+    InSubquery,
+    Literal,
+    Scalar,
+    ScalarSubquery,
+)
+from planner.functions import FUNCTIONS
+from planner.walk import RELATIONS, Node, produced_columns, replace_columns, transform, used_columns, walk
+
+SUBQUERIES: Final = (ScalarSubquery, Exists, InSubquery)
+TRUE: Final = Literal(True, BOOL)
+FALSE: Final = Literal(False, BOOL)
+
+
+class Fresh:
+    """Hands out columns whose ids are above all those of the relations that it was made for."""
+
+    def __init__(self, *relations: Relation) -> None:
+        seen = (column.id for relation in relations for column in produced_columns(relation) | used_columns(relation))
+        self._ids = count(max(seen, default=0) + 1)
+
+    def column(self, name: str, type_: SqlType, nullable: bool = True) -> Column:
+        """A column that nothing refers to yet."""
+        return Column(next(self._ids), name, type_, nullable)
+
+    def copy(self, column: Column) -> Column:
+        """A column like another, with an identity of its own."""
+        return replace(column, id=next(self._ids))
+
+    def rename(self, relation: Relation) -> tuple[Relation, dict[Column, Column]]:
+        """The relation with new identities for all columns that it produces, and which became which."""
+        mapping = {column: self.copy(column) for column in sorted(produced_columns(relation), key=lambda item: item.id)}
+        return rename_columns(relation, mapping), mapping
+
+
+def rename_columns(relation: Any, mapping: dict[Column, Column]) -> Any:
+    """The tree with columns replaced by others where they are produced and where they are used."""
+
+    def change(node: Node) -> Node:
+        if isinstance(node, ColumnRef):
+            return ColumnRef(mapping.get(node.column, node.column))
+        if isinstance(node, RELATIONS):
+            return replace(node, **{item.name: _renamed(getattr(node, item.name), mapping) for item in fields(node)})
+        return node
+
+    return transform(relation, change)
+
+
+def _renamed(value: Any, mapping: dict[Column, Column]) -> Any:
+    if isinstance(value, Column):
+        return mapping.get(value, value)
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, mapping) for item in value)
+    return value
+
+
+def conjuncts(predicate: Scalar | None) -> Iterator[Scalar]:
+    """The parts of a predicate that must all be true, left to right; none of them is literally true."""
+    stack = [] if predicate is None else [predicate]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Call) and part.function == "and":
+            stack.extend(reversed(part.arguments))
+        elif part != TRUE:
+            yield part
+
+
+def conjunction(parts: Iterable[Scalar]) -> Scalar | None:
+    """The parts joined by AND; None for no part."""
+    items = tuple(parts)
+    if len(items) <= 1:
+        return items[0] if items else None
+    return Call("and", items, BOOL)
+
+
+def filtered(relation: Relation, parts: Iterable[Scalar]) -> Relation:
+    """The relation's rows for which all parts are true."""
+    predicate = conjunction(parts)
+    return relation if predicate is None else Filter(relation, predicate)
+
+
+def both(predicate: Scalar | None, parts: Iterable[Scalar]) -> Scalar | None:
+    """A predicate and more parts."""
+    return conjunction((*conjuncts(predicate), *parts))
+
+
+def equality(left: Scalar, right: Scalar) -> Scalar:
+    """left = right."""
+    return Call("eq", (left, right), BOOL)
+
+
+def keep_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:
+    """The relation restricted to some of its columns, in that order, under their own identities."""
+    if relation.columns == columns:
+        return relation
+    return Project(relation, tuple((column, ColumnRef(column)) for column in columns))
+
+
+def keeps_columns(relation: Relation) -> bool:
+    """Whether a relation is a projection that only drops or reorders columns."""
+    return isinstance(relation, Project) and all(
+        isinstance(value, ColumnRef) and value.column == column for column, value in relation.outputs
+    )
+
+
+def substitution(project: Project) -> dict[Column, Scalar]:
+    """What each output column of a projection stands for."""
+    return dict(project.outputs)
+
+
+def substitute(scalar: Scalar, mapping: dict[Column, Scalar]) -> Scalar:
+    """A scalar with references replaced, typed for what comes out."""
+    result: Scalar = replace_columns(scalar, mapping)
+    return result
+
+
+def has_subquery(node: Node) -> bool:
+    """Whether a relation is nested anywhere in a scalar."""
+    return any(isinstance(item, SUBQUERIES) for item in walk(node))
+
+
+def volatility(node: Node) -> str:
+    """The worst volatility of any function in the tree: immutable, stable or volatile."""
+    found = {
+        FUNCTIONS[item.function].volatility
+        for item in walk(node)
+        if isinstance(item, Call) and item.function in FUNCTIONS
+    }
+    return next((word for word in ("volatile", "stable") if word in found), "immutable")

@@ -1,0 +1,53 @@
+"""Whether a relation is well formed: what it uses is produced below it, and nothing is produced twice side by side.
+
+The planner's own assertion, run by ``optimise`` after each rule and by tests. A failure is a bug of ours, never a
+user's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.algebra import Delta, Join, Relation, Scan, SetOperation, Snapshot, Values
+from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
+from planner.walk import RELATIONS, Node, children, inputs
+
+
+def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None:
+    """Asserts that a relation is well formed; ``outer`` are the columns of enclosing queries that it may use."""
+    stack: list[tuple[Node, frozenset[Column]]] = [(relation, outer)]
+    while stack:
+        node, scope = stack.pop()
+        if isinstance(node, RELATIONS):
+            _check_shape(node)
+            below = inputs(node)
+            inner = scope.union(*(item.columns for item in below))
+            stack.extend((child, scope if any(child is item for item in below) else inner) for child in children(node))
+            continue
+        if isinstance(node, ColumnRef):
+            assert node.column in scope, f"{_names([node.column])} is used where nothing below produces it"
+        if isinstance(node, ScalarSubquery | InSubquery):
+            assert len(node.relation.columns) == 1, "a subquery's value is one column"
+        stack.extend((child, scope) for child in children(node))
+
+
+def _check_shape(node: Relation) -> None:
+    twice = [column for index, column in enumerate(node.columns) if column in node.columns[:index]]
+    assert not twice, f"{type(node).__name__} produces {_names(twice)} twice"
+    match node:
+        case Scan() | Snapshot() | Delta():
+            assert len(node.columns) == len(node.sources), "each column of a leaf has a source"
+        case Values():
+            assert all(len(row) == len(node.columns) for row in node.rows), "each row is as wide as the columns"
+        case Join(left=left, right=right):
+            shared = set(left.columns) & set(right.columns)
+            assert not shared, f"both inputs of a join produce {_names(shared)}"
+        case SetOperation(left=left, right=right):
+            widths = {len(left.columns), len(right.columns), len(node.columns)}
+            assert len(widths) == 1, "both inputs of a set operation are as wide as its columns"
+        case _:
+            pass
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(sorted(f"{column.name}#{column.id}" for column in columns))

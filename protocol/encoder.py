@@ -1,0 +1,144 @@
+"""What the server says: one function per backend message, bytes out. Rows are ``datarow``'s.
+
+Knows nothing of when a message is due (machine, server).
+https://www.postgresql.org/docs/15/protocol-message-formats.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct, pack
+from typing import Final
+
+from catalog.errors import SqlError
+
+_header = Struct(">ci").pack
+_field_tail = Struct(">IhIhih").pack
+
+
+def _message(kind: bytes, body: bytes = b"") -> bytes:
+    return _header(kind, len(body) + 4) + body
+
+
+def _text(value: str) -> bytes:
+    """A zero-terminated string; a zero inside would end it early, so it goes."""
+    return value.replace("\0", "").encode() + b"\0"
+
+
+AUTHENTICATION_OK: Final = _message(b"R", pack(">i", 0))
+AUTHENTICATION_CLEARTEXT: Final = _message(b"R", pack(">i", 3))
+PARSE_COMPLETE: Final = _message(b"1")
+BIND_COMPLETE: Final = _message(b"2")
+CLOSE_COMPLETE: Final = _message(b"3")
+NO_DATA: Final = _message(b"n")
+PORTAL_SUSPENDED: Final = _message(b"s")
+EMPTY_QUERY_RESPONSE: Final = _message(b"I")
+COPY_DONE: Final = _message(b"c")
+READY_FOR_QUERY: Final[dict[str, bytes]] = {status: _message(b"Z", status.encode()) for status in "ITE"}
+#: One-byte answers to SSLRequest and GSSENCRequest.
+ENCRYPTION_YES: Final = b"S"
+ENCRYPTION_NO: Final = b"N"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDescription:
+    """One column of a RowDescription; ``format`` 0 is text and 1 binary."""
+
+    name: str
+    type_oid: int
+    type_length: int
+    type_modifier: int = -1
+    table_oid: int = 0
+    attribute: int = 0
+    format: int = 0
+
+
+def parameter_status(name: str, value: str) -> bytes:
+    """ParameterStatus: a setting's value, at start-up and whenever it changes."""
+    return _message(b"S", _text(name) + _text(value))
+
+
+def backend_key_data(process: int, key: int) -> bytes:
+    """BackendKeyData: what a CancelRequest must show."""
+    return _message(b"K", pack(">II", process & 0xFFFFFFFF, key & 0xFFFFFFFF))
+
+
+def ready_for_query(status: str) -> bytes:
+    """ReadyForQuery; ``status`` is I (idle), T (in a transaction) or E (in a failed one)."""
+    return READY_FOR_QUERY[status]
+
+
+def row_description(fields: Sequence[FieldDescription]) -> bytes:
+    """RowDescription."""
+    pieces = [pack(">h", len(fields))]
+    for item in fields:
+        pieces.append(_text(item.name))
+        pieces.append(
+            _field_tail(
+                item.table_oid, item.attribute, item.type_oid, item.type_length, item.type_modifier, item.format
+            )
+        )
+    return _message(b"T", b"".join(pieces))
+
+
+def parameter_description(oids: Sequence[int]) -> bytes:
+    """ParameterDescription."""
+    return _message(b"t", pack(f">h{len(oids)}I", len(oids), *oids))
+
+
+def command_complete(tag: str) -> bytes:
+    """CommandComplete, such as ``INSERT 0 1``."""
+    return _message(b"C", _text(tag))
+
+
+def _report(kind: bytes, severity: str, error: SqlError) -> bytes:
+    fields = [("S", severity), ("V", severity), ("C", error.sqlstate), ("M", error.message)]
+    optional = (
+        ("D", error.detail),
+        ("H", error.hint),
+        ("P", None if error.position is None else str(error.position)),
+        ("W", error.where),
+    )
+    fields += [(code, value) for code, value in optional if value is not None]
+    return _message(kind, b"".join(code.encode() + _text(value) for code, value in fields) + b"\0")
+
+
+def error_response(error: SqlError, severity: str = "ERROR") -> bytes:
+    """ErrorResponse; severity FATAL ends the session."""
+    return _report(b"E", severity, error)
+
+
+def notice_response(message: str, severity: str = "NOTICE", sqlstate: str = "00000", hint: str | None = None) -> bytes:
+    """NoticeResponse."""
+    return _report(b"N", severity, SqlError(sqlstate, message, hint=hint))
+
+
+def notification_response(process: int, channel: str, payload: str) -> bytes:
+    """NotificationResponse: somebody said NOTIFY."""
+    return _message(b"A", pack(">i", process) + _text(channel) + _text(payload))
+
+
+def negotiate_protocol_version(minor: int, unknown_options: Sequence[str]) -> bytes:
+    """NegotiateProtocolVersion: the newest minor version we speak, and ``_pq_.`` options that we do not know."""
+    return _message(b"v", pack(">ii", minor, len(unknown_options)) + b"".join(map(_text, unknown_options)))
+
+
+def _copy_response(kind: bytes, columns: int, binary: bool) -> bytes:
+    formats = [int(binary)] * columns
+    return _message(kind, pack(f">bh{columns}h", int(binary), columns, *formats))
+
+
+def copy_in_response(columns: int, binary: bool) -> bytes:
+    """CopyInResponse: send COPY data now."""
+    return _copy_response(b"G", columns, binary)
+
+
+def copy_out_response(columns: int, binary: bool) -> bytes:
+    """CopyOutResponse: COPY data follows."""
+    return _copy_response(b"H", columns, binary)
+
+
+def copy_data(data: bytes) -> bytes:
+    """CopyData."""
+    return _message(b"d", data)

@@ -1,0 +1,165 @@
+"""Which message is legal when, as tables: the connection's state machine.
+
+Owns: the phase, skipping until Sync after an error of the extended protocol, the transaction status that
+ReadyForQuery reports. Knows nothing of what a message does.
+
+::
+
+    STARTUP --StartupMessage--> AUTHENTICATING --authenticated()--> READY
+    READY --Parse, Bind, ...--> EXTENDED --Sync--> READY
+    EXTENDED --fail()--> SKIPPING --Sync--> READY
+    READY, EXTENDED --begin_copy_in()--> COPY_IN, COPY_IN_EXTENDED --CopyDone, CopyFail--> READY, EXTENDED
+    any --Terminate, CancelRequest--> CLOSED
+
+https://www.postgresql.org/docs/15/protocol-flow.html
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Literal
+
+from catalog.errors import SqlError
+from protocol import messages as m
+
+
+class Phase(Enum):
+    """Where a connection stands between two messages."""
+
+    STARTUP = "startup"
+    AUTHENTICATING = "authenticating"
+    READY = "ready"
+    EXTENDED = "extended"
+    SKIPPING = "skipping"
+    COPY_IN = "copy in"
+    COPY_IN_EXTENDED = "copy in, extended"
+    CLOSED = "closed"
+
+
+_Moves = dict[type[m.FrontendMessage], Phase]
+
+_BATCH: Final[_Moves] = dict.fromkeys((m.Parse, m.Bind, m.Describe, m.Execute, m.Close, m.Flush), Phase.EXTENDED)
+_IDLE: Final[_Moves] = {
+    **_BATCH,
+    m.Query: Phase.READY,
+    m.FunctionCall: Phase.READY,
+    m.Sync: Phase.READY,
+    m.Terminate: Phase.CLOSED,
+}
+
+#: The messages that do something in a phase, and the phase after them.
+MOVES: Final[dict[Phase, _Moves]] = {
+    Phase.STARTUP: {
+        m.StartupMessage: Phase.AUTHENTICATING,
+        m.SSLRequest: Phase.STARTUP,
+        m.GSSENCRequest: Phase.STARTUP,
+        m.CancelRequest: Phase.CLOSED,
+    },
+    Phase.AUTHENTICATING: {m.PasswordMessage: Phase.AUTHENTICATING, m.Terminate: Phase.CLOSED},
+    # A Flush outside a batch sends what is there and begins none.
+    Phase.READY: {**_IDLE, m.Flush: Phase.READY},
+    Phase.EXTENDED: _IDLE,
+    Phase.SKIPPING: {m.Sync: Phase.READY, m.Terminate: Phase.CLOSED},
+    Phase.COPY_IN: {
+        m.CopyData: Phase.COPY_IN,
+        m.CopyDone: Phase.READY,
+        m.CopyFail: Phase.READY,
+        m.Terminate: Phase.CLOSED,
+    },
+    Phase.COPY_IN_EXTENDED: {
+        m.CopyData: Phase.COPY_IN_EXTENDED,
+        m.CopyDone: Phase.EXTENDED,
+        m.CopyFail: Phase.EXTENDED,
+        m.Terminate: Phase.CLOSED,
+    },
+    Phase.CLOSED: {},
+}
+
+_LATE_COPY: Final = frozenset((m.CopyData, m.CopyDone, m.CopyFail))
+_SESSION: Final = frozenset((*_IDLE, *_LATE_COPY))
+
+#: The messages that are dropped silently in a phase. COPY data may still be on its way after a COPY failed.
+IGNORED: Final[dict[Phase, frozenset[type[m.FrontendMessage]]]] = {
+    Phase.STARTUP: frozenset(),
+    Phase.AUTHENTICATING: frozenset(),
+    Phase.READY: _LATE_COPY,
+    Phase.EXTENDED: _LATE_COPY,
+    Phase.SKIPPING: _SESSION - {m.Sync, m.Terminate},
+    Phase.COPY_IN: frozenset((m.Flush, m.Sync)),
+    Phase.COPY_IN_EXTENDED: frozenset((m.Flush, m.Sync)),
+    Phase.CLOSED: frozenset(),
+}
+
+_AFTER_ERROR: Final[dict[Phase, Phase]] = {
+    Phase.EXTENDED: Phase.SKIPPING,
+    Phase.COPY_IN_EXTENDED: Phase.SKIPPING,
+    Phase.COPY_IN: Phase.READY,
+}
+
+_COPY_PHASE: Final[dict[Phase, Phase]] = {
+    Phase.READY: Phase.COPY_IN,
+    Phase.EXTENDED: Phase.COPY_IN_EXTENDED,
+}
+
+
+class Machine:
+    """One connection's state. ``transaction`` is what ReadyForQuery shows: I, T or E, set by the session."""
+
+    __slots__ = ("_moves", "_phase", "transaction")
+
+    def __init__(self) -> None:
+        self._phase = Phase.STARTUP
+        self._moves = MOVES[Phase.STARTUP]
+        self.transaction: Literal["I", "T", "E"] = "I"
+
+    @property
+    def phase(self) -> Phase:
+        """The phase after the last message."""
+        return self._phase
+
+    def accept(self, message: m.FrontendMessage) -> bool:
+        """Whether the message is to be acted on (else it is dropped); moves on. Raises 08P01 where it is illegal.
+
+        A ``Malformed`` message moves as what it was meant to be; whoever acts on it raises its error.
+        """
+        kind = message.kind if type(message) is m.Malformed else type(message)
+        after = self._moves.get(kind)
+        if after is None:
+            return self._refuse(kind)
+        if after is not self._phase:
+            self._enter(after)
+        return True
+
+    def authenticated(self) -> None:
+        """The client may send statements now."""
+        assert self._phase is Phase.AUTHENTICATING
+        self._enter(Phase.READY)
+
+    def begin_copy_in(self) -> None:
+        """CopyInResponse was sent: what follows is COPY data."""
+        self._enter(_COPY_PHASE[self._phase])
+
+    def fail(self) -> bool:
+        """What the accepted message asked for raised an error.
+
+        True when ReadyForQuery is due at once; False when everything up to Sync is to be skipped first.
+        """
+        after = _AFTER_ERROR.get(self._phase)
+        if after is not None:
+            self._enter(after)
+        return self._phase is Phase.READY
+
+    def close(self) -> None:
+        """Nothing is accepted any more."""
+        self._enter(Phase.CLOSED)
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._moves = MOVES[phase]
+
+    def _refuse(self, kind: type[m.FrontendMessage]) -> bool:
+        if kind in IGNORED[self._phase]:
+            return False
+        if self._phase in (Phase.COPY_IN, Phase.COPY_IN_EXTENDED):
+            raise SqlError("08P01", f"unexpected message {kind.__name__} during COPY from stdin")
+        raise SqlError("08P01", f"unexpected message {kind.__name__} in phase {self._phase.value}")

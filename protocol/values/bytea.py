@@ -1,0 +1,85 @@
+"""bytea: ``\\x`` and hexadecimal digits out; hexadecimal or the old escape format in; the bytes themselves in binary."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+from protocol.values.codec import Codec, by_value, offsets, value_bytes, variable
+from protocol.values.hexadecimal import from_digits, to_digits
+
+_PREFIX: Final = "\\x"
+_ESCAPE: Final = re.compile(rb"\\(?:\\|[0-3][0-7]{2})?")
+
+
+def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    digits = variable(to_digits(value_bytes(array)), 2 * np.diff(offsets(array)), array)
+    return pc.binary_join_element_wise(_PREFIX, digits.cast(pa.string()), "")
+
+
+def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    return array
+
+
+def _from_text(text: str, type_: SqlType, timezone: str) -> bytes:
+    if text.startswith(_PREFIX):
+        return _from_hexadecimal(text[2:])
+    return _ESCAPE.sub(_unescape, text.encode())
+
+
+def _from_hexadecimal(digits: str) -> bytes:
+    compact = digits.translate(dict.fromkeys(map(ord, " \t\n\r")))
+    wrong = re.search("[^0-9a-fA-F]", compact)
+    if wrong:
+        raise SqlError("22023", f'invalid hexadecimal digit: "{wrong.group()}"')
+    if len(compact) % 2:
+        raise SqlError("22023", "invalid hexadecimal data: odd number of digits")
+    return bytes.fromhex(compact)
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escape = match.group()
+    if escape == b"\\\\":
+        return b"\\"
+    if len(escape) == 4:
+        return bytes((int(escape[1:], 8),))
+    raise SqlError("22P02", "invalid input syntax for type bytea")
+
+
+def _from_binary(data: bytes, type_: SqlType) -> bytes:
+    return bytes(data)
+
+
+def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    exact = partial(by_value, strings, partial(_from_text, type_=type_, timezone=timezone), pa.binary())
+    if strings.null_count == 0 and pc.all(pc.starts_with(strings, _PREFIX)).as_py():
+        digits = pc.utf8_slice_codeunits(strings, 2)
+        lengths = np.diff(offsets(digits))
+        if not (lengths % 2).any():
+            data = from_digits(value_bytes(digits))
+            if data is not None:
+                return variable(data, lengths // 2, strings)
+    return exact()
+
+
+def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
+    return binaries
+
+
+CODECS: Final[dict[str, Codec]] = {
+    "bytea": Codec(
+        text=_text,
+        binary=_binary,
+        from_text=_from_text,
+        from_binary=_from_binary,
+        column_from_text=_column_from_text,
+        column_from_binary=_column_from_binary,
+    )
+}

@@ -1,0 +1,169 @@
+"""What a value codec is, and what all of them share.
+
+Owns: ``Codec``, ``ColumnError`` and the helpers that look into Arrow's buffers. Knows no type in particular.
+
+Columns travel as Arrow arrays with nulls: a column's text as ``string`` or ``binary``, its binary form as ``binary``
+or ``fixed_size_binary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+
+Value = object
+#: A numpy array of any type.
+Vector = np.ndarray
+
+#: What C's isspace() takes for blank, which PostgreSQL's input functions skip.
+BLANKS = " \t\n\v\f\r"
+
+
+class ColumnError(Exception):
+    """A value of a column is invalid: its ``index``, and the error that PostgreSQL raises for it alone."""
+
+    def __init__(self, index: int, error: SqlError) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The conversions of one type.
+
+    ``text`` and ``binary`` encode columns. ``from_text`` and ``from_binary`` decode one parameter and raise
+    ``SqlError``. ``column_from_text`` and ``column_from_binary`` decode columns and raise ``ColumnError``.
+    The ``str`` argument is the session's time zone.
+    """
+
+    text: Callable[[pa.Array, SqlType, str], pa.Array]
+    binary: Callable[[pa.Array, SqlType], pa.Array]
+    from_text: Callable[[str, SqlType, str], Value]
+    from_binary: Callable[[bytes, SqlType], Value]
+    column_from_text: Callable[[pa.Array, SqlType, str], pa.Array]
+    column_from_binary: Callable[[pa.Array, SqlType], pa.Array]
+
+
+def vector(array: pa.Array, dtype: str) -> Vector:
+    """The values of a fixed-width array without copying; what stands under a null is arbitrary."""
+    values = np.frombuffer(array.buffers()[1], dtype=dtype)
+    return values[array.offset : array.offset + len(array)]
+
+
+def validity(array: pa.Array) -> pa.Buffer | None:
+    """The array's null bitmap, counted from its first row."""
+    if array.null_count == 0:
+        return None
+    valid = pc.is_valid(array)
+    return valid.buffers()[1] if valid.offset == 0 else pa.concat_arrays([valid]).buffers()[1]
+
+
+def offsets(array: pa.Array) -> Vector:
+    """Where each value of a binary or string array begins, and the last one ends, in its data buffer."""
+    return np.frombuffer(array.buffers()[1], dtype="<i4")[array.offset : array.offset + len(array) + 1]
+
+
+def value_bytes(array: pa.Array) -> Vector:
+    """All bytes of a binary or string array, from its first value to its last."""
+    bounds = offsets(array)
+    data = array.buffers()[2]
+    if data is None:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+
+
+def fixed(data: Vector, like: pa.Array) -> pa.Array:
+    """A fixed-size binary array of the rows of ``data``, null where ``like`` is."""
+    count = len(data)
+    flat = np.ascontiguousarray(data).view(np.uint8).reshape(count, -1) if count else np.empty((0, 1), np.uint8)
+    width = data.dtype.itemsize * (data.shape[1] if data.ndim > 1 else 1)
+    return pa.Array.from_buffers(pa.binary(width), count, [validity(like), pa.py_buffer(flat)])
+
+
+def variable(data: Vector, lengths: Vector, like: pa.Array) -> pa.Array:
+    """A binary array of consecutive ``lengths`` of bytes of ``data``, null where ``like`` is."""
+    bounds = np.zeros(len(lengths) + 1, dtype="<i4")
+    np.cumsum(lengths, out=bounds[1:])
+    return pa.Array.from_buffers(
+        pa.binary(), len(lengths), [validity(like), pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
+    )
+
+
+def from_vector(data: Vector, arrow: pa.DataType, like: pa.Array) -> pa.Array:
+    """An array of a fixed-width Arrow type over numpy values, null where ``like`` is."""
+    return pa.Array.from_buffers(arrow, len(data), [validity(like), pa.py_buffer(np.ascontiguousarray(data))])
+
+
+def big_endian(array: pa.Array, dtype: str) -> pa.Array:
+    """The binary form of a fixed-width array, in network byte order."""
+    return fixed(vector(array, "<" + dtype).astype(">" + dtype), array)
+
+
+def network_vector(binaries: pa.Array, dtype: str, type_name: str) -> Vector:
+    """The values of fields that all hold one number in network byte order. Raises 22P03 for another length.
+
+    What stands under a null is 0.
+    """
+    width = np.dtype(dtype).itemsize
+    lengths = np.diff(offsets(binaries))
+    if binaries.null_count == 0 and (lengths == width).all():
+        return value_bytes(binaries).view(dtype)
+    valid = np.asarray(pc.is_valid(binaries))
+    wrong = np.flatnonzero(valid & (lengths != width))
+    if len(wrong):
+        raise ColumnError(int(wrong[0]), bad_binary(type_name))
+    result = np.zeros(len(binaries), dtype=dtype)
+    result[valid] = value_bytes(binaries.drop_null()).view(dtype)
+    return result
+
+
+def bad_binary(type_name: str) -> SqlError:
+    """22P03."""
+    return SqlError("22P03", f"incorrect binary data format for type {type_name}")
+
+
+def by_value(strings: pa.Array, parse: Callable[[str], Value], arrow: pa.DataType) -> pa.Array:
+    """Decodes a column value by value, each distinct text once: the exact and slow way."""
+    encoded = strings.dictionary_encode()
+    values: list[Value] = []
+    for code, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            values.append(parse(text))
+        except SqlError as error:
+            raise ColumnError(int(pc.index(encoded.indices, pa.scalar(code, pa.int32())).as_py()), error) from None
+    return pa.array(values, arrow).take(encoded.indices)
+
+
+def fast_or_exact(
+    strings: pa.Array,
+    plain: str,
+    convert: Callable[[pa.Array], pa.Array],
+    parse: Callable[[str], Value],
+    arrow: pa.DataType,
+) -> pa.Array:
+    """Converts the texts that match the regular expression ``plain`` at once, and the rest by ``parse``.
+
+    ``convert`` must agree with ``parse`` on what matches ``plain``, or raise ArrowInvalid.
+    """
+    matches = pc.match_substring_regex(strings, plain)
+    others = pc.fill_null(pc.invert(matches), False)
+    try:
+        converted = convert(pc.if_else(others, None, strings))
+    except pa.ArrowInvalid:
+        return by_value(strings, parse, arrow)
+    if not pc.any(others).as_py():
+        return converted
+    rows = pc.indices_nonzero(others)
+    try:
+        exact = by_value(strings.take(rows), parse, arrow)
+    except ColumnError as error:
+        raise ColumnError(rows[error.index].as_py(), error.error) from None
+    return pc.replace_with_mask(converted, others, exact)

@@ -1,0 +1,80 @@
+"""Encoded answers of repeated queries, kept as long as nothing that they read has changed.
+
+Owns: the result cache and its memory bound (thesis 4.2.5 keeps a view's last result; this keeps its bytes). An entry
+knows the catalog and the version of its inputs from *before* it was computed: a change in between makes it stale at
+once, never wrong. Used on the event loop's thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from catalog.objects import Catalog
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+#: An entry's own weight beside its bytes.
+_OVERHEAD: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a result was computed from: valid while the database says the same."""
+
+    catalog: Catalog
+    reads: tuple[int, ...]
+    version: int
+
+    def holds(self, database: Database) -> bool:
+        """Whether a query would give the same result now."""
+        return database.catalog is self.catalog and database.version_of(self.reads) == self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query's whole response, but for ReadyForQuery."""
+
+    data: bytes
+    stamp: Stamp
+
+
+class ResultCache:
+    """Answers by whatever makes two requests equal; the oldest go when ``limit`` bytes are full."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._largest = limit // 8
+        self._size = 0
+        self._answers: dict[Hashable, Answer] = {}
+
+    def get(self, key: Hashable, database: Database) -> bytes | None:
+        """The answer to a request seen before, if it still holds."""
+        answer = self._answers.get(key)
+        if answer is None:
+            return None
+        if answer.stamp.holds(database):
+            return answer.data
+        self._forget(key)
+        return None
+
+    def takes(self, size: int) -> bool:
+        """Whether an answer of so many bytes is worth keeping."""
+        return size <= self._largest
+
+    def put(self, key: Hashable, data: bytes, stamp: Stamp) -> None:
+        """Keeps an answer."""
+        if not self.takes(len(data)):
+            return
+        self._forget(key)
+        self._answers[key] = Answer(data, stamp)
+        self._size += len(data) + _OVERHEAD
+        while self._size > self._limit:
+            self._forget(next(iter(self._answers)))
+
+    def _forget(self, key: Hashable) -> None:
+        answer = self._answers.pop(key, None)
+        if answer is not None:
+            self._size -= len(answer.data) + _OVERHEAD

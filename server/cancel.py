@@ -1,0 +1,50 @@
+"""Who may cancel whom: the process numbers and keys that BackendKeyData hands out.
+
+Owns: the registry of sessions by process number. A key is random and compared in constant time; a wrong one is ignored,
+as PostgreSQL does, since the asking connection gets no answer either way.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BackendKey:
+    """What a client must show to cancel this session."""
+
+    process: int
+    key: int
+
+
+class CancelRegistry:
+    """Sessions by their process number. Used on the event loop thread only."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._sessions: dict[int, tuple[BackendKey, Callable[[], None]]] = {}
+
+    def register(self, cancel: Callable[[], None]) -> BackendKey:
+        """A new session's key; ``cancel`` must not block."""
+        backend = BackendKey(self._next, secrets.randbits(32))
+        self._next += 1
+        self._sessions[backend.process] = (backend, cancel)
+        return backend
+
+    def forget(self, backend: BackendKey) -> None:
+        """The session is over."""
+        self._sessions.pop(backend.process, None)
+
+    def cancel(self, process: int, key: int) -> bool:
+        """Cancels what the session does now, if the key is right; whether it was."""
+        known = self._sessions.get(process)
+        if known is None:
+            return False
+        backend, cancel = known
+        if not hmac.compare_digest(backend.key.to_bytes(4, "big"), (key & 0xFFFFFFFF).to_bytes(4, "big")):
+            return False
+        cancel()
+        return True

@@ -1,0 +1,230 @@
+"""What an operator may set: one list of settings, from ``millstream.toml``, the environment and flags.
+
+Owns: the frozen ``Config``, whose fields are that list (name, type, default and documentation), and how a value is
+read. A flag wins over ``MILLSTREAM_<NAME>`` in the environment, which wins over the file, which wins over the default.
+Knows nothing of sockets or sessions; what a client may SET is in ``server.settings``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from executor.options import MaintenanceEngine, Options
+
+CONFIG_FILE: Final = "millstream.toml"
+ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+_UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_TRUE: Final = frozenset(("on", "true", "yes", "1"))
+_FALSE: Final = frozenset(("off", "false", "no", "0"))
+
+
+class ConfigError(Exception):
+    """A setting that cannot be read or must not have this value; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def _setting(default: Any, doc: str, *, size: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "size": size})
+
+
+# ruff: noqa: RUF009 -- a field's documentation is part of its default.
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings. In the file a table may group those of one prefix: ``[spark] master = ...`` is spark_master."""
+
+    data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
+    listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; loopback only")
+    max_connections: int = _setting(100, "clients at once; one more is refused with 53300")
+    maintenance_engine: MaintenanceEngine = _setting("auto", "who maintains continuous views: auto, spark or embedded")
+    maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
+    maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
+    synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
+    stream_timeout: float = _setting(1.0, "seconds without a row after which a query that reads a stream ends")
+    ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
+    log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
+    lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
+    statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
+    source_poll: float = _setting(0.5, "seconds between two looks at a stream's source folder")
+    spark_enabled: bool = _setting(True, "start Spark behind the server when a Java runtime is there")
+    spark_master: str = _setting(
+        "local[*]", "local[n], spark://host:port, yarn, k8s://..., or sc://host:port (Connect)"
+    )
+    spark_driver_memory: str = _setting("2g", "heap of the local Spark driver")
+    spark_job_timeout: float = _setting(
+        600.0, "seconds after which a Spark job is taken for dead and its driver replaced"
+    )
+    embedded_threads: int = _setting(0, "threads of the embedded engine; 0 is one per core")
+    parse_threads: int = _setting(2, "threads that parse COPY data")
+    result_cache_bytes: int = _setting(
+        64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True
+    )
+    log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
+
+    def __post_init__(self) -> None:
+        _require_loopback(self.listen.host)
+        for name in ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "log_segment_bytes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1")
+
+    def options(self) -> Options:
+        """What of this the executor takes."""
+        names = {item.name for item in fields(Options)} & {item.name for item in fields(Config)}
+        return Options(data_directory=self.data.resolve(), **{name: getattr(self, name) for name in names})
+
+
+def _require_loopback(host: str) -> None:
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ConfigError(
+            f"listen = {host}: listening beyond loopback requires TLS and SCRAM, which come with a later release;"
+            " use 127.0.0.1, ::1 or localhost"
+        )
+
+
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+    """The configuration of flags, environment and file together. Raises ConfigError; --help leaves by SystemExit."""
+    flags = vars(_parser().parse_args(arguments))
+    chosen = flags.pop("config") or environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    values: dict[str, object] = _read_file(Path(chosen or CONFIG_FILE), required=chosen is not None)
+    for item in fields(Config):
+        variable = environment.get(ENVIRONMENT_PREFIX + item.name.upper())
+        if variable is not None:
+            values[item.name] = variable
+        if flags[item.name] is not None:
+            values[item.name] = flags[item.name]
+    known = {item.name: item for item in fields(Config)}
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name}")
+    return Config(**{name: _read_value(known[name], value) for name, value in values.items()})
+
+
+def describe() -> str:
+    """The list of settings as ``millstream.toml`` with every default, commented: what the documentation prints."""
+    lines = []
+    for item in fields(Config):
+        lines += [f"# {item.metadata['doc']}", f"# {item.name} = {_print_value(item.default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="millstream",
+        description="Serve PostgreSQL clients: tables, streams and continuous views.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"file of settings (default: {CONFIG_FILE}, where there is one)"
+    )
+    for item in fields(Config):
+        default = _print_value(item.default).strip('"').replace("%", "%%")
+        flag = "--" + item.name.replace("_", "-")
+        parser.add_argument(flag, dest=item.name, metavar="VALUE", help=f"{item.metadata['doc']} (default: {default})")
+    return parser
+
+
+def _read_file(path: Path, required: bool) -> dict[str, object]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(f"{path}: no such file") from None
+        return {}
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    values: dict[str, object] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            values |= {f"{name}_{inner}": below for inner, below in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
+def _read_value(item: Field[Any], value: object) -> Any:
+    try:
+        return _convert(item, value)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{item.name}: invalid value {value!r} ({item.metadata['doc']})") from None
+
+
+def _convert(item: Field[Any], value: object) -> object:
+    text = str(value).strip()
+    choices = _CHOICES.get(str(item.type))
+    if choices is not None:
+        if text.lower() not in choices:
+            raise ValueError(text)
+        return text.lower()
+    match item.default:
+        case bool():
+            return _boolean(text)
+        case int():
+            return _size(text) if item.metadata["size"] else int(text)
+        case float():
+            return float(text)
+        case Path():
+            return Path(text).expanduser()
+        case Address():
+            return _address(text)
+        case _:
+            return text
+
+
+_CHOICES: Final = {"MaintenanceEngine": get_args(MaintenanceEngine), "LogLevel": get_args(LogLevel)}
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return lowered in _TRUE
+
+
+def _size(text: str) -> int:
+    number = text.rstrip("kKmMgGtTbB ")
+    unit = text[len(number) :].strip().lower()
+    if unit not in _UNITS:
+        raise ValueError(text)
+    return int(float(number) * _UNITS[unit])
+
+
+def _address(text: str) -> Address:
+    host, separator, port = text.rpartition(":")
+    if not separator:
+        host, port = ("127.0.0.1", text) if text.isdigit() else (text, "5433")
+    number = int(port)
+    if not 0 <= number <= 65535:
+        raise ValueError(text)
+    return Address(host.strip("[]"), number)
+
+
+def _print_value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            return f'"{value}"'

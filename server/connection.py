@@ -1,0 +1,237 @@
+"""One client's socket: bytes in, messages to the session in order, bytes out, back-pressure both ways.
+
+Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message that
+needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond ``READ_AHEAD``
+bytes in the client. Knows nothing of SQL: what messages do is the session's matter (``server.session``), what may come
+before there is one ``server.startup``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from catalog.errors import SqlError
+from protocol import encoder
+from protocol.decoder import Decoder
+from protocol.machine import Machine
+from protocol.messages import FrontendMessage, Malformed
+
+if TYPE_CHECKING:
+    from server.serving import Server
+
+#: Bytes that may wait for a busy session before the socket is left alone.
+READ_AHEAD: Final = 1 << 20
+#: Bytes of output that may wait for a slow client before results wait too.
+WRITE_BEHIND: Final = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class Handler(Protocol):
+    """Who acts on messages: the start-up at first, the session after it."""
+
+    def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
+        """Acts on one message; what is returned must end before the next one comes. Raises SqlError."""
+        ...
+
+    def failed(self, error: SqlError) -> Awaitable[None] | None:
+        """Acts on the error of the message that was handled last."""
+        ...
+
+    def cancel(self) -> None:
+        """Stops what runs."""
+        ...
+
+    async def close(self) -> None:
+        """The connection is gone."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """One client. All methods run on the event loop's thread."""
+
+    def __init__(self, server: Server, handler: Handler | None = None) -> None:
+        from server.startup import Startup
+
+        self.server = server
+        self.machine = Machine()
+        self.handler: Handler = handler or Startup(self)
+        self._decoder = Decoder()
+        self._transport: asyncio.Transport | None = None
+        self._output: list[bytes] = []
+        self._peeked: FrontendMessage | None = None
+        self._busy = False
+        self._closing = False
+        self._ahead = 0
+        self._reading_paused = False
+        self._writable: asyncio.Future[None] | None = None
+
+    # -- asyncio's calls ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is there."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=WRITE_BEHIND)
+        self._transport = transport
+        self.server.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came: acts on all whole messages, unless one is being worked on."""
+        self._decoder.feed(data)
+        if not self._busy:
+            self._process()
+            return
+        self._ahead += len(data)
+        if self._ahead > READ_AHEAD and not self._reading_paused and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than we write."""
+        if self._writable is None:
+            self._writable = self.server.loop.create_future()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        waiting, self._writable = self._writable, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone: what runs for it is cancelled, then the session ends."""
+        self._transport = None
+        self._closing = True
+        self.resume_writing()
+        self.handler.cancel()
+        self.server.spawn(self._finish())
+
+    # -- for handlers ------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        """Queues bytes; they leave when no message is left to act on, with ``flush`` or with ``drain``."""
+        self._output.append(data)
+
+    def flush(self) -> None:
+        """Sends what is queued."""
+        if self._output:
+            data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
+            self._output.clear()
+            if self._transport is not None:
+                self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Sends what is queued and waits until the client has taken most of it. Raises 08006 when it is gone."""
+        self.flush()
+        if self._writable is not None:
+            await self._writable
+        if self._transport is None:
+            raise SqlError("08006", "connection to client lost")
+
+    def discard(self, mark: int) -> None:
+        """Forgets what was queued after ``mark``, a former ``queued``."""
+        del self._output[mark:]
+
+    @property
+    def queued(self) -> int:
+        """How many pieces of output are queued."""
+        return len(self._output)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client is gone."""
+        return self._transport is None
+
+    def peek(self) -> FrontendMessage | None:
+        """The next message if it is there already; it is still handled in its turn."""
+        if self._peeked is None:
+            self._peeked = self._decoder.next()
+        return self._peeked
+
+    def hold(self) -> None:
+        """No message is handled until ``resume``."""
+        self._busy = True
+
+    def resume(self) -> None:
+        """The message that made the connection busy is done."""
+        self._busy = False
+        self._ahead = 0
+        if self._reading_paused and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        self._process()
+
+    def end(self, error: SqlError | None = None) -> None:
+        """Closes the connection, with a FATAL error if there is one, once what is queued has been sent."""
+        if error is not None:
+            self.send(encoder.error_response(error, "FATAL"))
+        self.flush()
+        self._closing = True
+        self.machine.close()
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _process(self) -> None:
+        while not self._busy and not self._closing:
+            try:
+                message, self._peeked = self._peeked or self._decoder.next(), None
+            except SqlError as error:
+                self.end(error)
+                return
+            if message is None:
+                break
+            waiting = self._dispatch(message)
+            if waiting is not None:
+                self._busy = True
+                self.server.spawn(self._wait(waiting))
+        if not self._busy:
+            self.flush()
+
+    def _dispatch(self, message: FrontendMessage) -> Awaitable[None] | None:
+        try:
+            accepted = self.machine.accept(message)
+        except SqlError as error:
+            self.end(error)
+            return None
+        if not accepted:
+            return None
+        try:
+            if type(message) is Malformed:
+                raise message.error
+            return self.handler.handle(message)
+        except SqlError as error:
+            return self.handler.failed(error)
+        except Exception as error:
+            return self.handler.failed(self._unexpected(error))
+
+    async def _wait(self, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except SqlError as error:
+            await self._recover(error)
+        except Exception as error:
+            await self._recover(self._unexpected(error))
+        self.resume()
+
+    async def _recover(self, error: SqlError) -> None:
+        try:
+            waiting = self.handler.failed(error)
+            if waiting is not None:
+                await waiting
+        except Exception as second:
+            self.end(self._unexpected(second))
+
+    def _unexpected(self, error: Exception) -> SqlError:
+        logger.error("unexpected error", exc_info=error)
+        return SqlError("XX000", f"{type(error).__name__}: {error}")
+
+    async def _finish(self) -> None:
+        try:
+            await self.handler.close()
+        except Exception as error:
+            self._unexpected(error)
+        self.server.connections.discard(self)

@@ -1,0 +1,47 @@
+"""``millstream`` and ``python -m server``: reads the configuration and serves until SIGTERM or SIGINT.
+
+Owns: the process. What the server does while it runs is in ``server.serving``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import uvloop
+
+from server import logs
+from server.config import Config, ConfigError, load
+from server.serving import Server
+
+logger = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves; the process's exit status."""
+    try:
+        config = load(sys.argv[1:] if arguments is None else arguments, os.environ)
+    except ConfigError as error:
+        print(f"millstream: {error}", file=sys.stderr)
+        return 2
+    logs.configure(config.log_level)
+    try:
+        uvloop.run(serve(config))
+    except* OSError as group:
+        for error in group.exceptions:
+            logger.error("cannot serve: %s", error)
+        return 1
+    return 0
+
+
+async def serve(config: Config) -> None:
+    """Serves until the process is asked to end."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await Server(config).run(stop)

@@ -1,0 +1,142 @@
+"""The running server: the listening socket, threads, caches and the sessions' common parent.
+
+Owns: start and end. The socket listens before the database is open, so that a client gets its first byte at once and
+waits for the rest. Knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from catalog.errors import SqlError
+from server.caches import ResultCache
+from server.cancel import CancelRegistry
+from server.config import Config
+from server.connection import Connection
+from server.planning import PlanCache
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+logger = logging.getLogger(__name__)
+
+
+class Completions:
+    """Calls made on other threads that are carried out on the loop's thread, many for one wake-up."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._calls: deque[Callable[[], None]] = deque()
+        self._lock = threading.Lock()
+        self._scheduled = False
+
+    def add(self, call: Callable[[], None]) -> None:
+        """Any thread: ``call`` runs on the loop soon."""
+        with self._lock:
+            self._calls.append(call)
+            if self._scheduled:
+                return
+            self._scheduled = True
+        try:
+            self._loop.call_soon_threadsafe(self._run)
+        except RuntimeError:  # the loop has ended: nobody waits any more
+            logger.debug("a completion came after the end")
+
+    def _run(self) -> None:
+        with self._lock:
+            calls, self._calls = self._calls, deque()
+            self._scheduled = False
+        for call in calls:
+            call()
+
+
+class Server:
+    """Everything that sessions share. Made and used on the event loop's thread."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.cancels = CancelRegistry()
+        self.plans = PlanCache()
+        self.results = ResultCache(config.result_cache_bytes)
+        self.completions = Completions(self.loop)
+        # A session may wait in its thread for another's lock, so there is one for every session there can be.
+        self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")
+        self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
+        self._database: asyncio.Future[Database] = self.loop.create_future()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """What the configuration says of run-time parameters."""
+        config = self.config
+        return {
+            "max_connections": str(config.max_connections),
+            "maintenance_engine": config.maintenance_engine,
+            "synchronous_commit": "on" if config.synchronous_commit else "off",
+            "stream_timeout": str(round(config.stream_timeout * 1000)),
+            "lock_timeout": str(round(config.lock_timeout * 1000)),
+            "statement_timeout": str(round(config.statement_timeout * 1000)),
+        }
+
+    async def wait_open(self) -> Database:
+        """The database, once it is open."""
+        return await asyncio.shield(self._database)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Runs a task of a session; it must not raise."""
+        assert self._tasks is not None
+        self._tasks.create_task(coroutine)
+
+    async def run(self, stop: asyncio.Event, listening: Callable[[int], None] | None = None) -> None:
+        """Serves until ``stop``; ``listening`` is told the port."""
+        address = self.config.listen
+        listener = await self.loop.create_server(
+            lambda: Connection(self), address.host, address.port, backlog=max(128, self.config.max_connections)
+        )
+        port = listener.sockets[0].getsockname()[1]
+        logger.info("listening address=%s port=%d", address.host, port)
+        if listening is not None:
+            listening(port)
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                await self._serve(stop)
+                listener.close()
+                self._end_connections()
+        finally:
+            listener.close()
+            await self._close_database()
+            self.workers.shutdown()
+            self.parsers.shutdown()
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        opening = self.loop.run_in_executor(None, _open_database, self.config)
+        self._database.set_result(await opening)
+        logger.info("database open data=%s", self.config.data)
+        await stop.wait()
+
+    def _end_connections(self) -> None:
+        logger.info("shutting down clients=%d", len(self.connections))
+        for connection in tuple(self.connections):
+            connection.handler.cancel()
+            connection.end(SqlError("57P01", "terminating connection due to administrator command"))
+
+    async def _close_database(self) -> None:
+        if self._database.done():
+            await self.loop.run_in_executor(None, self._database.result().close)
+            logger.info("database closed")
+        else:
+            self._database.cancel()
+
+
+def _open_database(config: Config) -> Database:
+    from executor.database import Database  # heavy: the socket listens already
+
+    return Database.open(config.options())

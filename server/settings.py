@@ -1,0 +1,198 @@
+"""One session's parameter values: SET, SET LOCAL, RESET and SHOW, with PostgreSQL's transaction semantics.
+
+Owns: the values and what becomes of them at COMMIT, ROLLBACK and savepoints. A change makes new dicts, so that saving
+a state is keeping a reference. Knows nothing of messages; what a parameter may hold is in ``server.parameters``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import SqlError
+from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
+
+_CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
+#: Parameters on which the text of a result depends: part of the key of cached results and plans.
+_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "stream_timeout", "client_encoding", "role")
+#: Belong to the transaction: gone when it ends, whoever set them.
+_OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
+_FRAMEWORK: Final = {"transaction_isolation": "default_transaction_isolation",
+                     "transaction_read_only": "default_transaction_read_only"}  # fmt: skip
+
+Values = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What a transaction or savepoint returns to; ``savepoint`` '' is the transaction itself."""
+
+    savepoint: str
+    session: Values
+    local: Values
+
+
+class Settings:
+    """The values of one session. ``defaults`` are what RESET returns to: the server's and the startup packet's."""
+
+    def __init__(self, defaults: Mapping[str, str]) -> None:
+        self._defaults: dict[str, str] = {}
+        self._session: Values = {}
+        self._local: Values = {}
+        self._saved: list[_Saved] = []
+        self._sent: dict[str, str] = {}
+        self.changed = True  # since report() was last asked
+        self._key: tuple[str, ...] | None = None
+        for name, value in defaults.items():
+            parameter = _find(name)
+            fixed = parameter.context != "user"
+            self._defaults[name.lower()] = value if fixed else parameter.read(parameter.name, value)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def value(self, name: str) -> str:
+        """The stored value of a parameter. Raises 42704 for an unknown name."""
+        lowered = name.lower()
+        for values in (self._local, self._session, self._defaults):
+            if lowered in values:
+                return values[lowered]
+        if lowered in _FRAMEWORK:
+            return self.value(_FRAMEWORK[lowered])
+        if lowered in PARAMETERS:
+            return PARAMETERS[lowered].default
+        raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
+
+    def show(self, name: str) -> str:
+        """The value as SHOW and current_setting() give it."""
+        return show(_find(name), self.value(name))
+
+    def show_all(self) -> Iterator[tuple[str, str, str]]:
+        """Name, value and description of every parameter, by name."""
+        for key in sorted(PARAMETERS):
+            parameter = PARAMETERS[key]
+            yield parameter.name, self.show(key), parameter.description
+
+    def is_on(self, name: str) -> bool:
+        """A Boolean parameter's value."""
+        return self.value(name) == "on"
+
+    def seconds(self, name: str) -> float:
+        """A duration in seconds."""
+        return int(self.value(name)) / 1000
+
+    def search_path(self, user: str) -> tuple[str, ...]:
+        """The schemas of search_path; "$user" stands for the user's own."""
+        words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', self.value("search_path"))
+        names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
+        return tuple(user if name == "$user" else name for name in names if name)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for two sessions in which the same text gives the same bytes, as far as settings matter."""
+        if self._key is None:
+            self._key = tuple(self.value(name) for name in _MATTERS_TO_RESULTS)
+        return self._key
+
+    def report(self) -> list[tuple[str, str]]:
+        """The reported parameters whose value the client does not know yet; it counts as told now."""
+        self.changed = False
+        news = []
+        for name in REPORTED:
+            value = self.show(name)
+            if self._sent.get(name) != value:
+                self._sent[name] = value
+                news.append((name, value))
+        return news
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def set(self, name: str, value: str | None, local: bool = False) -> None:
+        """SET [LOCAL]; None is DEFAULT. Raises 42704, 22023, 55P02 or 0A000."""
+        parameter = _find(name)
+        lowered = parameter.name.lower()
+        _check_context(parameter)
+        stored = self._default(lowered) if value is None else parameter.read(parameter.name, value)
+        if local or (lowered in _OF_TRANSACTION and self._saved):
+            self._local = {**self._local, lowered: stored}
+        else:
+            self._session = {**self._session, lowered: stored}
+            self._local = {key: kept for key, kept in self._local.items() if key != lowered}
+        self._touch()
+
+    def reset_all(self) -> None:
+        """RESET ALL."""
+        self._session = {}
+        self._local = {}
+        self._touch()
+
+    def begin(self) -> None:
+        """A transaction block starts."""
+        if not self._saved:
+            self._saved.append(_Saved("", self._session, self._local))
+
+    def commit(self) -> None:
+        """SET stays, SET LOCAL goes."""
+        self._saved.clear()
+        if self._local:
+            self._local = {}
+            self._touch()
+
+    def rollback(self) -> None:
+        """All returns to what it was when the transaction began."""
+        if self._saved:
+            self._restore(self._saved[0])
+            self._saved.clear()
+
+    def savepoint(self, name: str) -> None:
+        """SAVEPOINT name."""
+        self._saved.append(_Saved(name, self._session, self._local))
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT name: forgets it and those after it."""
+        del self._saved[self._index(name) :]
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT name: the savepoint itself stays."""
+        index = self._index(name)
+        self._restore(self._saved[index])
+        del self._saved[index + 1 :]
+
+    def _index(self, name: str) -> int:
+        """Of the latest savepoint of that name."""
+        for index in range(len(self._saved) - 1, 0, -1):
+            if self._saved[index].savepoint == name:
+                return index
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    def _restore(self, saved: _Saved) -> None:
+        if self._session is not saved.session or self._local is not saved.local:
+            self._session, self._local = saved.session, saved.local
+            self._touch()
+
+    def _touch(self) -> None:
+        self.changed = True
+        self._key = None
+
+    def _default(self, lowered: str) -> str:
+        if lowered in self._defaults:
+            return self._defaults[lowered]
+        return PARAMETERS[lowered].default if lowered in PARAMETERS else ""
+
+
+def _find(name: str) -> Parameter:
+    """The parameter of a name in any case; "a.b" is a custom one and holds any text. Raises 42704."""
+    parameter = PARAMETERS.get(name.lower())
+    if parameter is not None:
+        return parameter
+    if _CUSTOM.fullmatch(name):
+        return Parameter(name.lower(), "", text, "")
+    raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
+
+
+def _check_context(parameter: Parameter) -> None:
+    if parameter.context == "internal":
+        raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed')
+    if parameter.context == "server":
+        raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed without restarting the server')

@@ -1,0 +1,50 @@
+"""Fixtures shared by all tests: the golden files' switch, one PostgreSQL per run, and generated TPC-H data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import postgres as rig
+from tests.rig.server import java_is_there
+from tests.rig.tpch import Tpch
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what the machine cannot run, with the reason and the way out."""
+    lacks: dict[str, str] = {}
+    if rig.binaries() is None:
+        lacks["postgres"] = "PostgreSQL is not installed: apt-get install postgresql postgresql-contrib"
+    if not java_is_there():
+        lacks["spark"] = "no Java 17 for Spark: apt-get install openjdk-17-jre-headless"
+    for item in items:
+        for name in lacks.keys() & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.skip(reason=lacks[name]))
+
+
+@pytest.fixture(scope="session")
+def rewrite(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written: ``--rewrite`` or MILLSTREAM_REWRITE=1 (``make rewrite``)."""
+    return bool(request.config.getoption("--rewrite")) or os.environ.get("MILLSTREAM_REWRITE") == "1"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[rig.Postgres]:
+    """A real PostgreSQL; tests that use it are marked ``postgres`` and make schemas of their own."""
+    server = rig.Postgres()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def tpch(tmp_path_factory: pytest.TempPathFactory) -> Tpch:
+    """TPC-H data by scale factor, generated once and kept between runs."""
+    cache = Path(os.environ.get("MILLSTREAM_TPCH", tmp_path_factory.getbasetemp().parent / "millstream-tpch"))
+    return Tpch(cache)

@@ -1,0 +1,160 @@
+"""Kill -9 at random moments of a load from two clients: every acknowledged row is in every view exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from tests.rig.compare import assert_same_rows
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+VIEWS = {
+    "by_client": "SELECT client, count(*), sum(number), count(distinct number), max(number) FROM events GROUP BY client",
+    "by_rest": "SELECT number % 97 AS rest, count(*), sum(number), sum(client) FROM events GROUP BY number % 97",
+    "numbers": "SELECT client, number, count(*) AS times FROM events GROUP BY client, number",
+}
+
+
+class Client(threading.Thread):
+    """Inserts the numbers 1, 2, ... in statements of random size until the server dies.
+
+    ``acknowledged`` is the last number whose statement was answered; ``sent`` the last of the statement that was not:
+    the server may have made that one durable or not, but whole.
+    """
+
+    def __init__(self, server: Millstream, key: int, start: int, seed: str) -> None:
+        super().__init__()
+        self.key, self.sent, self.acknowledged = key, start, start
+        self._server, self._source = server, random.Random(seed)
+
+    def run(self) -> None:
+        try:
+            with self._server.connect() as connection:
+                while True:
+                    size = self._source.choice((1, 1, 5, 200, 3000))
+                    numbers = range(self.sent + 1, self.sent + size + 1)
+                    self.sent = numbers[-1]
+                    self._source.choice((self._insert, self._copy, self._transaction))(connection, numbers)
+                    self.acknowledged = self.sent
+        except psycopg.OperationalError:
+            pass  # the kill
+
+    def _insert(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
+        values = ",".join(f"({self.key},{number})" for number in numbers)
+        connection.execute(f"INSERT INTO events VALUES {values}".encode())
+
+    def _copy(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
+        with connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT csv)") as copy:
+            copy.write("".join(f"{self.key},{number}\n" for number in numbers))
+
+    def _transaction(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
+        half = len(numbers) // 2
+        with connection.transaction():
+            for part in (numbers[:half], numbers[half:]):
+                if part:
+                    self._insert(connection, part)
+
+
+def _durable(server: Millstream, clients: list[Client]) -> list[int]:
+    """How far each client's rows have got, by the view; each statement whole: all of it or nothing."""
+    with server.connect() as connection:
+        counts: dict[int, int] = dict(connection.execute("SELECT client, count FROM by_client").fetchall())
+    found = [counts.get(client.key, 0) for client in clients]
+    for client, rows in zip(clients, found, strict=True):
+        assert rows in (client.acknowledged, client.sent), f"{rows} of {client.acknowledged}..{client.sent}"
+    return found
+
+
+def _check(server: Millstream, last: list[int]) -> None:
+    """Every view equals what rows 1..last[i] of each client give: none lost, none twice."""
+    rows = [(key, number) for key, end in enumerate(last, start=1) for number in range(1, end + 1)]
+    by_rest: dict[int, tuple[int, int, int]] = {}
+    for key, number in rows:
+        one, two, three = by_rest.get(number % 97, (0, 0, 0))
+        by_rest[number % 97] = (one + 1, two + number, three + key)
+    expected = {
+        "by_client": [(key, end, end * (end + 1) // 2, end, end) for key, end in enumerate(last, start=1) if end],
+        "by_rest": [(rest, *sums) for rest, sums in by_rest.items()],
+        "numbers": [(*row, 1) for row in rows],
+    }
+    with server.connect() as connection:
+        for name, wanted in expected.items():
+            assert_same_rows(connection.execute(f"SELECT * FROM {name}".encode()).fetchall(), wanted, name)
+
+
+def _round(server: Millstream, start: list[int], seed: str, kill: Callable[[], None]) -> list[int]:
+    """Two clients load until ``kill``; afterwards the server is started again and checked."""
+    clients = [Client(server, key, begin, f"{seed} {key}") for key, begin in enumerate(start, start=1)]
+    for client in clients:
+        client.start()
+    kill()
+    for client in clients:
+        client.join()
+    server.restart()
+    last = _durable(server, clients)
+    _check(server, last)
+    return last
+
+
+def _create(server: Millstream, engine: str) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE FOREIGN TABLE events (client integer, number integer) SERVER stream")
+        for name, query in VIEWS.items():
+            options = f"WITH (maintenance_engine = {engine})"
+            connection.execute(f"CREATE VIEW {name} {options} AS {query}".encode())
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("auto", marks=pytest.mark.spark)])
+def test_server_killed_while_two_clients_load(engine: str) -> None:
+    source = random.Random(engine)
+    settings = {
+        "maintenance_rows": 4000,
+        "maintenance_idle": 0.2,
+        "log_segment_bytes": "1MB",
+        "spark_enabled": engine != "embedded",
+    }
+    with Millstream(settings=settings) as server:
+        _create(server, engine)
+        last = [0, 0]
+        for number in range(6):
+
+            def kill() -> None:
+                time.sleep(source.uniform(0.05, 2.5))  # the random moment itself, not a wait for something
+                server.kill9()
+
+            last = _round(server, last, f"{engine} {number}", kill)
+        assert min(last) > 0
+
+
+@pytest.mark.spark
+def test_spark_killed_while_two_clients_load() -> None:
+    """The server outlives its JVM: no client notices, the embedded engine catches up, and Spark comes back."""
+    source = random.Random("jvm")
+    with Millstream(settings={"maintenance_rows": 4000, "maintenance_idle": 0.2}) as server:
+        _create(server, "auto")
+        last = [0, 0]
+        for number in range(2):
+
+            def kill() -> None:
+                for _ in range(2):
+                    time.sleep(source.uniform(1.0, 5.0))
+                    for pid in server.processes()[1:]:
+                        _kill(pid)
+                server.kill9()
+
+            last = _round(server, last, f"jvm {number}", kill)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

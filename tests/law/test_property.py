@@ -1,0 +1,95 @@
+"""The law as a property: for random streams, views, batch splits, restarts and engine switches, continuous = from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.law.scenario import Action, Scenario, scenarios
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
+
+NUMBERS = count()
+QUICK = settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=True
+)
+FEW = settings(QUICK, max_examples=12)
+READS: tuple[Action, ...] = ("read", "dimension")
+
+
+@pytest.fixture(scope="module")
+def embedded(postgres: Postgres) -> Iterator[Mirror]:
+    """One server on the embedded engine alone; every example has a stream and a view of its own."""
+    chosen = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 7, "maintenance_idle": 0.05}
+    with Millstream(settings=chosen) as server, mirrored(server, postgres) as mirror:
+        yield mirror
+
+
+@pytest.fixture(scope="module")
+def both(postgres: Postgres) -> Iterator[Mirror]:
+    """One server with Spark behind it."""
+    with Millstream(settings={"maintenance_rows": 5, "maintenance_idle": 0.2}) as server:
+        with mirrored(server, postgres) as mirror:
+            yield mirror
+
+
+@given(scenario=scenarios(READS))
+@QUICK
+def test_any_view_over_any_batches(embedded: Mirror, scenario: Scenario) -> None:
+    play(embedded, scenario)
+
+
+@given(scenario=scenarios((*READS, "restart", "crash")))
+@FEW
+def test_any_view_over_restarts(embedded: Mirror, scenario: Scenario) -> None:
+    play(embedded, scenario)
+
+
+@pytest.mark.spark
+@given(scenario=scenarios((*READS, "spark", "embedded", "auto", "crash")))
+@FEW
+def test_any_view_over_engine_switches(both: Mirror, scenario: Scenario) -> None:
+    play(both, scenario)
+
+
+def play(mirror: Mirror, scenario: Scenario) -> None:
+    """Tells both sides the scenario, compares at every read and at the end, and drops what it made."""
+    number = next(NUMBERS)
+    stream, dimension, view = f"s{number}", f"d{number}", f"v{number}"
+    mirror.views.clear()
+    mirror.stream(stream, scenario.declaration)
+    mirror.table(dimension, "id integer PRIMARY KEY, label text")
+    mirror.insert(dimension, scenario.dimension, one_statement=True)
+    mirror.view(view, scenario.query(stream, dimension))
+    try:
+        mirror.check()
+        for position, step in enumerate(scenario.steps):
+            if isinstance(step, tuple):
+                mirror.insert(stream, step, one_statement=position % 2 == 0)
+            else:
+                act(mirror, scenario, step, view, dimension)
+        mirror.check()
+    finally:
+        for statement in (f"DROP VIEW {view}", f"DROP FOREIGN TABLE {stream}", f"DROP TABLE {dimension}"):
+            mirror.client.execute(statement.encode())
+
+
+def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension: str) -> None:
+    """One step that is not rows. A table below the grouping is read as of the view's creation: it stays as it is."""
+    match action:
+        case "read":
+            mirror.check()
+        case "restart" | "crash":
+            mirror.restart(crash=action == "crash")
+        case "dimension":
+            if not scenario.shape.startswith("below"):
+                for connection in (mirror.client, mirror.judge):
+                    connection.execute(f"UPDATE {dimension} SET label = label || '!' WHERE id < 3".encode())
+        case engine:
+            mirror.client.execute(f"ALTER VIEW {view} SET (maintenance_engine = '{engine}')".encode())

@@ -1,0 +1,1 @@
+"""Shared rigs: real servers, real data and row comparison for the tests and the benchmarks."""

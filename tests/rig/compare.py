@@ -1,0 +1,82 @@
+"""Row sets are equal or not: exactly, but for floating point numbers (relative 1e-9, the law of the architecture)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+RELATIVE = 1e-9
+
+Row = Sequence[Any]
+
+
+def difference(actual: Iterable[Row], expected: Iterable[Row]) -> str | None:
+    """None when both are the same bag of rows, else a description of the first few that are not."""
+    found, wanted = list(map(tuple, actual)), list(map(tuple, expected))
+    extra, missing = _without(found, wanted), _without(wanted, found)
+    if not extra and not missing:
+        return None
+    if len(extra) == len(missing) and all(_near(*pair) for pair in zip(extra, missing, strict=True)):
+        return None
+    return (
+        f"{len(found)} rows, expected {len(wanted)}\n"
+        f"  only found    ({len(extra)}): {extra[:3]}\n"
+        f"  only expected ({len(missing)}): {missing[:3]}"
+    )
+
+
+def assert_same_rows(actual: Iterable[Row], expected: Iterable[Row], what: str = "rows") -> None:
+    """AssertionError with the rows that differ."""
+    report = difference(actual, expected)
+    assert report is None, f"{what}: {report}"
+
+
+def _exact(row: Row) -> tuple[Any, ...]:
+    """A hashable image under which only indistinguishable rows are equal: a numeric's scale counts, 1 is not true."""
+    return tuple(map(_image, row))
+
+
+def _image(value: Any) -> Any:
+    match value:
+        case list() | tuple():
+            return ("list", *map(_image, value))
+        case dict():
+            return ("dict", tuple(sorted((key, _image(item)) for key, item in value.items())))
+        case Decimal():
+            return ("numeric", str(value))
+        case float():
+            return ("float", "nan" if math.isnan(value) else value + 0.0)
+        case _:
+            return (type(value).__name__, value)
+
+
+def _without(rows: list[Row], others: list[Row]) -> list[Row]:
+    """The bag difference, sorted so that rows equal but for rounding stand at the same place: exact columns first."""
+    left = Counter(map(_exact, others))
+    kept = []
+    for row in rows:
+        image = _exact(row)
+        if left[image] > 0:
+            left[image] -= 1
+        else:
+            kept.append(row)
+    return sorted(kept, key=lambda row: (repr([_image(v) for v in row if not isinstance(v, float)]), _floats(row)))
+
+
+def _floats(row: Row) -> tuple[float, ...]:
+    return tuple(value for value in row if isinstance(value, float) and not math.isnan(value))
+
+
+def _near(left: Row, right: Row) -> bool:
+    return len(left) == len(right) and all(map(_value_is_near, left, right))
+
+
+def _value_is_near(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=RELATIVE, abs_tol=1e-12) or (math.isnan(left) and math.isnan(right))
+    if isinstance(left, list) and isinstance(right, list):
+        return _near(left, right)
+    return bool(_image(left) == _image(right))

@@ -1,0 +1,131 @@
+"""The law's judge: one Millstream and one PostgreSQL schema that are told the same, and whose answers must be equal.
+
+Streams are ordinary tables in PostgreSQL, and a continuous view's query runs there from scratch each time. A row counts
+for PostgreSQL when Millstream has acknowledged it, and not before.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tests.rig.compare import assert_same_rows
+from tests.rig.postgres import Postgres
+from tests.rig.server import Millstream
+
+
+class Mirror:
+    """Two connections; ``views`` maps each view's name to its query."""
+
+    def __init__(self, server: Millstream, judge: psycopg.Connection[Any]) -> None:
+        self.server = server
+        self.client = server.connect()
+        self.judge = judge
+        self.views: dict[str, str] = {}
+        self.acknowledged = 0
+
+    def table(self, name: str, columns: str) -> None:
+        """An ordinary table in both."""
+        for connection in (self.client, self.judge):
+            _run(connection, f"CREATE TABLE {name} ({columns})")
+
+    def stream(self, name: str, columns: str) -> None:
+        """A stream here, a table there."""
+        _run(self.client, f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream")
+        _run(self.judge, f"CREATE TABLE {name} ({columns})")
+
+    def view(self, name: str, query: str, options: str = "") -> None:
+        """A continuous view here; there, only its text."""
+        _run(self.client, f"CREATE VIEW {name} {options} AS {query}")
+        self.views[name] = query
+
+    def copy(self, table: str, data: bytes) -> None:
+        """COPY of CSV lines without header: acknowledged first, judged afterwards."""
+        for connection in (self.client, self.judge):
+            with connection.cursor() as cursor, cursor.copy(_bytes(f"COPY {table} FROM STDIN (FORMAT csv)")) as copy:
+                copy.write(data)
+        self.acknowledged += data.count(b"\n")
+
+    def insert(self, table: str, rows: Sequence[Sequence[object]], one_statement: bool) -> None:
+        """INSERT of rows: many VALUES of literals in one statement, or one prepared statement many times."""
+        if not rows:
+            return
+        width = len(rows[0])
+        for connection in (self.client, self.judge):
+            with connection.cursor() as cursor:
+                if one_statement:
+                    values = (sql.SQL("({})").format(sql.SQL(",").join(map(sql.Literal, row))) for row in rows)
+                    cursor.execute(sql.SQL("INSERT INTO {} VALUES {}").format(sql.Identifier(table), _comma(values)))
+                else:
+                    cursor.executemany(_bytes(f"INSERT INTO {table} VALUES ({','.join(['%s'] * width)})"), rows)
+        self.acknowledged += len(rows)
+
+    def check(self, *names: str) -> None:
+        """Each view (all, when none is named) equals its query evaluated from scratch."""
+        for name in names or self.views:
+            actual = _run(self.client, f"SELECT * FROM {name}").fetchall()
+            expected = _run(self.judge, self.views[name]).fetchall()
+            assert_same_rows(actual, expected, f"{name} after {self.acknowledged} rows")
+
+    def restart(self, crash: bool) -> None:
+        """The server ends, in order or by SIGKILL, and starts again; the client connects again."""
+        self.client.close()
+        if crash:
+            self.server.kill9()
+        self.server.restart()
+        self.client = self.server.connect()
+
+    def jobs(self, engine: str) -> int:
+        """How many maintenance jobs an engine has finished since the server's start."""
+        row = self.client.execute("SELECT count(*) FROM millstream.jobs WHERE engine = %s", (engine,)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@contextmanager
+def mirrored(server: Millstream, postgres: Postgres) -> Iterator[Mirror]:
+    """A mirror whose PostgreSQL schema is its own and vanishes with it."""
+    schema = f"mirror_{uuid.uuid4().hex}"
+    with postgres.connect() as judge:
+        _run(judge, f"CREATE SCHEMA {schema}")
+        _run(judge, f"SET search_path = {schema}")
+        mirror = Mirror(server, judge)
+        try:
+            yield mirror
+        finally:
+            mirror.client.close()
+            _run(judge, f"DROP SCHEMA {schema} CASCADE")
+
+
+def cut(lines: Sequence[bytes], pieces: int, source: random.Random) -> Iterator[Sequence[bytes]]:
+    """The lines in order, in so many pieces of very different sizes (one row up to a large share)."""
+    marks = sorted({0, len(lines), *(int(len(lines) * source.random() ** 2) for _ in range(pieces // 2))})
+    marks = sorted({*marks, *(min(mark + source.randint(1, 40), len(lines)) for mark in marks)})
+    for start, end in pairwise(marks):
+        yield lines[start:end]
+
+
+def parse(lines: Iterable[bytes]) -> list[list[str]]:
+    """CSV lines as rows of text, for INSERT."""
+    return list(csv.reader(line.decode() for line in lines))
+
+
+def _run(connection: psycopg.Connection[Any], text: str) -> psycopg.Cursor[Any]:
+    return connection.execute(_bytes(text))
+
+
+def _bytes(text: str) -> bytes:
+    """psycopg takes a query composed at run time only as bytes (its str is a LiteralString)."""
+    return text.encode()
+
+
+def _comma(parts: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(",").join(parts)

@@ -1,0 +1,125 @@
+"""A real PostgreSQL in a temporary folder: the judge of what a query's result is, and the peer in benchmarks.
+
+Owns: finding Debian's binaries, a private cluster on a free port as an unprivileged user, and its end. The cluster is
+this process's child and dies with it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.rig.process import die_with_parent, end, free_port, wait_until
+
+#: For tests: nothing needs to survive.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+
+
+def binaries() -> Path | None:
+    """The newest installed PostgreSQL's programs, or None."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"), key=lambda path: int(path.split("/")[4]))
+    if found:
+        return Path(found[-1]).parent
+    on_path = shutil.which("postgres")
+    return Path(on_path).resolve().parent if on_path else None
+
+
+class Postgres:
+    """One cluster: started by the constructor, gone after ``stop``."""
+
+    def __init__(self, settings: Mapping[str, str] = FAST) -> None:
+        programs = binaries()
+        assert programs is not None, "PostgreSQL is not installed (apt-get install postgresql postgresql-contrib)"
+        self.port = free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="millstream-postgres-"))
+        self._account = _account()
+        if self._account:
+            shutil.chown(self._folder, self._account, pwd.getpwnam(self._account).pw_gid)
+        cluster = self._folder / "cluster"
+        self._run(
+            [
+                str(programs / "initdb"),
+                *("--pgdata", str(cluster), "--username", "postgres", "--auth", "trust"),
+                *("--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync"),
+            ]
+        )
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "timezone": "UTC", **settings}
+        self._log = (self._folder / "log").open("wb")
+        self._process = subprocess.Popen(
+            [
+                str(programs / "postgres"),
+                *("-D", str(cluster), "-p", str(self.port)),
+                *(word for name, value in options.items() for word in ("-c", f"{name}={value}")),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            cwd=self._folder,
+            preexec_fn=die_with_parent(signal.SIGQUIT),
+            **self._as_account(),
+        )
+        wait_until(self._answers, 30, "PostgreSQL")
+
+    @property
+    def pid(self) -> int:
+        """The postmaster."""
+        return self._process.pid
+
+    def dsn(self, database: str = "postgres") -> str:
+        """A connection string."""
+        return f"host=127.0.0.1 port={self.port} user=postgres dbname={database}"
+
+    def connect(self, **options: Any) -> psycopg.Connection[Any]:
+        """A new autocommit connection."""
+        return psycopg.connect(self.dsn(), autocommit=True, **options)
+
+    def log(self) -> str:
+        """What the server has logged."""
+        return (self._folder / "log").read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Fast shutdown; nothing is left."""
+        end(self._process, signal.SIGINT)
+        self._log.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, f"PostgreSQL ended at once:\n{self.log()}"
+        try:
+            self.connect(connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _run(self, command: list[str]) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, **self._as_account())
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _as_account(self) -> dict[str, Any]:
+        if not self._account:
+            return {}
+        entry = pwd.getpwnam(self._account)
+        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def _account() -> str:
+    """PostgreSQL refuses to run as root: root runs it as an unprivileged user, anybody else as himself."""
+    if os.geteuid() != 0:
+        return ""
+    for name in ("postgres", "nobody"):
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name
+    raise AssertionError("neither user postgres nor user nobody exists")

@@ -1,0 +1,44 @@
+"""Child processes that never outlive their parent, free ports and waiting for a condition with a deadline."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def die_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
+    """For ``preexec_fn``: Linux sends the child this signal when the thread that started it ends, however it ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal_number)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Returns as soon as ``condition`` holds; AssertionError naming ``what`` after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what} within {seconds:g} s"
+        time.sleep(0.01)
+
+
+def end(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
+    """Signals a child and waits; kills it when it does not end in time."""
+    if process.poll() is None:
+        process.send_signal(signal_number)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,152 @@
+"""Millstream as its users start it: a child process with its own data folder, killed and started again at will.
+
+Owns: start on a free port, readiness (a client gets in), kill -9, restart, the log, and the end. Knows the server only
+by its command line and the PostgreSQL protocol.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psycopg
+
+from tests.rig.process import die_with_parent, end, free_port, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+USER = DATABASE = "millstream"
+
+
+def java_is_there() -> bool:
+    """Whether a Java runtime that serves Spark (17 or newer) is installed."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    if not java or not Path(java).exists():
+        return False
+    text = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', text)
+    return version is not None and int(version[1]) >= 17
+
+
+class Millstream:
+    """One server. ``settings`` are those of its configuration; the folder is made when none is given, and removed."""
+
+    def __init__(self, data: Path | None = None, settings: Mapping[str, object] | None = None) -> None:
+        self._own = Path(tempfile.mkdtemp(prefix="millstream-test-"))
+        self.data = data or self._own / "data"
+        self.settings = dict(settings or {})
+        self.port = free_port()
+        self._log = (self._own / "log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: list[int] = []
+
+    def __enter__(self) -> Millstream:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            print(self.log()[-6000:], file=sys.stderr)
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, seconds: float = 60) -> None:
+        """Starts, and returns when a client gets in."""
+        flags = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), **self.settings}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "server", *_arguments(flags)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            preexec_fn=die_with_parent(),
+        )
+        self._groups.append(self._process.pid)
+        wait_until(self._answers, seconds, "Millstream")
+
+    def kill9(self) -> None:
+        """What a power cut does to the process; its Spark driver must notice by itself."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def restart(self) -> None:
+        """Ends in order (unless it is dead already) and starts on the same data and port."""
+        if self._process is not None:
+            end(self._process)
+        self.start()
+
+    def stop(self) -> None:
+        """Ends in order; nothing is left, neither processes nor folders."""
+        if self._process is not None:
+            end(self._process)
+            self._process = None
+        for group in self._groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self._log.close()
+        shutil.rmtree(self._own, ignore_errors=True)
+
+    def connect(self, **options: Any) -> psycopg.Connection[Any]:
+        """A new autocommit connection."""
+        return psycopg.connect(self.dsn(), autocommit=True, **options)
+
+    def dsn(self) -> str:
+        """A connection string."""
+        return f"host=127.0.0.1 port={self.port} user={USER} dbname={DATABASE}"
+
+    def log(self) -> str:
+        """What the server has printed since the first start."""
+        return (self._own / "log").read_text(errors="replace")
+
+    def processes(self) -> list[int]:
+        """The server and all its descendants: Spark's Python driver and its JVM."""
+        children: dict[int, list[int]] = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+        found = [self.pid]
+        for pid in found:
+            found += children.get(pid, [])
+        return found
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"Millstream ended at once:\n{self.log()[-6000:]}"
+        try:
+            self.connect(connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def _arguments(flags: Mapping[str, object]) -> list[str]:
+    words = []
+    for name, value in flags.items():
+        text = ("false", "true")[value] if isinstance(value, bool) else str(value)
+        words.append(f"--{name.replace('_', '-')}={text}")
+    return words

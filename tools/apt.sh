@@ -1,0 +1,19 @@
+# Sourced. `as_root COMMAND...` runs a command as root where that is possible; `apt_install PACKAGE...` installs Debian
+# packages. Both fail without a word where they cannot, and their callers say what to do.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif ! command -v sudo >/dev/null; then
+        return 1
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else
+        sudo -n "$@" 2>/dev/null # nobody there who could type a password
+    fi
+}
+
+apt_install() {
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get update -qq >/dev/null || true
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
