@@ -22,14 +22,22 @@ from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import Appender
 from executor.commit.log import Log
-from executor.commit.records import CatalogChange, FilesArrived, Part, Spooled, StreamRows, TableChange
-from executor.commit.records import TransactionRecord
+from executor.commit.records import (
+    CatalogChange,
+    FilesArrived,
+    Part,
+    Spooled,
+    StreamRows,
+    TableChange,
+    TransactionRecord,
+)
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import TableStore
 from executor.maintenance import Maintenance
 from executor.options import Options
+from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
@@ -53,7 +61,7 @@ class Database:
         directory.mkdir(parents=True, exist_ok=True)
         self.tables = TableStore.open(directory / "tables.duckdb")
         self.log = Log(directory / "log", options.log_segment_bytes)
-        self.storage = ViewStore(options.shared_directory)
+        self.storage = ViewStore(options.shared_directory, options.server_id)
         self._stored = system_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
@@ -61,6 +69,7 @@ class Database:
         self._changed: dict[int, int] = {}
         self._committing: dict[int, Transaction] = {}
         self._copies = 0
+        self._indexes: dict[int, tuple[int, Indexed]] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
@@ -142,6 +151,36 @@ class Database:
             raise undefined_table(str(oid))
         return runtime
 
+    def point_key(self, oid: int) -> tuple[str, ...]:
+        """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
+        program = self.view(oid).program
+        names = {column: item.name for column, item in zip(program.columns, self.view(oid).view.columns, strict=True)}
+        return tuple(names[column] for column in program.point_key)
+
+    def fresh_index(self, oid: int) -> Indexed | None:
+        """The view's index if nothing arrived since it was refreshed. Never blocks."""
+        known = self._indexes.get(oid)
+        if known is None or known[0] != self.version_of((oid,)):
+            return None
+        return known[1]
+
+    def point_read(self, oid: int, key: tuple[object, ...]) -> Row:
+        """One row of a view that has a point key, at the present LSN."""
+        runtime = self.view(oid)
+        with runtime.lock:
+            version, lsn = self.version_of((oid,)), self.sequencer.visible
+            runtime.advance(lsn)
+            if runtime.index is None:
+                runtime.index = ViewIndex(runtime, self.point_key(oid))
+            index = runtime.index.refresh(lambda states: self._final(runtime, states))
+            self._indexes[oid] = (version, index)
+            return index.get(key)
+
+    def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
+        final = self.plans.get(runtime.program.final)
+        table = self.engine.query(final.relation, states, ())
+        return table.rename_columns([column.name for column in runtime.view.columns])
+
     def runtimes(self) -> tuple[ViewRuntime, ...]:
         """All continuous views."""
         return tuple(self._views.values())
@@ -203,27 +242,19 @@ class Database:
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)
+        for oid in {part.stream for part in record if isinstance(part, StreamRows | Spooled | FilesArrived)}:
+            self._arrive(lsn, oid, record)
         for part in record:
-            match part:
-                case StreamRows(stream=oid) | Spooled(stream=oid) | FilesArrived(stream=oid):
-                    self._arrive(lsn, oid, part)
-                case TableChange(table=oid):
-                    self._changed[oid] = lsn
-                case _:
-                    pass
+            if isinstance(part, TableChange):
+                self._changed[part.table] = lsn
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
 
-    def _arrive(self, lsn: int, oid: int, part: StreamRows | Spooled | FilesArrived) -> None:
+    def _arrive(self, lsn: int, oid: int, record: TransactionRecord) -> None:
         runtime = self.streams.get(oid)
         if runtime is None:
             return
-        if isinstance(part, FilesArrived):
-            assert isinstance(runtime.feed, FileFeed)
-            runtime.feed.arrive(lsn, part)
-        else:
-            assert isinstance(runtime.feed, Ring)
-            runtime.total_rows += runtime.feed.publish(lsn, part)
+        runtime.feed.publish(lsn, record)
         runtime.last_lsn = lsn
         runtime.last_arrival = time.monotonic()
         self._changed[oid] = lsn
@@ -254,7 +285,7 @@ class Database:
             if isinstance(item, View) and item.oid in self._views:
                 self._views[item.oid].view = item
         for new in views:
-            self.storage.create(new.view.oid, {path.stream: lsn for path in new.program.paths})
+            self.storage.create(new.view.oid, lsn)
             self._open_view(replace(new.view, created_lsn=lsn))
         self._refresh_reads()
 
@@ -263,14 +294,15 @@ class Database:
             self.storage.drop(oid)
         self.streams.pop(oid, None)
         self._changed.pop(oid, None)
+        self._indexes.pop(oid, None)
 
     def _open_stream(self, stream: Stream) -> None:
         schema = ddl.schema_of(stream)
         feed: Ring | FileFeed
         if is_followed(stream):
-            feed = FileFeed(stream)
+            feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
         else:
-            feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
+            feed = Ring(stream.oid, schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         self.streams[stream.oid] = StreamRuntime(stream, schema, feed)
 
     def _open_view(self, view: View) -> None:
@@ -284,7 +316,7 @@ class Database:
             feeds,
             stored.statics,
             frontiers,
-            lambda state: self.storage.read(view.oid, state.name),
+            lambda state: self.storage.read(view.oid, state),
         )
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
@@ -337,27 +369,19 @@ class Database:
         writer.commit(lsn)
 
     def _refill(self) -> None:
-        start = min((self.durable_lsn(oid) for oid in self.streams), default=self.log.last_lsn)
-        for lsn, record in replay(self.log, start):
-            for part in record:
-                if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in self.streams:
-                    self._refill_part(lsn, part)
-
-    def _refill_part(self, lsn: int, part: StreamRows | Spooled | FilesArrived) -> None:
-        runtime = self.streams[part.stream]
-        if isinstance(part, FilesArrived):
-            assert isinstance(runtime.feed, FileFeed)
-            runtime.feed.arrive(lsn, part)
-        elif lsn > self.durable_lsn(part.stream):
-            assert isinstance(runtime.feed, Ring)
-            runtime.feed.publish(lsn, part)
-        runtime.last_lsn = lsn
-        self._changed[part.stream] = lsn
+        """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
+        frontiers = {oid: self.durable_lsn(oid, self.log.last_lsn) for oid in self.streams}
+        for lsn, record in replay(self.log, min(frontiers.values(), default=self.log.last_lsn)):
+            for oid in {part.stream for part in record if isinstance(part, StreamRows | Spooled | FilesArrived)}:
+                if oid in frontiers and (lsn > frontiers[oid] or is_followed(self.streams[oid].stream)):
+                    self.streams[oid].feed.publish(lsn, record)
+                    self.streams[oid].last_lsn = lsn
+                    self._changed[oid] = lsn
 
     # Frontiers --------------------------------------------------------------------------------------------------
 
-    def durable_lsn(self, stream: int) -> int:
-        """Up to which LSN nobody needs a stream's rows any more."""
+    def durable_lsn(self, stream: int, otherwise: int) -> int:
+        """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
         frontiers = [
             progress.durable
             for runtime in self.views_on(stream)
@@ -365,16 +389,20 @@ class Database:
             for progress in runtime.paths
             if progress.path.stream == stream
         ]
-        return min(frontiers, default=self.log.last_lsn)
+        return min(frontiers, default=otherwise)
 
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
-        lowest = self.sequencer.durable
-        for oid, runtime in self.streams.items():
-            upto = self.durable_lsn(oid)
-            runtime.feed.release(upto)
-            lowest = min(lowest, upto if runtime.last_lsn > upto else lowest)
-        self.log.recycle(min(lowest, self.tables.applied_lsn) + 1)
+        with self.sequencer.lock:
+            visible = self.sequencer.visible
+            frontiers = {oid: self.durable_lsn(oid, visible) for oid in self.streams}
+        lowest = min(self.sequencer.durable, visible)
+        for oid, upto in frontiers.items():
+            stream = self.streams.get(oid)
+            if stream is not None:
+                stream.feed.release(upto)
+                lowest = min(lowest, upto) if stream.last_lsn > upto else lowest
+        self.log.recycle(lowest + 1)
 
     def copies_running(self, change: int) -> None:
         """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
 from executor.commit.records import FilesArrived
@@ -287,7 +286,7 @@ class Maintenance:
         stored = self._database.storage.commit(oid, progress.path.stream, after, upto, runs)
         if stored is None:
             return
-        runtime.absorb(progress, upto, lambda: {name: pq.read_table(path) for name, path in stored.items()})
+        runtime.absorb(progress, upto, stored)
         self._database.storage.compact(oid, runtime.program.states, self._database.engine.merge)
 
     def _fail(self, task: Task, error: SqlError, lsn: int) -> None:

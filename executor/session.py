@@ -21,6 +21,7 @@ from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink, copy_file
 from executor.explaining import explain
+from executor.points import PointReader, point_reader
 from executor.queries import Reader
 from executor.transaction import Transaction
 from planner.expression import Value
@@ -316,6 +317,10 @@ class DatabaseSession:
         if self._transaction is not None or not isinstance(insert.target, Stream) or insert.literals is None:
             return False
         return self.database.appender.append(insert, rows, self.synchronous_commit, done)
+
+    def point_reader(self, query: Query) -> PointReader | None:
+        """The reader of a query that looks one group of a continuous view up; None for every other."""
+        return None if self._transaction is not None else point_reader(self.database, query)
 
     def cancel(self) -> None:
         """Interrupts what runs now; may be called from any thread."""

@@ -7,6 +7,8 @@ through the server unless the embedded engine alone must read them).
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.commit.records import FilesArrived
+from executor.commit.records import FilesArrived, TransactionRecord
 from executor.sources import read_files
 from executor.trace.ring import Ring
 
@@ -32,6 +34,10 @@ class Feed(Protocol):
         """The rows, with ``__lsn`` and ``__ordinal``."""
         ...
 
+    def publish(self, lsn: int, record: TransactionRecord) -> None:
+        """Adds what a record has for this stream."""
+        ...
+
     def release(self, upto: int) -> None:
         """Nobody will ask for rows up to this LSN any more."""
         ...
@@ -39,24 +45,34 @@ class Feed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrivedFiles:
-    """Files of one log record."""
+    """Files of one log record: (path, size in bytes, mtime in ns) each."""
 
     lsn: int
     files: tuple[tuple[str, int, int], ...]
 
 
 class FileFeed:
-    """The files that arrived in a folder, in LSN order."""
+    """The files that arrived in a folder, in LSN order, kept in a file of their own beyond the log's life."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, store: Path) -> None:
+        """``store`` is where the names outlive the log: JSON lines of [lsn, files]."""
         self._stream = stream
-        self._arrived: list[ArrivedFiles] = []
+        self._store = store
         self._lock = threading.Lock()
+        self._arrived = _read_store(store)
+        self._stored = len(self._arrived)
 
-    def arrive(self, lsn: int, part: FilesArrived) -> None:
-        """Adds a record's files."""
+    def publish(self, lsn: int, record: TransactionRecord) -> None:
+        """Adds a record's files; one that is known already is passed over."""
+        parts = [part for part in record if isinstance(part, FilesArrived) and part.stream == self._stream.oid]
         with self._lock:
-            self._arrived.append(ArrivedFiles(lsn, part.files))
+            if parts and (not self._arrived or lsn > self._arrived[-1].lsn):
+                self._arrived.append(ArrivedFiles(lsn, tuple(file for part in parts for file in part.files)))
+
+    def known(self) -> dict[str, tuple[int, int]]:
+        """Size and mtime of every file that ever arrived, by path."""
+        with self._lock:
+            return {path: (size, mtime) for item in self._arrived for path, size, mtime in item.files}
 
     def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
         """The records of an interval."""
@@ -74,20 +90,48 @@ class FileFeed:
         return pa.concat_tables(parts)
 
     def release(self, upto: int) -> None:
-        """The log keeps names that are needed; which files are known is asked of the log's owner."""
+        """The log may forget records up to this LSN, so their names go to the store."""
+        with self._lock:
+            fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
+            if not fresh:
+                return
+            self._store.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._store, "a", encoding="utf-8") as file:
+                file.writelines(json.dumps([item.lsn, item.files]) + "\n" for item in fresh)
+                file.flush()
+                os.fsync(file.fileno())
+            self._stored += len(fresh)
+
+
+def _read_store(path: Path) -> list[ArrivedFiles]:
+    """The stored records; a line that a crash cut short is still in the log."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not line.endswith("\n"):
+            path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+            break
+        lsn, files = json.loads(line)
+        found.append(ArrivedFiles(lsn, tuple((name, size, mtime) for name, size, mtime in files)))
+    return found
 
 
 @dataclass(slots=True)
 class StreamRuntime:
-    """One stream. ``last_arrival`` is by the monotonic clock; ``total_rows`` counts since the server started."""
+    """One stream. ``last_arrival`` is by the monotonic clock."""
 
     stream: Stream
     schema: pa.Schema
     feed: Feed
     last_lsn: int = 0
     last_arrival: float = 0.0
-    total_rows: int = 0
     error: str | None = None
+
+    @property
+    def total_rows(self) -> int:
+        """Rows since the server started; files' rows are not counted."""
+        return self.feed.total_rows if isinstance(self.feed, Ring) else 0
 
     @property
     def buffered_rows(self) -> int:

@@ -44,9 +44,11 @@ def _views(database: Database) -> Rows:
     rows: Rows = []
     visible = database.sequencer.visible
     for runtime in database.runtimes():
-        behind = sum(
-            database.streams[progress.path.stream].feed.rows(progress.durable, visible) for progress in runtime.paths
-        )
+        behind = 0
+        if runtime.error is None:
+            feeds = [database.streams[progress.path.stream].feed for progress in runtime.paths]
+            pairs = zip(feeds, runtime.paths, strict=True)
+            behind = sum(feed.rows(progress.durable, visible) for feed, progress in pairs)
         rows.append(
             (
                 runtime.view.name,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from planner.program import Path, Program, State
+
+if TYPE_CHECKING:
+    from executor.points import ViewIndex
 
 #: The tail is folded into the base when it has more rows than this, and more than this share of the base.
 TAIL_ROWS = 4096
@@ -138,6 +141,9 @@ class ViewRuntime:
         self.lock = threading.RLock()
         self.error: ViewError | None = None
         self.next_job = 0
+        #: What was added to the one state since ``track_changes``; None when that is not known.
+        self.changes: pa.Table | None = None
+        self.index: ViewIndex | None = None
         self._load = load
         self._version = 0
         self._result: tuple[object, pa.Table] | None = None
@@ -182,9 +188,7 @@ class ViewRuntime:
         except BaseException:
             progress.reached = after
             raise
-        for name, table in tables.items():
-            self.contents[name].add(table, self.engine)
-        self._version += 1
+        self._add(tables)
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))
         if len(progress.pending) > PENDING_RUNS:
@@ -226,21 +230,34 @@ class ViewRuntime:
             run = progress.pending[0]
             return PendingRun(progress.durable, progress.reached, run.tables)
 
-    def absorb(self, progress: Progress, upto: int, load: Callable[[], dict[str, pa.Table]]) -> None:
-        """Takes over a committed run over (durable, upto]; ``load`` reads it where the content lacks it."""
+    def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
+        """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
         with self.lock:
             after, progress.durable = progress.durable, upto
             progress.pending = [run for run in progress.pending if run.after >= upto]
             if progress.reached >= upto:
                 return
             if progress.reached == after:
-                for name, table in load().items():
-                    self.contents[name].add(table, self.engine)
+                self._add(tables)
             else:
                 for name in {statement.target for statement in progress.path.statements}:
                     self.contents[name] = self._loaded(self.contents[name].state)
+                self.changes = None
+                self._version += 1
             progress.reached = progress.moved = upto
-            self._version += 1
+
+    def _add(self, tables: Mapping[str, pa.Table]) -> None:
+        for name, table in tables.items():
+            content = self.contents[name]
+            content.add(table, self.engine)
+            if self.changes is not None:
+                self.changes = self.engine.merge(content.state, [self.changes, table])
+        self._version += 1
+
+    def track_changes(self) -> None:
+        """Begins to gather what is added to the only state."""
+        assert len(self.contents) == 1
+        self.changes = next(iter(self.contents.values())).base.slice(0, 0)
 
     def result(
         self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
@@ -264,12 +281,11 @@ class ViewRuntime:
     def snapshots(self) -> dict[str, pa.Table]:
         """Engine leaf names of the states and statics with their rows."""
         found = {f"s_{name}": content.snapshot(self.engine) for name, content in self.contents.items()}
-        return found | {f"s_{name}": table for name, table in self.statics.items()}
+        return found | self.snapshots_of_statics()
 
-    def settle(self) -> None:
-        """Forgets a cached result (a read of another version holds its own reference)."""
-        with self.lock:
-            self._result = None
+    def snapshots_of_statics(self) -> dict[str, pa.Table]:
+        """The same for the static pipelines' results."""
+        return {f"s_{name}": table for name, table in self.statics.items()}
 
 
 def _table(run: object) -> pa.Table:

@@ -1,8 +1,8 @@
 """One client's socket: bytes in, messages to the session in order, bytes out, back-pressure both ways.
 
-Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message that
-needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond ``READ_AHEAD``
-bytes in the client. Knows nothing of SQL: what messages do is the session's matter (``server.session``), what may come
+Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message
+that needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond
+``READ_AHEAD`` bytes in the client. Knows nothing of SQL: what messages do is the session's matter (``server.session``), what may come
 before there is one ``server.startup``'s.
 """
 
@@ -154,6 +154,16 @@ class Connection(asyncio.Protocol):
         """No message is handled until ``resume``."""
         self._busy = True
 
+    def release(self) -> None:
+        """Takes back ``hold`` while the message is still being acted on."""
+        self._busy = False
+
+    def interrupt(self, error: SqlError) -> None:
+        """An error that no message caused, while none is worked on."""
+        if not self._busy:
+            self.hold()
+            self.server.spawn(self._fail(error))
+
     def resume(self) -> None:
         """The message that made the connection busy is done."""
         self._busy = False
@@ -215,6 +225,10 @@ class Connection(asyncio.Protocol):
             await self._recover(error)
         except Exception as error:
             await self._recover(self._unexpected(error))
+        self.resume()
+
+    async def _fail(self, error: SqlError) -> None:
+        await self._recover(error)
         self.resume()
 
     async def _recover(self, error: SqlError) -> None:

@@ -44,11 +44,13 @@ class Settings:
         self._saved: list[_Saved] = []
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
+        self.read_only = False
         self._key: tuple[str, ...] | None = None
         for name, value in defaults.items():
             parameter = _find(name)
             fixed = parameter.context != "user"
             self._defaults[name.lower()] = value if fixed else parameter.read(parameter.name, value)
+        self.read_only = self.is_on("transaction_read_only")
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -73,6 +75,14 @@ class Settings:
         for key in sorted(PARAMETERS):
             parameter = PARAMETERS[key]
             yield parameter.name, self.show(key), parameter.description
+
+    def knows(self, name: str) -> bool:
+        """Whether a parameter of that name exists and has a value."""
+        try:
+            self.value(name)
+        except SqlError:
+            return False
+        return True
 
     def is_on(self, name: str) -> bool:
         """A Boolean parameter's value."""
@@ -173,6 +183,7 @@ class Settings:
 
     def _touch(self) -> None:
         self.changed = True
+        self.read_only = self.is_on("transaction_read_only")
         self._key = None
 
     def _default(self, lowered: str) -> str:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from server.connection import Connection
 
 #: The only role and the only database until the release that brings CREATE ROLE.
-ROLE: Final = DATABASE: Final = "millstream"
+ROLE: Final = "millstream"
+DATABASE: Final = "millstream"
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 

@@ -16,8 +16,9 @@ from executor.commit.records import SpoolReference, StreamRows, TransactionRecor
 
 
 def replay(log: Log, after: int) -> Iterator[tuple[int, TransactionRecord]]:
-    """LSN and record of every commit above ``after``, in order. Batches written ahead are given by reference only."""
-    for lsn, payload in log.records(after):
+    """LSN and record of every commit above ``after`` that was not recycled (those nobody needs), in order. Batches
+    written ahead are given by reference only."""
+    for lsn, payload in log.records(max(after, log.first_lsn)):
         yield lsn, decode_record(payload)
 
 
@@ -31,14 +32,15 @@ class StreamReader:
 
     def __init__(self, log: Log, stream: int) -> None:
         self._log = log
-        self._stream = stream
+        self.stream = stream
 
     def rows(self, after: int, upto: int) -> Iterator[tuple[int, int, tuple[pa.RecordBatch, ...]]]:
-        """(LSN, index of the part in its record, batches) of the rows in (after, upto] that were not written ahead."""
+        """(LSN, number, batches) of the StreamRows parts in (after, upto]; ``number`` counts a record's parts of the
+        stream from 0. Raises 72000 for what was recycled."""
         for lsn, payload in self._log.records(after, upto):
-            for index, part in enumerate(decode_record(payload, self._stream)):
-                if isinstance(part, StreamRows) and part.batches:
-                    yield lsn, index, part.batches
+            own = (part for part in decode_record(payload, self.stream) if isinstance(part, StreamRows))
+            for number, part in enumerate(part for part in own if part.stream == self.stream):
+                yield lsn, number, part.batches
 
     def spooled(self, reference: SpoolReference) -> tuple[pa.RecordBatch, ...]:
         """The batch that was written ahead."""

@@ -1,6 +1,6 @@
 """DuckDB macros that compute what PostgreSQL's functions do where DuckDB's own differ.
 
-Owns: their SQL text; every connection creates them as temporary macros (``engine.connect``). Numbers are exact: decimals
+Owns: their SQL text; ``connection.open_database`` creates them in the in-memory catalog that every connection sees. Numbers are exact: decimals
 become hugeint units (``ms_units``), are computed with, and come back (``ms_decimal``); what leaves 38 digits raises.
 ``error()`` messages start with ``!SQLSTATE!``, which ``errors.py`` reads.
 
@@ -18,59 +18,69 @@ def _let(bindings: str, body: str) -> str:
     return f"list_transform([{{{bindings}}}], lambda v: {body})[1]"
 
 
-#: PostgreSQL's select_div_scale (numeric.c) over hugeint units of one scale: digits after the point of a / b.
-#: A weight is the exponent in base 10000, where the first digit lies.
-_DIGITS: Final = """
-CREATE OR REPLACE TEMP MACRO ms_weight(units, scale) AS CAST(floor((length(CAST(units AS VARCHAR)) - 1 - scale) / 4.0) AS INTEGER);
-CREATE OR REPLACE TEMP MACRO ms_lead(units, length) AS CAST(rpad(left(CAST(units AS VARCHAR), length), length, '0') AS INTEGER);
-CREATE OR REPLACE TEMP MACRO ms_first(units, scale) AS
-    ms_lead(units, CAST(length(CAST(units AS VARCHAR)) - scale - 4 * ms_weight(units, scale) AS INTEGER));
-CREATE OR REPLACE TEMP MACRO ms_div_scale(a, b, scale, least_scale) AS least(20, greatest(least_scale, 0, 16 - 4 * (
-    ms_weight(a, scale) - ms_weight(b, scale) - CAST(ms_first(a, scale) <= ms_first(b, scale) AS INTEGER))));
+#: PostgreSQL's select_div_scale (numeric.c) over positive hugeint units of one scale: the divisor's power of ten that is
+#: cut off 20 decimals. A weight is the exponent in base 10000; the first digits in that base decide ties.
+_DIGITS: Final = f"""
+CREATE MACRO ms_weight(units, scale) AS (length(CAST(units AS VARCHAR)) + 3999 - scale) // 4 - 1000;
+CREATE MACRO ms_first(units, weight, scale) AS floor(CAST(units AS DOUBLE) / power(10::DOUBLE, 4 * weight + scale));
+CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
+    _let(
+        "x: ms_weight(a, scale), y: ms_weight(b, scale), a: a, b: b",
+        "ms_ten(20 - least(20, greatest(least_scale, 16 - 4 * (v.x - v.y"
+        " - CAST(ms_first(v.a, v.x, scale) <= ms_first(v.b, v.y, scale) AS INTEGER)))))",
+    )
+};
 """
 
-
 def _long_division() -> str:
-    """a / b with 20 decimals, as units of 10^-20 (q) and remainder (r); five steps of four digits keep within hugeint."""
-    body = "{'q': v.q, 'r': v.r}"
+    """a / b (both positive): q in units of 10^-20 and the remainder r; five steps of four digits keep within hugeint."""
+    body = "v"
     for _ in range(5):
         body = _let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
     return _let("q: a // b, r: a % b, b: b", body)
 
 
-_QUOTIENT: Final = f"""
-CREATE OR REPLACE TEMP MACRO ms_long_division(a, b) AS CASE WHEN b < 1000000000000000000
-    THEN {{'q': (a // b) * 100000000000000000000::HUGEINT + ((a % b) * 100000000000000000000::HUGEINT) // b,
-           'r': ((a % b) * 100000000000000000000::HUGEINT) % b}}
-    ELSE {_long_division()} END;
-CREATE OR REPLACE TEMP MACRO ms_round_units(q, r, b, digits) AS CASE WHEN digits >= 20
-    THEN q + CASE WHEN r >= b - r THEN 1 ELSE 0 END
-    ELSE ((q + ms_ten(20 - digits) // 2) // ms_ten(20 - digits)) * ms_ten(20 - digits) END;
-CREATE OR REPLACE TEMP MACRO ms_divide_positive(a, b, digits) AS
-    {_let("d: ms_long_division(a, b), n: digits, b: b", "ms_round_units(v.d.q, v.d.r, v.b, v.n)")};
-CREATE OR REPLACE TEMP MACRO ms_divide(a, b, scale, least_scale) AS {
-    _let(
+#: One step where b < 10^18, which holds of counts.
+_SHORT_DIVISION: Final = _let(
+    "q: a // b * 100000000000000000000::HUGEINT, r: (a % b) * 100000000000000000000::HUGEINT, b: b",
+    "{'q': v.q + v.r // v.b, 'r': v.r % v.b, 'b': v.b}",
+)
+
+
+def _division(name: str, division: str) -> str:
+    """A macro name(a, b, scale, least_scale) dividing units of one scale, with PostgreSQL's errors and rounding."""
+    quotient = _let(
+        "d: (SELECTED), t: ms_cut_off(a, b, scale, least_scale)".replace("(SELECTED)", division),
+        "CASE WHEN v.t > 1 THEN (v.d.q + v.t // 2) // v.t * v.t"
+        " WHEN v.d.r >= v.d.b - v.d.r THEN v.d.q + 1 ELSE v.d.q END",
+    )
+    positive = f"CREATE MACRO {name}_positive(a, b, scale, least_scale) AS {quotient};\n"
+    signed = _let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
         "CASE WHEN v.b = 0 THEN error('!22012!division by zero') WHEN v.a = 0 THEN CAST(0 AS DECIMAL(38, 20))"
-        " ELSE ms_decimal20(v.s * ms_divide_positive(v.a, v.b, ms_div_scale(v.a, v.b, scale, least_scale))) END",
+        f" ELSE ms_decimal20(v.s * {name}_positive(v.a, v.b, scale, least_scale)) END",
     )
-};
-"""
+    return positive + f"CREATE MACRO {name}(a, b, scale, least_scale) AS {signed};\n"
+
+
+_QUOTIENT: Final = _division("ms_divide", _long_division()) + _division("ms_divide_short", _SHORT_DIVISION)
 
 _UNITS: Final = """
-CREATE OR REPLACE TEMP MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
-CREATE OR REPLACE TEMP MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
-CREATE OR REPLACE TEMP MACRO ms_decimal20(units) AS CAST(units // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
-    + CAST(units % 100000000000000000000::HUGEINT AS DECIMAL(20, 0)) * CAST('0.00000000000000000001' AS DECIMAL(20, 20));
-CREATE OR REPLACE TEMP MACRO ms_decimal18(units) AS CAST(units // 1000000000000000000::HUGEINT AS DECIMAL(38, 18))
-    + CAST(units % 1000000000000000000::HUGEINT AS DECIMAL(18, 0)) * CAST('0.000000000000000001' AS DECIMAL(18, 18));
+CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
+CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
+CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
+    CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
+    + CAST(u % 100000000000000000000::HUGEINT AS DECIMAL(20, 0)) * CAST('0.00000000000000000001' AS DECIMAL(20, 20)))[1];
+CREATE MACRO ms_decimal18(units) AS list_transform([units], lambda u:
+    CAST(u // 1000000000000000000::HUGEINT AS DECIMAL(38, 18))
+    + CAST(u % 1000000000000000000::HUGEINT AS DECIMAL(18, 0)) * CAST('0.000000000000000001' AS DECIMAL(18, 18)))[1];
 """
 
 #: a * b rounded half away from zero to 18 decimals, for factors whose scales together exceed that (units of 10^-sa and
 #: 10^-sb). Integral and fractional parts multiply apart, and a's fraction is split once more, so that no partial
 #: product leaves 38 digits before the result does. What is cut off is gathered in units of 10^-(sa + sb).
 _PRODUCT: Final = f"""
-CREATE OR REPLACE TEMP MACRO ms_product_fraction(a, b, cut) AS {
+CREATE MACRO ms_product_fraction(a, b, cut) AS {
     _let(
         "x: (a // 10000000000) * b, y: (a % 10000000000) * b, c: cut",
         "CASE WHEN v.c < 10 THEN {'q': (v.x * 10000000000 + v.y) // ms_ten(v.c), 'r': (v.x * 10000000000 + v.y) % ms_ten(v.c)}"
@@ -78,7 +88,7 @@ CREATE OR REPLACE TEMP MACRO ms_product_fraction(a, b, cut) AS {
         " 'r': (v.x % ms_ten(v.c - 10) * 10000000000 + v.y) % ms_ten(v.c)} END",
     )
 };
-CREATE OR REPLACE TEMP MACRO ms_product_positive(a, b, sa, sb) AS {
+CREATE MACRO ms_product_positive(a, b, sa, sb) AS {
     _let(
         "ah: a // ms_ten(sa), bh: b // ms_ten(sb), ab: (a // ms_ten(sa)) * (b % ms_ten(sb)),"
         " ba: (b // ms_ten(sb)) * (a % ms_ten(sa)), f: ms_product_fraction(a % ms_ten(sa), b % ms_ten(sb), sa + sb - 18)",
@@ -88,7 +98,7 @@ CREATE OR REPLACE TEMP MACRO ms_product_positive(a, b, sa, sb) AS {
         " + ms_ten(sa + sb - 18) // 2) // ms_ten(sa + sb - 18)",
     )
 };
-CREATE OR REPLACE TEMP MACRO ms_product18(a, b, sa, sb) AS {
+CREATE MACRO ms_product18(a, b, sa, sb) AS {
     _let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
         "ms_decimal18(v.s * ms_product_positive(v.a, v.b, sa, sb))",
@@ -99,7 +109,7 @@ CREATE OR REPLACE TEMP MACRO ms_product18(a, b, sa, sb) AS {
 #: PostgreSQL's numeric_stddev_internal: (n * sum2 - sum * sum) / (n * (n - 1) or n * n), units of 10^-scale (sum) and
 #: 10^-2*scale (sum2). The root is a double's, corrected by the exact remainder of its square.
 _VARIANCE: Final = f"""
-CREATE OR REPLACE TEMP MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
+CREATE MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
     _let(
@@ -107,15 +117,15 @@ CREATE OR REPLACE TEMP MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
         "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE ms_divide(v.x, v.d * ms_ten(2 * scale), 2 * scale, 2 * scale) END",
     )
 } END;
-CREATE OR REPLACE TEMP MACRO ms_root_digits(value) AS least(20, greatest(0, 16 - 4 * CAST(floor((length(CAST(
+CREATE MACRO ms_root_digits(value) AS least(20, greatest(0, 16 - 4 * CAST(floor((length(CAST(
     CAST(trunc(value) AS HUGEINT) AS VARCHAR)) - 1) / 4.0) AS INTEGER)));
-CREATE OR REPLACE TEMP MACRO ms_cut(value, digits) AS {
+CREATE MACRO ms_cut(value, digits) AS {
     _let(
         "u: abs(ms_units(value)), s: CASE WHEN value < 0 THEN -1 ELSE 1 END, t: ms_ten(20 - digits)",
         "ms_decimal20(v.s * ((v.u + v.t // 2) // v.t * v.t))",
     )
 };
-CREATE OR REPLACE TEMP MACRO ms_root(value, digits) AS {
+CREATE MACRO ms_root(value, digits) AS {
     _let(
         "x: value, y: CAST(sqrt(CAST(value AS DOUBLE)) AS DECIMAL(20, 10)), n: digits",
         "CASE WHEN v.y = 0 THEN CAST(sqrt(CAST(v.x AS DOUBLE)) AS DECIMAL(38, 20)) ELSE "
@@ -127,7 +137,55 @@ CREATE OR REPLACE TEMP MACRO ms_root(value, digits) AS {
         + " END",
     )
 };
-CREATE OR REPLACE TEMP MACRO ms_deviation(n, s1, s2, scale, sample) AS
+CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS
     {_let("d: ms_variance(n, s1, s2, scale, sample), c: scale",
           "CASE WHEN v.d = 0 THEN v.d ELSE ms_root(v.d, greatest(2 * v.c, ms_root_digits(v.d))) END")};
 """
+
+#: Text functions whose edges differ from DuckDB's.
+_TEXT: Final = """
+CREATE MACRO ms_substring(s, f, n) AS CASE WHEN n < 0 THEN error('!22011!negative substring length not allowed')
+    ELSE substring(s, greatest(CAST(f AS BIGINT), 1), greatest(CAST(f AS BIGINT) + n - greatest(CAST(f AS BIGINT), 1), 0)) END;
+CREATE MACRO ms_initcap(s) AS array_to_string(list_transform(
+    regexp_extract_all(s, '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), lambda w: upper(w[1]) || lower(w[2:])), '');
+CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN n <= 0 THEN '' WHEN fill = '' OR length(s) >= n THEN left(s, n)
+    ELSE lpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
+CREATE MACRO ms_rpad(s, n, fill) AS CASE WHEN n <= 0 THEN '' WHEN fill = '' OR length(s) >= n THEN left(s, n)
+    ELSE rpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
+CREATE MACRO ms_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('!22023!field position must not be zero')
+    WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END ELSE split_part(s, d, n) END;
+CREATE MACRO ms_chr(n) AS CASE WHEN n = 0 THEN error('!54000!null character not permitted')
+    WHEN n < 0 THEN error('!54000!character number must be positive') ELSE chr(n) END;
+CREATE MACRO ms_bool(s) AS CASE
+    WHEN lower(trim(s, e' \\t\\n\\r')) IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN TRUE
+    WHEN lower(trim(s, e' \\t\\n\\r')) IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN FALSE
+    ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
+CREATE MACRO ms_integer(s, name) AS CASE WHEN regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
+    ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
+CREATE MACRO ms_json(s, name) AS CASE WHEN json_valid(s) THEN s
+    ELSE error('!22P02!invalid input syntax for type ' || name) END;
+CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
+CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN length(s) <= n THEN s WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
+    ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;
+CREATE MACRO ms_trim_zeros(s) AS CASE WHEN contains(s, '.') THEN rtrim(rtrim(s, '0'), '.') ELSE s END;
+CREATE MACRO ms_float_text(x, digits) AS CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
+    WHEN abs(x) >= power(10::DOUBLE, digits) AND abs(x) < 1e16 THEN CASE WHEN x < 0 THEN '-' ELSE '' END
+        || ms_trim_zeros(left(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR), 1) || '.' || substring(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR), 2))
+        || 'e+' || lpad(CAST(length(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR)) - 1 AS VARCHAR), 2, '0')
+    ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END;
+CREATE MACRO ms_interval_text(x) AS replace(CAST(x AS VARCHAR), 'month', 'mon');
+CREATE MACRO ms_offset_text(minutes) AS CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0')
+    || CASE WHEN minutes % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0') END;
+CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL' WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')
+    THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;
+CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y)
+    THEN error('!2201F!a negative number raised to a non-integer power yields a complex result') ELSE power(x, y) END;
+CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
+CREATE MACRO ms_date_bin(stride, source, origin) AS CASE WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
+    THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
+    WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
+    ELSE origin + to_microseconds(CAST(floor((epoch_us(source) - epoch_us(origin)) / epoch_us(stride)) AS BIGINT) * epoch_us(stride)) END;
+"""
+
+#: In the order of creation, since a macro's body is bound when it is made.
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT

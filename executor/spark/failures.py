@@ -36,6 +36,8 @@ _FIXED: Final[dict[str, tuple[str, str]]] = {
 
 def describe(error: BaseException) -> Failure:
     """The failure of a job as the driver reports it."""
+    if isinstance(error, SqlError):
+        return {"kind": "sql", "sqlstate": error.sqlstate, "message": error.message}
     condition, parameters = _condition(error)
     found = _sql(condition, parameters)
     if found is not None:

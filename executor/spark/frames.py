@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 Frame = dict[str, Any]
 _LENGTH = struct.Struct(">I")
 
 
-def write_frame(stream: BinaryIO, frame: Frame) -> None:
+def write_frame(stream: IO[bytes], frame: Frame) -> None:
     """One frame, flushed."""
     body = json.dumps(frame, separators=(",", ":")).encode()
     stream.write(_LENGTH.pack(len(body)) + body)
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> Frame | None:
+def read_frame(stream: IO[bytes]) -> Frame | None:
     """The next frame; None at the end of the stream, also in the middle of a frame (the writer died)."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:

@@ -28,7 +28,7 @@ from executor.spark.settings import cores
 #: Up to this many input rows a job is one partition.
 ONE_PARTITION_ROWS: Final = 500_000
 #: Up to this many input rows results are written by the driver rather than by Spark's workers.
-COLLECT_ROWS: Final = 4_000_000
+COLLECT_ROWS: Final = 2_000_000
 #: From this many input rows on a job is planned adaptively.
 ADAPTIVE_ROWS: Final = 4_000_000
 

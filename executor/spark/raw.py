@@ -10,8 +10,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from catalog.errors import SqlError
 from executor.spark.frames import Frame
 
 #: Bits of __ordinal that number the rows of one file.
@@ -51,16 +53,11 @@ def _parquet(spark: Any, path: str, columns: list[tuple[str, str]]) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = pq.read_schema(path)
-    present = [name for name, _ in columns if name in schema.names]
-    own = from_arrow_schema(type(schema)([schema.field(name) for name in present]) if False else _subset(schema, present))
-    frame = spark.read.schema(own).parquet(path)
-    return frame
-
-
-def _subset(schema: Any, names: list[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.schema([schema.field(name).remove_metadata() for name in names])
+    for name, _ in columns:
+        if name not in schema.names:
+            raise SqlError("22P04", f'file "{path}" has no column "{name}"')
+    own = pa.schema([schema.field(name).remove_metadata() for name, _ in columns])
+    return spark.read.schema(from_arrow_schema(own)).parquet(path)
 
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:

@@ -51,7 +51,10 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 def read_table(paths: Sequence[Path], schema: pa.Schema) -> pa.Table:
     """The rows of files, in order, with exactly the columns and types of ``schema``."""
-    tables = [to_schema(pq.read_table(path, partitioning=None), schema) for path in paths]
+    tables = []
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            tables.append(to_schema(file.read(), schema))
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -101,12 +104,9 @@ def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _split(intervals: pa.Array) -> pa.Array:
     values = np.frombuffer(intervals.buffers()[1], _LAYOUT, len(intervals) + intervals.offset)[intervals.offset :]
-    parts = [pa.array(np.ascontiguousarray(part)) for part in _parts(values)]
+    split = (values["months"], values["days"], values["nanoseconds"] // 1000)
+    parts = [pa.array(np.ascontiguousarray(part)) for part in split]
     return pa.StructArray.from_arrays(parts, fields=list(INTERVAL), mask=intervals.is_null())
-
-
-def _parts(values: np.ndarray[tuple[int], np.dtype[np.void]]) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
-    return values["months"], values["days"], values["nanoseconds"] // 1000
 
 
 def _join(structs: pa.StructArray) -> pa.Array:

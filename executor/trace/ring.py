@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.commit.records import Spooled, SpoolReference, StreamRows, TransactionRecord
+from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
 
 BUDGET: Final = 1024 * 1024 * 1024
@@ -40,30 +40,33 @@ _Integers = npt.NDArray[np.int64]
 _Batches = tuple[pa.RecordBatch, ...]
 
 
+#: A StreamRows part: its LSN, and its number among those of this stream in the record.
+_Place = tuple[int, int]
+
+
 @dataclass(slots=True)
 class _Chunk:
-    """Rows of consecutive LSNs: row ``ends[i]`` is the first behind those of ``lsns[i]``.
+    """Rows of consecutive parts: row ``ends[i]`` is the first behind those of part i, whose LSN is ``lsns[i]`` and
+    whose first row's ordinal is ``ordinals[i]``.
 
-    ``start`` counts the stream's rows before the chunk. ``ordinal`` is that of the first row (only a chunk of one LSN
-    has another than 0). ``load`` reads the batches back. ``level`` says how often the rows were merged; -1 is never.
+    ``start`` counts the stream's rows before the chunk. ``load`` reads the batches back. ``level`` says how often the
+    rows were merged; -1 is never. ``first`` and ``last`` are the parts' places.
     """
 
     lsns: _Integers
     ends: _Integers
+    ordinals: _Integers
     start: int
-    ordinal: int
     batches: _Batches | None
     size: int
     level: int
+    first: _Place
+    last: _Place
     load: Callable[[], _Batches]
 
     @property
     def rows(self) -> int:
         return int(self.ends[-1])
-
-    @property
-    def last(self) -> int:
-        return int(self.lsns[-1])
 
     def rows_upto(self, lsn: int) -> int:
         """How many of the rows have an LSN of at most ``lsn``."""
@@ -72,20 +75,19 @@ class _Chunk:
 
     def places(self, first: int, end: int) -> tuple[_Integers, _Integers]:
         """LSNs and ordinals of rows [first, end)."""
-        if len(self.lsns) == 1:
-            ordinals = np.arange(self.ordinal + first, self.ordinal + end, dtype=np.int64)
-            return np.full(end - first, self.lsns[0]), ordinals
-        counts = np.diff(self.ends, prepend=0)
-        starts = np.repeat(self.ends - counts, counts)
-        return np.repeat(self.lsns, counts)[first:end], (np.arange(self.rows, dtype=np.int64) - starts)[first:end]
+        low = int(np.searchsorted(self.ends, first, side="right"))
+        high = int(np.searchsorted(self.ends, end, side="left")) + 1
+        starts = np.concatenate(([self.ends[low - 1] if low else 0], self.ends[low : high - 1]))
+        counts = np.minimum(self.ends[low:high], end) - np.maximum(starts, first)
+        ordinals = np.arange(first, end) + np.repeat(self.ordinals[low:high] - starts, counts)
+        return np.repeat(self.lsns[low:high], counts), ordinals
 
 
 class Ring:
-    """One stream's ring. Safe for many threads; ``append`` and ``publish`` must come in LSN order."""
+    """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
 
-    def __init__(self, stream: int, schema: pa.Schema, reader: StreamReader, budget: int = BUDGET) -> None:
+    def __init__(self, schema: pa.Schema, reader: StreamReader, budget: int = BUDGET) -> None:
         """``schema`` are the stream's own columns; ``budget`` is in bytes."""
-        self._stream = stream
         self._schema = schema
         self._placed = schema.append(pa.field(LSN, pa.int64())).append(pa.field(ORDINAL, pa.int64()))
         self._reader = reader
@@ -97,6 +99,9 @@ class Ring:
         self._bytes = 0
         self._total = 0  # rows ever appended
         self._released = 0
+        self._lsn = 0  # the newest, with its StreamRows parts and its rows so far
+        self._number = 0
+        self._ordinal = 0
 
     @property
     def bytes(self) -> int:
@@ -114,28 +119,25 @@ class Ring:
         """Rows ever appended."""
         return self._total
 
-    def append(self, lsn: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """Adds a record's rows, which the log has as one StreamRows part."""
-        self.publish(lsn, (StreamRows(self._stream, tuple(batches)),))
+    def append(self, lsn: int, batches: Sequence[pa.RecordBatch]) -> int:
+        """Adds rows that the log has as one StreamRows part; returns how many."""
+        return self.publish(lsn, StreamRows(self._reader.stream, tuple(batches)))
 
-    def publish(self, lsn: int, record: TransactionRecord) -> None:
-        """Adds what a record has for this stream; a publisher for the sequencer, and for replay."""
-        own = [
-            (index, part)
-            for index, part in enumerate(record)
-            if isinstance(part, StreamRows | Spooled) and part.stream == self._stream
-        ]
-        if not own:
-            return
+    def publish(self, lsn: int, part: StreamRows | Spooled) -> int:
+        """Adds a part of this stream; the parts of a record come one by one, in their order. Returns its rows."""
+        assert part.stream == self._reader.stream
         with self._lock:
-            ordinal = 0
-            for index, part in own:
-                if isinstance(part, StreamRows):
-                    ordinal += self._add_rows(lsn, index, part, ordinal, len(own) == 1)
-                else:
-                    for reference in part.references:
-                        ordinal += self._add_spooled(lsn, reference, ordinal)
+            assert lsn >= self._lsn, "parts come in LSN order"
+            if lsn > self._lsn:
+                self._lsn, self._number, self._ordinal = lsn, 0, 0
+            before = self._total
+            if isinstance(part, StreamRows):
+                self._add_rows(lsn, part)
+            else:
+                for reference in part.references:
+                    self._add_spooled(lsn, reference)
             self._evict()
+            return self._total - before
 
     def rows(self, after: int, upto: int) -> int:
         """How many rows the interval (after, upto] has."""
@@ -186,62 +188,65 @@ class Ring:
             return self._total
         return self._chunks[at].start + self._chunks[at].rows_upto(lsn)
 
-    def _add_rows(self, lsn: int, part_index: int, part: StreamRows, ordinal: int, alone: bool) -> int:
+    def _add_rows(self, lsn: int, part: StreamRows) -> None:
         batches = tuple(self._conform(batch) for batch in part.batches if batch.num_rows)
         rows = sum(batch.num_rows for batch in batches)
-        if rows:
-            level = 0 if alone and rows <= _SMALL else -1
-            self._add(lsn, rows, ordinal, batches, level, lambda: self._read(lsn, lsn, part_index))
-        return rows
-
-    def _add_spooled(self, lsn: int, reference: SpoolReference, ordinal: int) -> int:
-        if reference.rows:
-            stored = SpoolReference(reference.segment, reference.offset, reference.rows, reference.size)
-            batches = None if reference.batch is None else (self._conform(reference.batch),)
-            self._add(lsn, reference.rows, ordinal, batches, -1, lambda: self._reader.spooled(stored))
-        return reference.rows
-
-    def _add(
-        self, lsn: int, rows: int, ordinal: int, batches: _Batches | None, level: int, load: Callable[[], _Batches]
-    ) -> None:
-        size = sum(batch.nbytes for batch in batches) if batches is not None else 0
-        ends = np.array([rows], dtype=np.int64)
-        lsns = np.array([lsn], dtype=np.int64)
-        self._chunks.append(_Chunk(lsns, ends, self._total, ordinal, batches, size, level, load))
-        self._lasts.append(lsn)
-        self._total += rows
-        self._bytes += size
+        place = (lsn, self._number)
+        self._number += 1
+        if not rows:
+            return
+        level = 0 if rows <= _SMALL else -1
+        self._add(place, rows, batches, level, lambda: self._read(place, place))
         while level >= 0 and self._merge(level):
             level += 1
+
+    def _add_spooled(self, lsn: int, reference: SpoolReference) -> None:
+        stored = SpoolReference(reference.segment, reference.offset, reference.rows, reference.size)
+        batches = None if reference.batch is None else (self._conform(reference.batch),)
+        if reference.rows:
+            self._add((lsn, -1), reference.rows, batches, -1, lambda: self._reader.spooled(stored))
+
+    def _add(
+        self, place: _Place, rows: int, batches: _Batches | None, level: int, load: Callable[[], _Batches]
+    ) -> None:
+        size = sum(batch.nbytes for batch in batches) if batches is not None else 0
+        lsns, ends, ordinals = (np.array([value], dtype=np.int64) for value in (place[0], rows, self._ordinal))
+        self._chunks.append(_Chunk(lsns, ends, ordinals, self._total, batches, size, level, place, place, load))
+        self._lasts.append(place[0])
+        self._ordinal += rows
+        self._total += rows
+        self._bytes += size
 
     def _merge(self, level: int) -> bool:
         """Makes one chunk of the last 64 of a level, if there are so many; whether it did."""
         last = self._chunks[-_FAN_IN:]
-        mergeable = len(last) == _FAN_IN and last[0].level == level and last[-1].level == level
-        if not mergeable or any(chunk.batches is None or chunk.level != level for chunk in last):
+        if len(last) < _FAN_IN or last[0].level != level or sum(chunk.rows for chunk in last) > _MERGED:
             return False
-        if sum(chunk.rows for chunk in last) > _MERGED:
+        if any(chunk.batches is None or chunk.level != level for chunk in last):
             return False
         merged = pa.concat_batches([batch for chunk in last for batch in chunk.batches or ()])
-        first_lsn, last_lsn = int(last[0].lsns[0]), last[-1].last
-        bases = np.array([chunk.start - last[0].start for chunk in last], dtype=np.int64)
-        ends = np.concatenate([chunk.ends + base for chunk, base in zip(last, bases, strict=True)])
-        lsns = np.concatenate([chunk.lsns for chunk in last])
-        size = merged.nbytes
-        self._bytes += size - sum(chunk.size for chunk in last)
-        self._chunks[-_FAN_IN:] = [
-            _Chunk(
-                lsns, ends, last[0].start, 0, (merged,), size, level + 1, lambda: self._read(first_lsn, last_lsn, None)
-            )
-        ]
-        self._lasts[-_FAN_IN:] = [last_lsn]
-        self._first_warm = min(self._first_warm, len(self._chunks) - 1)
+        first, end = last[0].first, last[-1].last
+        joined = _Chunk(
+            lsns=np.concatenate([chunk.lsns for chunk in last]),
+            ends=np.concatenate([chunk.ends + (chunk.start - last[0].start) for chunk in last]),
+            ordinals=np.concatenate([chunk.ordinals for chunk in last]),
+            start=last[0].start,
+            batches=(merged,),
+            size=merged.nbytes,
+            level=level + 1,
+            first=first,
+            last=end,
+            load=lambda: self._read(first, end),
+        )
+        self._bytes += joined.size - sum(chunk.size for chunk in last)
+        self._chunks[-_FAN_IN:] = [joined]
+        self._lasts[-_FAN_IN:] = [end[0]]
         return True
 
-    def _read(self, first: int, last: int, part_index: int | None) -> _Batches:
+    def _read(self, first: _Place, last: _Place) -> _Batches:
         """Reads rows back that were not written ahead."""
-        found = self._reader.rows(first - 1, last)
-        return tuple(b for _, index, batches in found if part_index in (None, index) for b in batches)
+        found = self._reader.rows(first[0] - 1, last[0])
+        return tuple(batch for lsn, number, own in found if first <= (lsn, number) <= last for batch in own)
 
     def _evict(self) -> None:
         """Gives up the batches of the oldest chunks until the budget holds."""

@@ -1,0 +1,115 @@
+"""How a continuous view is maintained: its plan taken apart into a program (planning.md, sections 0 and 2).
+
+Owns one method, the split maintenance of the thesis (4.2): rows of a stream go through a stream pipeline into the
+state of the first grouping above (``regions``, ``groupings``, ``aggregates``); all that is above the groupings is the
+program's final relation, which reads the states (``reading``).
+
+    plan(query):   decorrelate -> rewrite -> prepare -> check -> share equal groupings -> prune -> take apart
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
+from planner.expression import Column, ColumnRef, Scalar
+from planner.incremental.equal import share_groupings
+from planner.incremental.groupings import Groupings
+from planner.incremental.reading import read
+from planner.incremental.regions import Regions, Statics
+from planner.pipelines import Kinds, check, is_grouping, prepare
+from planner.program import Path, Program, State
+from planner.rules import REWRITES, decorrelate, optimise, rewrite
+from planner.rules.prune_columns import prune_columns
+from planner.rules.support import Fresh, keep_columns
+from planner.statements import Query
+from planner.validate import validate
+from planner.walk import transform, walk
+
+__all__ = ["notices", "plan", "point_key"]
+
+_AFTER_SHARING: Final = (prune_columns,)
+
+
+def plan(query: Query, scope: str) -> Program:
+    """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
+
+    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow."""
+    relation = normalise(query.relation)
+    check(relation)
+    relation = rewrite(share_groupings(relation), _AFTER_SHARING)
+    kinds, fresh = Kinds(), Fresh(relation, query.relation)
+    statics = Statics(scope, fresh)
+    groupings = Groupings(scope, statics, Regions(statics, fresh, kinds), fresh)
+
+    def separate(node: Any) -> Any:
+        return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node
+
+    final: Relation = transform(relation, separate)
+    final = optimise(keep_columns(final, query.relation.columns))
+    states = tuple(groupings.planned.states)
+    paths = _paths(groupings)
+    relations = [statement.relation for path in paths for statement in path.statements]
+    program = Program(
+        statics.planned([*relations, final]), states, paths, final, final.columns, point_key(final, states)
+    )
+    _validate(program)
+    return program
+
+
+def normalise(relation: Relation) -> Relation:
+    """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
+    rewritten = rewrite(decorrelate(relation), REWRITES)
+    return rewrite(prepare(rewritten), REWRITES)
+
+
+def _paths(groupings: Groupings) -> tuple[Path, ...]:
+    """One path per stream: all statements over its delta move together."""
+    streams = dict.fromkeys(stream for stream, _ in groupings.planned.statements)
+    return tuple(
+        Path(stream, tuple(statement for oid, statement in groupings.planned.statements if oid == stream))
+        for stream in streams
+    )
+
+
+def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
+    """Output columns that are the group key of the only state read, under projections and filters only; else none."""
+    values: dict[Column, Scalar] = {column: ColumnRef(column) for column in final.columns}
+    node = final
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            outputs = dict(node.outputs)
+            values = {column: outputs[value.column] for column, value in values.items() if isinstance(value, ColumnRef)}
+        node = node.input
+    if not isinstance(node, Snapshot):
+        return ()
+    state = next((item for item in states if item.name == node.trace and item.kind == "aggregate"), None)
+    if state is None:
+        return ()
+    sources = dict(zip(node.columns, node.sources, strict=True))
+    by_source = {sources[value.column]: column for column, value in values.items() if isinstance(value, ColumnRef)}
+    found = tuple(by_source[column.name] for column in state.key if column.name in by_source)
+    return found if len(found) == len(state.key) else ()
+
+
+def notices(program: Program) -> tuple[str, ...]:
+    """What CREATE VIEW says of tables that the view reads once (thesis 4.2.2)."""
+    scans = (node for static in program.statics for node in walk(static.relation) if isinstance(node, Scan))
+    names = dict.fromkeys(scan.name for scan in scans)
+    return tuple(
+        f'table "{name}" is joined below the grouping and is read as of the view\'s creation: '
+        "later changes to it do not change the view"
+        for name in names
+    )
+
+
+def _validate(program: Program) -> None:
+    for static in program.statics:
+        validate(static.relation)
+    states = {state.name: state for state in program.states}
+    for path in program.paths:
+        for statement in path.statements:
+            validate(statement.relation)
+            assert statement.relation.columns == states[statement.target].columns
+    validate(program.final)
+    assert not any(isinstance(node, Aggregate) and is_grouping(node, Kinds()) for node in walk(program.final))

@@ -10,8 +10,8 @@
 
 S' is S without its correlated predicates (``correlation.pull``). An uncorrelated scalar subquery of which nobody knows
 that it has at most one row stays where it is: the engine raises 21000 at the second. NOT IN over a nullable column, not
-correlated, counts rows and NULLs of S first, so that the join itself can hash. (Neumann and Kemper, unnesting, 2015, has
-the general method; this one covers equality.)
+correlated, counts rows and NULLs of S first, so that the join itself can hash. (Neumann and Kemper 2015 has
+the general method of unnesting; this one covers equality.)
 
 A NULL in S makes NOT IN never true, so this is not an anti join on equality:
 

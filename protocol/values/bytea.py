@@ -1,4 +1,4 @@
-"""bytea: ``\\x`` and hexadecimal digits out; hexadecimal or the old escape format in; the bytes themselves in binary."""
+"""bytea: ``\\x`` and hexadecimal digits out; those or the old escape format in; the bytes themselves in binary."""
 
 from __future__ import annotations
 

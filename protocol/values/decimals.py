@@ -25,7 +25,6 @@ from protocol.values.codec import (
     ColumnError,
     Vector,
     bad_binary,
-    by_value,
     fast_or_exact,
     offsets,
     value_bytes,
@@ -112,10 +111,7 @@ def _parse_column_value(text: str, type_: SqlType) -> Decimal:
 
 def _column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     parse = partial(_parse_column_value, type_=type_)
-    try:
-        return fast_or_exact(strings, _PLAIN, lambda a: a.cast(type_.arrow), parse, type_.arrow)
-    except pa.ArrowInvalid:  # not reached by texts that the pattern admits, but costs nothing
-        return by_value(strings, parse, type_.arrow)
+    return fast_or_exact(strings, _PLAIN, lambda a: a.cast(type_.arrow), parse, type_.arrow)
 
 
 def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:

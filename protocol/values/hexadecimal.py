@@ -19,7 +19,8 @@ _NIBBLES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 def to_digits(data: Vector) -> Vector:
     """Two lower-case digits for each byte."""
-    return _PAIRS[data].view(np.uint8)
+    digits: Vector = _PAIRS[data].view(np.uint8)
+    return digits
 
 
 def from_digits(digits: Vector) -> Vector | None:
@@ -27,4 +28,5 @@ def from_digits(digits: Vector) -> Vector | None:
     nibbles = _NIBBLES[digits]
     if (nibbles == 255).any():
         return None
-    return nibbles[0::2] << 4 | nibbles[1::2]
+    data: Vector = nibbles[0::2] << 4 | nibbles[1::2]
+    return data

@@ -19,7 +19,8 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 VIEWS = {
-    "by_client": "SELECT client, count(*), sum(number), count(distinct number), max(number) FROM events GROUP BY client",
+    "by_client": "SELECT client, count(*), sum(number), count(DISTINCT number) AS different, max(number)"
+    " FROM events GROUP BY client",
     "by_rest": "SELECT number % 97 AS rest, count(*), sum(number), sum(client) FROM events GROUP BY number % 97",
     "numbers": "SELECT client, number, count(*) AS times FROM events GROUP BY client, number",
 }
@@ -82,7 +83,7 @@ def _check(server: Millstream, last: list[int]) -> None:
     for key, number in rows:
         one, two, three = by_rest.get(number % 97, (0, 0, 0))
         by_rest[number % 97] = (one + 1, two + number, three + key)
-    expected = {
+    expected: dict[str, list[tuple[int, ...]]] = {
         "by_client": [(key, end, end * (end + 1) // 2, end, end) for key, end in enumerate(last, start=1) if end],
         "by_rest": [(rest, *sums) for rest, sums in by_rest.items()],
         "numbers": [(*row, 1) for row in rows],

@@ -1,4 +1,4 @@
-"""The law as a property: for random streams, views, batch splits, restarts and engine switches, continuous = from scratch."""
+"""The law as a property: over random streams, views, batches, restarts and engines, continuous = from scratch."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def embedded(postgres: Postgres) -> Iterator[Mirror]:
 @pytest.fixture(scope="module")
 def both(postgres: Postgres) -> Iterator[Mirror]:
     """One server with Spark behind it."""
-    with Millstream(settings={"maintenance_rows": 5, "maintenance_idle": 0.2}) as server:
-        with mirrored(server, postgres) as mirror:
-            yield mirror
+    chosen = {"maintenance_rows": 5, "maintenance_idle": 0.2}
+    with Millstream(settings=chosen) as server, mirrored(server, postgres) as mirror:
+        yield mirror
 
 
 @given(scenario=scenarios(READS))

@@ -53,7 +53,7 @@ def _image(value: Any) -> Any:
             return (type(value).__name__, value)
 
 
-def _without(rows: list[Row], others: list[Row]) -> list[Row]:
+def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     """The bag difference, sorted so that rows equal but for rounding stand at the same place: exact columns first."""
     left = Counter(map(_exact, others))
     kept = []

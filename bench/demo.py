@@ -1,0 +1,146 @@
+"""``make demo``: two minutes of Millstream at TPC-H scale factor 1.
+
+psql copies lineitem into a stream while Spark follows a growing folder of Parquet files with orders; meanwhile this
+prints the views as they change and how far the load is, and at the end the plan of a view and who did the work.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from bench.harness import Rig
+from tests.rig.server import DATABASE, USER, Millstream
+from tests.rig.tpch import QUERIES, TABLES
+
+PARTS: Final = 12
+COLUMNS: Final = "o_orderkey bigint, o_custkey bigint, o_orderstatus text, o_totalprice numeric(15,2), o_orderdate date"
+VIEWS: Final = {
+    "pricing": QUERIES["q1"],
+    "forecast": QUERIES["q6"],
+    "by_order": "SELECT l_orderkey, count(*) AS lines, sum(l_quantity) AS quantity FROM lineitem GROUP BY l_orderkey",
+    "order_years": "SELECT extract(year FROM o_orderdate) AS year, count(*) AS orders, sum(o_totalprice) AS total"
+    " FROM orders GROUP BY extract(year FROM o_orderdate)",
+}
+
+
+def main() -> int:
+    """Runs the demo; the server and its data are gone afterwards."""
+    rig = Rig()
+    try:
+        say("generating TPC-H data at scale factor 1 (once; about half a minute) ...")
+        lineitem, parts = rig.tpch.csv(1, "lineitem"), rig.tpch.parquet(1, "orders", PARTS)
+        total = sum(1 for _ in lineitem.open("rb")) - 1
+        with Millstream() as server, tempfile.TemporaryDirectory(prefix="millstream-demo-") as folder:
+            say(f"Millstream answers on 127.0.0.1:{server.port}; Spark starts behind it")
+            with server.connect() as client:
+                create(client, Path(folder))
+                feeders = feed(server, lineitem, parts, Path(folder))
+                watch(client, feeders, total)
+                finish(client)
+    finally:
+        rig.close()
+    return 0
+
+
+def create(client: psycopg.Connection[Any], folder: Path) -> None:
+    """Two streams, one fed by clients and one by Spark from files, and the views."""
+    run(client, f"CREATE FOREIGN TABLE lineitem ({TABLES['lineitem']}) SERVER stream")
+    options = f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+    run(client, f"CREATE FOREIGN TABLE orders ({COLUMNS}) SERVER stream {options}")
+    for name, query in VIEWS.items():
+        run(client, f"CREATE VIEW {name} AS {query}")
+
+
+def feed(server: Millstream, lineitem: Path, parts: list[Path], folder: Path) -> list[threading.Thread]:
+    """psql with \\copy, and the folder that grows by one file every few seconds."""
+    where = ["psql", "-qX", "-h", "127.0.0.1", "-p", str(server.port), "-U", USER, "-d", DATABASE]
+    copy = [*where, "-v", "ON_ERROR_STOP=1", "-c", f"\\copy lineitem FROM '{lineitem}' (FORMAT csv, HEADER)"]
+
+    def grow() -> None:
+        for part in parts:
+            hidden = folder / f".{part.name}"
+            shutil.copyfile(part, hidden)
+            hidden.rename(folder / part.name)  # a file is there whole or not at all
+            time.sleep(4)
+
+    feeders = [
+        threading.Thread(target=subprocess.run, args=(copy,), kwargs={"check": True}),
+        threading.Thread(target=grow),
+    ]
+    for feeder in feeders:
+        feeder.start()
+    return feeders
+
+
+def watch(client: psycopg.Connection[Any], feeders: list[threading.Thread], total: int) -> None:
+    """Fresh reads while the load runs: each shows every row acknowledged so far."""
+    started, previous, last = time.monotonic(), 0, 0.0
+    while True:
+        loading = any(feeder.is_alive() for feeder in feeders)
+        now = time.monotonic() - started
+        loaded, found = counts(client)
+        say(
+            f"{now:5.1f} s  lineitem {loaded:>9,} rows ({loaded / total:4.0%}, {(loaded - previous) / (now - last):>9,.0f} rows/s)"
+            f"  orders from files {found:>9,}"
+        )
+        show(client, "SELECT l_returnflag, l_linestatus, sum_qty, avg_price, count_order FROM pricing ORDER BY 1, 2")
+        show(client, "SELECT * FROM order_years ORDER BY year")
+        previous, last = loaded, now
+        if not loading and found >= 1_500_000:
+            return
+        time.sleep(3)
+
+
+def counts(client: psycopg.Connection[Any]) -> tuple[int, int]:
+    """Rows of both streams, by what the server says of them."""
+    rows = dict(client.execute("SELECT name, rows FROM millstream.streams").fetchall())
+    return rows["lineitem"], rows["orders"]
+
+
+def finish(client: psycopg.Connection[Any]) -> None:
+    """A point read of a large view, a view's plan, and who maintained what."""
+    say("one key of 1,500,000:")
+    show(client, "SELECT * FROM by_order WHERE l_orderkey = 7")
+    say("EXPLAIN of the view pricing:")
+    show(client, "EXPLAIN SELECT * FROM pricing", header=False)
+    say("millstream.jobs, by engine:")
+    show(
+        client,
+        "SELECT engine, views, count(*) AS jobs, sum(rows) AS rows, round(sum(seconds)::numeric, 1) AS seconds"
+        " FROM millstream.jobs GROUP BY engine, views ORDER BY engine, views",
+    )
+
+
+def run(client: psycopg.Connection[Any], statement: str) -> None:
+    """A statement, shown."""
+    print(f"\n{statement.strip()};", flush=True)
+    client.execute(statement.encode())
+
+
+def show(client: psycopg.Connection[Any], query: str, header: bool = True) -> None:
+    """A result as an aligned table."""
+    cursor = client.execute(query.encode())
+    rows = [["" if value is None else str(value) for value in row] for row in cursor.fetchall()]
+    names = [column.name for column in cursor.description or ()]
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in ([names] if header else []) + rows:
+        print("    " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(flush=True)
+
+
+def say(text: str) -> None:
+    """A line of the demo."""
+    print(f"\033[1m-- {text}\033[0m" if sys.stdout.isatty() else f"-- {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

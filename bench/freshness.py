@@ -1,0 +1,103 @@
+"""Time from sending 1, 1,000 or 100,000 new rows until the fresh result of a view has been read."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from bench.client import Client
+from bench.harness import Rig, Row, connect, create_stream, load
+from bench.reads import head
+from tests.rig.tpch import QUERIES
+
+TITLE = "Milliseconds from sending rows until a fresh view has been read"
+
+BY_ORDER: Final = "SELECT l_orderkey, count(*), sum(l_quantity) FROM lineitem GROUP BY l_orderkey"
+#: Name, view, the read after the rows, and the aim for 1,000 rows in milliseconds.
+CASES: Final = (
+    ("q1", QUERIES["q1"], "SELECT * FROM {view}", 4.0),
+    ("q3", QUERIES["q3"], "SELECT * FROM {view}", None),
+    ("q6", QUERIES["q6"], "SELECT * FROM {view}", 4.0),
+    ("by_order", BY_ORDER, "SELECT * FROM {view}", None),
+    ("by_order, one key", BY_ORDER, "SELECT * FROM {view} WHERE l_orderkey = 7", None),
+)
+REPEATS: Final = {1: 200, 1000: 100, 100_000: 10}
+
+
+def run(rig: Rig) -> list[Row]:
+    """Each case on a server of its own with 250,000 orders' rows loaded before; PostgreSQL evaluates from scratch."""
+    rows: list[Row] = []
+    for name, query, read, aim in CASES:
+        with rig.millstream() as server, connect(server) as client:
+            create_stream(client, True)
+            if name == "q3":
+                load(client, rig, ("customer", "orders"))
+            client.query(f"CREATE VIEW fresh AS {query}")
+            client.copy("COPY lineitem FROM STDIN (FORMAT csv)", head(rig))
+            client.query("SELECT count(*) FROM fresh")
+            for size, repeats in REPEATS.items():
+                times = _measure(client, rig, size, repeats, read.format(view="fresh"))
+                goal = aim if size == 1000 else None
+                text = f"{goal:g} ms" if goal else ""
+                p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
+                case = f"{name}, {size:,} row{'s' * (size > 1)}"
+                rows.append(Row(f"{case}, p50", p50, "ms", aim=goal, aim_text=text, better="less", runs=tuple(times)))
+                rows.append(Row(f"{case}, p99", p99, "ms", better="less"))
+            if name == "by_order, one key":
+                rows.append(_point(client))
+    return rows + _peer(rig)
+
+
+def _measure(client: Client, rig: Rig, size: int, repeats: int, read: str) -> list[float]:
+    """Sorted milliseconds of one insert plus one read; a single row by INSERT, more by COPY."""
+    source = _chunks(rig, size)
+    times = []
+    for chunk in (next(source) for _ in range(repeats)):
+        started = time.perf_counter()
+        if size == 1:
+            client.query(chunk.decode())
+        else:
+            client.copy("COPY lineitem FROM STDIN (FORMAT csv)", chunk)
+        client.query(read)
+        times.append((time.perf_counter() - started) * 1000)
+    return sorted(times)
+
+
+def _chunks(rig: Rig, size: int) -> Iterator[bytes]:
+    """New rows, each run of ``size``: CSV, or for one row its INSERT statement."""
+    lines = rig.tpch.lines(0.1, "lineitem")
+    place = 0
+    while True:
+        chunk = [lines[(place + offset) % len(lines)] for offset in range(size)]
+        place += size
+        if size > 1:
+            yield b"".join(chunk)
+        else:
+            values = "', '".join(chunk[0].decode().strip().replace("'", "''").replace('"', "").split(",")[:15])
+            yield f"INSERT INTO lineitem VALUES ('{values}', 'a comment')".encode()
+
+
+def _point(client: Client) -> Row:
+    """A read of one key of the large view right after one row arrived."""
+    times = []
+    for key in range(200):
+        client.query(f"INSERT INTO lineitem (l_orderkey, l_quantity) VALUES ({key * 32 + 1}, 1)")
+        started = time.perf_counter()
+        client.query(f"SELECT * FROM fresh WHERE l_orderkey = {key * 32 + 1}")
+        times.append((time.perf_counter() - started) * 1000)
+    case = "point read of 250,000 groups after a row, p50"
+    return Row(case, statistics.median(times), "ms", aim=2.0, aim_text="2 ms", better="less", runs=tuple(times))
+
+
+def _peer(rig: Rig) -> list[Row]:
+    """What PostgreSQL needs for the same without continuous views: COPY, and the query from scratch."""
+    rows = []
+    with connect(rig.postgres) as client:
+        create_stream(client, False)
+        client.copy("COPY lineitem FROM STDIN (FORMAT csv)", head(rig))
+        for name in ("q1", "q6"):
+            times = _measure(client, rig, 1000, 5, QUERIES[name])
+            rows.append(Row(f"PostgreSQL from scratch, {name}, 1,000 rows, p50", times[2], "ms", better="less"))
+    return rows

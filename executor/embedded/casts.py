@@ -1,0 +1,159 @@
+"""Casts as PostgreSQL does them, in DuckDB: rounding, text forms, lengths and errors.
+
+Owns: ``cast``. Text from a value is PostgreSQL's output function, a value from text its input function (with the syntax
+that DuckDB reads). Rounding: numeric to integer and to a smaller scale half away from zero (DuckDB's too), float to
+integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) significant digits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from executor.printer import Expr, case, function, number, operand, text
+from planner.expression import Cast
+
+if TYPE_CHECKING:
+    from executor.embedded.dialect import DuckPrinter
+
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"))
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "oid"))
+FLOATS: Final = frozenset(("float4", "float8"))
+_DOCUMENTS: Final = frozenset(("json", "jsonb"))
+
+
+def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+    """The conversion of one expression."""
+    source, target = node.argument.type, node.type
+    if target.element is not None:
+        return _to(printer, argument, source, target)
+    if target.name in TEXTS:
+        return _length(to_text(printer, argument, source), source, target, node.explicit)
+    if source.name in TEXTS:
+        return _from_text(printer, argument, target)
+    if source.name == "numeric" == target.name:
+        same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
+        return argument if same else _to(printer, argument, source, target)
+    if source.name in FLOATS and target.name == "numeric":
+        written = function("printf", text("%.15g" if source.name == "float8" else "%.6g"), _plain(printer, argument, "float8"))
+        return exp.Cast(this=written, to=printer.type(target))
+    return _times(printer, argument, source, target)
+
+
+def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+    return argument if source == target else exp.Cast(this=argument, to=printer.type(target))
+
+
+def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
+    return exp.Cast(this=argument, to=printer.type(SqlType(name)))
+
+
+def local(printer: DuckPrinter, argument: Expr) -> Expr:
+    """A timestamptz as the session's local timestamp; and back."""
+    return function("timezone", text(printer.timezone), argument)
+
+
+def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+    """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
+    pair = (source.name, target.name)
+    if "uuid" in pair or _DOCUMENTS & set(pair):
+        return argument
+    if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
+        return _to(printer, local(printer, argument), SqlType("timestamp"), target)
+    if target.name == "timestamptz" and source.name in ("timestamp", "date"):
+        return local(printer, _to(printer, argument, source, SqlType("timestamp")))
+    if source.name == "time" and target.name == "interval":
+        return function("to_microseconds", function("epoch_us", argument))
+    return _to(printer, argument, source, target)
+
+
+def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
+    """PostgreSQL's output of a value."""
+    if source.element is not None:
+        return _array_text(printer, argument, source.element)
+    match source.name:
+        case "bpchar":
+            return function("rtrim", argument, text(" "))
+        case "numeric" if source.modifiers in (UNCONSTRAINED, QUOTIENT):
+            return function("ms_trim_zeros", _plain(printer, argument, "text"))
+        case "float8" | "float4":
+            return function("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
+        case "bytea":
+            return operand(exp.DPipe(this=text("\\x"), expression=function("lower", function("hex", argument))))
+        case "interval":
+            return function("ms_interval_text", argument)
+        case "timestamptz":
+            return _zoned_text(printer, argument)
+        case "text" | "varchar" | "name" | "unknown" | "void" | "uuid" | "json" | "jsonb":
+            return argument
+        case _:
+            return _plain(printer, argument, "text")
+
+
+def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
+    shown = _plain(printer, local(printer, argument), "text")
+    if printer.timezone == "UTC":
+        return operand(exp.DPipe(this=shown, expression=text("+00")))
+    utc = function("timezone", text("UTC"), argument.copy())
+    minutes = function("date_diff", text("minute"), utc, local(printer, argument.copy()))
+    return operand(exp.DPipe(this=shown, expression=function("ms_offset_text", minutes)))
+
+
+def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+    name = exp.Column(this=exp.Identifier(this="e", quoted=True))
+    item = function("ms_array_item", to_text(printer, name, element))
+    each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
+    joined = function("array_to_string", function("list_transform", argument, each), text(","))
+    return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
+
+
+def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
+    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment."""
+    if target.name == "name":
+        return function("left", value, exp.Literal.number(63))
+    if not target.modifiers:
+        return value
+    if target == source:
+        return value
+    size = exp.Literal.number(target.modifiers[0])
+    cut = function("left", value, size) if explicit else function("ms_varchar", value, size, text(_word(target)))
+    return function("rpad", cut, size.copy(), text(" ")) if target.name == "bpchar" else cut
+
+
+def _word(target: SqlType) -> str:
+    return "character" if target.name == "bpchar" else "character varying"
+
+
+def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+    """PostgreSQL's input of a text."""
+    match target.name:
+        case "bool":
+            return function("ms_bool", argument)
+        case "int2" | "int4" | "int8" | "oid":
+            return exp.Cast(this=function("ms_integer", argument, text(str(target))), to=printer.type(target))
+        case "uuid":
+            return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
+        case "json" | "jsonb":
+            return function("ms_json", argument, text(target.name))
+        case "bytea":
+            return function("ms_bytea", argument)
+        case "timestamptz" if printer.timezone != "UTC":
+            zoned = function("regexp_matches", argument, text(r"\d\d?:\d\d.*([+-]\d|[A-Za-z])"))
+            there = exp.Cast(this=argument.copy(), to=printer.type(target))
+            here = local(printer, exp.Cast(this=argument.copy(), to=printer.type(SqlType("timestamp"))))
+            return case([(zoned, there)], here)
+        case _:
+            return exp.Cast(this=argument, to=printer.type(target))
+
+
+def checked(value: Expr, source: SqlType, target: SqlType) -> Expr:
+    """0A000 for a pair of types without a cast."""
+    if source.element is not None and target.element is None and target.name not in TEXTS:
+        raise unsupported(f"cast from {source} to {target}")
+    return value
+
+
+__all__ = ["FLOATS", "INTEGERS", "TEXTS", "cast", "local", "number", "to_text"]

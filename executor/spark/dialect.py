@@ -1,0 +1,247 @@
+"""Spark SQL with PostgreSQL's meaning: types, literals, casts and aggregates (functions are in ``functions``).
+
+Owns: the printer's dialect for Spark 4.3 under the settings of ``settings.SEMANTICS`` (ANSI mode, UTC, decimals that keep
+their scale). It is an allow-list: what Spark does not compute exactly as PostgreSQL does is refused with a reason, and the
+embedded engine does that work. Integers are computed as bigint and cast back, so that an overflow names its type.
+
+    int2, int4, int8        SMALLINT, INT, BIGINT      timestamp       TIMESTAMP_NTZ
+    numeric(p,s)            DECIMAL(p,s)               timestamptz     TIMESTAMP (session time zone UTC)
+    text and its like       STRING, by code point      bytea           BINARY
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generator import Generator
+
+from catalog.errors import unsupported
+from catalog.types import INT4, INT8, SqlType, numeric
+from executor.printer import Build, Expr, Printer, function, leaf_name, operand
+from executor.spark.functions import FUNCTIONS
+from planner.algebra import Delta, Scan, Snapshot
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter
+from planner.walk import Node, walk
+
+STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+INTEGERS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}  # decimal digits
+_TYPES: Final[dict[str, str]] = {
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INT",
+    "int8": "BIGINT",
+    "oid": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "text": "STRING",
+    "varchar": "STRING",
+    "bpchar": "STRING",
+    "name": "STRING",
+    "json": "STRING",
+    "jsonb": "STRING",
+    "uuid": "STRING",
+    "bytea": "BINARY",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP",
+}
+#: min and max of these order as PostgreSQL's do.
+_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "bytea"}
+#: Wider type, without loss and without an error: (from, to).
+_WIDENED: Final = frozenset(
+    (("int2", "int4"), ("int2", "int8"), ("int4", "int8"), ("float4", "float8"), ("bool", "int4"), ("date", "timestamp"))
+    + (("int2", "float8"), ("int4", "float8"), ("int8", "float8"), ("timestamp", "date"))
+)
+
+
+def spark_type(sql_type: SqlType) -> str:
+    """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
+    if sql_type.name == "numeric":
+        return f"DECIMAL({sql_type.precision},{sql_type.scale})"
+    if sql_type.name not in _TYPES:
+        raise unsupported(f"type {sql_type}")
+    return _TYPES[sql_type.name]
+
+
+def cast_to(value: Expr, name: str) -> Expr:
+    """CAST(value AS name)."""
+    return exp.Cast(this=value, to=exp.Var(this=name))
+
+
+def string(value: str) -> Expr:
+    """A string literal: Spark reads backslashes."""
+    return exp.Var(this="'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'")
+
+
+class SparkPrinter(Printer):
+    """Prints one statement; see ``executor.printer``."""
+
+    functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
+
+    def generator(self) -> Generator:
+        """Spark's, with every name in backticks."""
+        return Spark().generator(identify=True)
+
+    def type(self, sql_type: SqlType) -> Expr:
+        """An exp.Var: the printer only hands it to CAST."""
+        return exp.Var(this=spark_type(sql_type))
+
+    def parameter(self, parameter: Parameter) -> Expr:
+        """Programs have none."""
+        raise unsupported("parameter")
+
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
+        """Jobs read a stream's delta and statics, never a table as it is now."""
+        if isinstance(leaf, Scan):
+            raise unsupported(f"reading {leaf.kind} {leaf.name}")
+        for column in leaf.columns:
+            spark_type(column.type)
+        return Printer.leaf(self, leaf)
+
+    def literal(self, literal: Literal) -> Expr:
+        """A constant of exactly its type. An interval prints as NULL: only functions that know it take it."""
+        value, name = literal.value, literal.type.name
+        if name == "interval":
+            return exp.null()
+        kind = spark_type(literal.type)
+        if value is None:
+            return cast_to(exp.null(), kind)
+        match value:
+            case bool():
+                return exp.true() if value else exp.false()
+            case int() if name == "int4" and value >= 0:
+                return exp.Literal.number(value)
+            case str() if kind == "STRING":
+                return string(value)
+            case bytes():
+                return exp.Var(this=f"X'{value.hex()}'")
+            case dt.datetime():
+                return _timestamp(value, kind)
+            case dt.date():
+                return exp.Var(this=f"DATE'{value.isoformat()}'")
+            case _:
+                return cast_to(string(_number_text(value)), kind)
+
+    def cast(self, argument: Expr, node: Cast) -> Expr:
+        """A conversion that Spark makes as PostgreSQL does."""
+        source, target = node.argument.type, node.type
+        if source == target:
+            return argument
+        printed = self._cast_numbers(argument, source, target)
+        if printed is None:
+            printed = self._cast_strings(argument, node)
+        if printed is None and (source.name, target.name) in _WIDENED:
+            printed = cast_to(argument, spark_type(target))
+        if printed is None:
+            raise unsupported(f"cast of {source} to {target}")
+        return printed
+
+    def _cast_numbers(self, argument: Expr, source: SqlType, target: SqlType) -> Expr | None:
+        """Numbers: numeric rounds half away from zero, doubles half to even; out of range is 22003."""
+        kind = spark_type(target)
+        match source.name, target.name:
+            case ("numeric" | "int2" | "int4" | "int8", "numeric"):
+                return cast_to(argument, kind)
+            case ("int4" | "int8", "int2" | "int4"):
+                return cast_to(argument, kind)
+            case ("numeric", "int2" | "int4" | "int8"):
+                return cast_to(function("ROUND", argument, exp.Literal.number(0)), kind)
+            case ("float4" | "float8", "int2" | "int4" | "int8"):
+                return cast_to(function("RINT", cast_to(argument, "DOUBLE")), kind)
+            case ("numeric", "float8"):
+                return cast_to(argument, kind)
+            case _:
+                return None
+
+    def _cast_strings(self, argument: Expr, node: Cast) -> Expr | None:
+        """Strings: an explicit cast cuts; bpchar is kept without its trailing blanks."""
+        source, target = node.argument.type, node.type
+        if target.name not in STRINGS:
+            return None
+        if source.name in ("int2", "int4", "int8", "bool", "uuid", "json") and not target.modifiers and target.name != "bpchar":
+            return cast_to(argument, "STRING")
+        if source.name not in STRINGS or target.name == "name":
+            return None
+        if target.modifiers and not (source.name == target.name and source.modifiers <= target.modifiers and source.modifiers):
+            if not node.explicit:
+                return None  # 22001 where only blanks may be cut
+            argument = function("LEFT", argument, exp.Literal.number(target.modifiers[0]))
+        return function("RTRIM", argument) if target.name == "bpchar" else argument
+
+    def call(self, node: Call, arguments: list[Expr]) -> Expr:
+        """A function of the allow-list; none takes an interval but as a literal that it knows."""
+        for item in node.arguments:
+            if item.type.name != "interval":
+                spark_type(item.type)
+            elif node.function not in ("add", "sub", "date_bin"):
+                raise unsupported("type interval")
+        return Printer.call(self, node, arguments)
+
+    def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
+        """A state's aggregates. Sums are exact; sum(int8) adds its two halves as bigints, which hold 2^31 rows."""
+        kinds = [item.type for item in node.arguments]
+        match node.function:
+            case "count":
+                counted = arguments or [exp.Star()]
+                return _filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
+            case "sum":
+                return self._sum(arguments[0], kinds[0], node, where)
+            case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
+                return _filtered(function(node.function.upper(), arguments[0]), where)
+            case "bool_and" | "bool_or":
+                return _filtered(function(node.function.upper(), arguments[0]), where)
+            case _:
+                raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
+
+    def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+        target = spark_type(node.type)
+        if kind.name == "int8" and not node.distinct:
+            high = _filtered(function("SUM", function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))), where)
+            low = _filtered(function("SUM", exp.BitwiseAnd(this=operand(value), expression=exp.Var(this="4294967295L"))), where)
+            scaled = exp.Mul(this=cast_to(high, "DECIMAL(20,0)"), expression=exp.Var(this="4294967296L"))
+            return cast_to(exp.Add(this=scaled, expression=cast_to(low, "DECIMAL(20,0)")), target)
+        if kind.name == "int8":
+            value = cast_to(value, "DECIMAL(19,0)")
+        elif kind.name not in ("int2", "int4", "numeric", "float8"):
+            raise unsupported(f"aggregate sum({kind})")
+        total = _filtered(function("SUM", *_distinct([value], node.distinct)), where)
+        return cast_to(total, target) if node.type.name == "numeric" else total
+
+
+def _timestamp(value: dt.datetime, kind: str) -> Expr:
+    if kind == "TIMESTAMP":
+        value = value.astimezone(dt.UTC)
+    return exp.Var(this=f"{kind}'{value.isoformat(sep=' ')}'")
+
+
+def _number_text(value: Any) -> str:
+    """Digits of an int, Decimal or float; Spark reads NaN and Infinity too."""
+    if isinstance(value, float):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
+    return format(value, "f") if not isinstance(value, int) else str(value)
+
+
+def _distinct(values: list[Expr], distinct: bool) -> list[Expr]:
+    return [exp.Distinct(expressions=values)] if distinct else values
+
+
+def _filtered(call: Expr, where: Expr | None) -> Expr:
+    if where is None:
+        return call
+    return exp.Filter(this=call, expression=exp.Where(this=where.copy()))
+
+
+def literals_of(node: Node) -> list[Literal]:
+    """All constants below a node."""
+    return [item for item in walk(node) if isinstance(item, Literal)]
+
+
+def widened_sum(kind: SqlType) -> SqlType:
+    """The type of a sum of values of a type."""
+    if kind.name in ("int2", "int4"):
+        return INT8
+    return numeric(38, kind.scale if kind.name == "numeric" else 0) if kind != INT4 else INT8

@@ -1,0 +1,332 @@
+"""Scalar functions and operators for Spark, by canonical name: each printed so that it means what PostgreSQL means.
+
+Owns: the allow-list FUNCTIONS. A builder gets the dialect, the printed arguments and the call; where Spark agrees with
+PostgreSQL only for some arguments (literal lengths, LIKE patterns without stray escapes, exact decimals) it checks them and
+refuses the rest by name. Functions that are not here differ: case mapping by locale, regular expressions, float functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import SqlType
+from executor.printer import Build, Expr, binary, chain, function, operand
+from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
+from planner.expression import Call, Literal
+
+_INTEGER_TYPES: Final[dict[str, str]] = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
+_DIGITS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}
+_STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+
+
+def refuse(node: Call, why: str = "") -> Exception:
+    """0A000 that names a call."""
+    kinds = ", ".join(str(item.type) for item in node.arguments)
+    return unsupported(f"{node.function}({kinds}){' ' + why if why else ''}")
+
+
+def _cast(value: Expr, name: str) -> Expr:
+    return exp.Cast(this=value, to=exp.Var(this=name))
+
+
+def _decimal(value: Expr, kind: SqlType) -> Expr:
+    """An operand of decimal arithmetic."""
+    return _cast(value, f"DECIMAL({_DIGITS[kind.name]},0)") if kind.name in _DIGITS else value
+
+
+def _scale(kind: SqlType) -> int:
+    return kind.scale if kind.name == "numeric" else 0
+
+
+def _fits(left: SqlType, right: SqlType) -> bool:
+    """Whether 38 digits hold all values of both types at one scale."""
+    def whole(kind: SqlType) -> int:
+        return kind.precision - kind.scale if kind.name == "numeric" else _DIGITS[kind.name]
+
+    return max(whole(left), whole(right)) + max(_scale(left), _scale(right)) <= 38
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(kind: type[exp.Binary]) -> Build:
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        left, right = (item.type for item in node.arguments)
+        if is_temporal(left) or is_temporal(right):
+            return add_interval(node, arguments)
+        if node.type.name in _INTEGER_TYPES:
+            return _integers(kind, arguments, node)
+        if node.type.name == "numeric":
+            return _decimals(kind, arguments, node)
+        if node.type.name == "float8" and left.name == right.name == "float8" and kind is not exp.Mod:
+            return binary(kind, *arguments)
+        raise refuse(node)
+
+    return build
+
+
+def _integers(kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr:
+    """Computed as bigint and cast back: 22003 then names the type."""
+    if any(item.type.name not in _INTEGER_TYPES for item in node.arguments):
+        raise refuse(node)
+    pairs = zip(arguments, node.arguments, strict=True)
+    left, right = (value if item.type.name == "int8" else _cast(value, "BIGINT") for value, item in pairs)
+    result = binary(exp.IntDiv if kind is exp.Div else kind, left, right)
+    if kind is exp.Div:  # sqlglot prints DIV; Spark's is an operator on bigints that truncates as PostgreSQL's does
+        result = exp.Paren(this=result)
+    return result if node.type.name == "int8" else _cast(result, _INTEGER_TYPES[node.type.name])
+
+
+def _decimals(kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr:
+    """Exact, or refused: Spark keeps the scale (allowPrecisionLoss is off) and raises beyond 38 digits."""
+    kinds = [item.type for item in node.arguments]
+    if kind is exp.Div or any(item.name not in ("numeric", *_DIGITS) for item in kinds):
+        raise refuse(node)
+    scale = sum(map(_scale, kinds)) if kind is exp.Mul else max(map(_scale, kinds))
+    if scale != node.type.scale:
+        raise refuse(node, "with more decimals than 38 digits hold")
+    if kind is exp.Mod and not _fits(*kinds):
+        raise refuse(node)
+    left, right = (_decimal(value, item) for value, item in zip(arguments, kinds, strict=True))
+    return binary(kind, left, right)
+
+
+def _negate(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    name = node.type.name
+    if name in _INTEGER_TYPES and name != "int8":
+        return _cast(exp.Neg(this=operand(_cast(arguments[0], "BIGINT"))), _INTEGER_TYPES[name])
+    if name not in ("int8", "numeric", "float8", "float4"):
+        raise refuse(node)
+    return exp.Paren(this=exp.Neg(this=operand(arguments[0])))
+
+
+def _absolute(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    name = node.type.name
+    if name in _INTEGER_TYPES and name != "int8":
+        return _cast(function("ABS", _cast(arguments[0], "BIGINT")), _INTEGER_TYPES[name])
+    if name not in ("int8", "numeric", "float8", "float4"):
+        raise refuse(node)
+    return function("ABS", arguments[0])
+
+
+def _round(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    """numeric: half away from zero; double: half to even."""
+    source = node.arguments[0].type
+    if source.name == "float8" and len(arguments) == 1:
+        return function("RINT", arguments[0])
+    digits = _literal_int(node, 1) if len(arguments) > 1 else 0
+    if source.name != "numeric" or node.type.name != "numeric" or not 0 <= digits <= node.type.scale:
+        raise refuse(node)
+    rounded = function("ROUND", arguments[0], exp.Literal.number(digits))
+    return _cast(rounded, f"DECIMAL({node.type.precision},{node.type.scale})")
+
+
+def _ceil_floor(name: str) -> Build:
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        if node.arguments[0].type.name != "numeric" or node.type.name != "numeric":
+            raise refuse(node)
+        return _cast(function(name, arguments[0]), f"DECIMAL({node.type.precision},{node.type.scale})")
+
+    return build
+
+
+# -- comparison and logic ----------------------------------------------------------------------------------------------
+
+
+def _require_alike(node: Call) -> None:
+    """Comparable without a conversion of Spark's own. Decimals must not lose digits when brought to one scale."""
+    first = node.arguments[0].type
+    for item in node.arguments[1:]:
+        other = item.type
+        numbers = all(kind.name == "numeric" or kind.name in _DIGITS for kind in (first, other))
+        if numbers and not _fits(first, other):
+            raise refuse(node)
+        strings = first.name in _STRINGS and other.name in _STRINGS
+        if not (numbers or strings or first.name == other.name) or first.name in ("json", "jsonb"):
+            raise refuse(node)
+
+
+def _compare(kind: type[exp.Binary]) -> Build:
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        _require_alike(node)
+        return binary(kind, *arguments)
+
+    return build
+
+
+def _is_distinct(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    _require_alike(node)
+    return exp.Not(this=exp.Paren(this=binary(exp.NullSafeEQ, *arguments)))
+
+
+def _in(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    _require_alike(node)
+    return exp.In(this=operand(arguments[0]), expressions=arguments[1:])
+
+
+def _chain(kind: type[exp.Binary]) -> Build:
+    return lambda dialect, arguments, node: chain(kind, arguments)
+
+
+def _is(value: Expr, negated: bool) -> Build:
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        test = exp.Is(this=operand(arguments[0]), expression=value.copy())
+        return exp.Not(this=exp.Paren(this=test)) if negated else exp.Paren(this=test)
+
+    return build
+
+
+def _conditional(name: str) -> Build:
+    """COALESCE, GREATEST, LEAST, NULLIF: arguments in the result's type first."""
+
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        _require_alike(node)
+        target = node.type
+        if target.name == "numeric" and name != "NULLIF":
+            kind = f"DECIMAL({target.precision},{target.scale})"
+            pairs = zip(arguments, node.arguments, strict=True)
+            arguments = [value if item.type == target else _cast(value, kind) for value, item in pairs]
+        return function(name, *arguments)
+
+    return build
+
+
+# -- strings -----------------------------------------------------------------------------------------------------------
+
+
+def _strings(name: str, result: str = "") -> Build:
+    """A function over strings that is the same in both; ``result`` casts where Spark's integer type differs."""
+
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        if any(item.type.name not in (*_STRINGS, *_DIGITS) for item in node.arguments):
+            raise refuse(node)
+        if node.arguments[0].type.name not in _STRINGS:
+            raise refuse(node)
+        value = function(name, *arguments)
+        return _cast(value, result) if result else value
+
+    return build
+
+
+def _octet_length(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    if node.arguments[0].type.name not in ("text", "varchar", "name", "bytea"):
+        raise refuse(node)
+    return function("OCTET_LENGTH", arguments[0])
+
+
+def _concat(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    kinds = {item.type.name for item in node.arguments}
+    if not (kinds <= _STRINGS or kinds == {"bytea"}):
+        raise refuse(node)
+    return function("CONCAT", *arguments)
+
+
+def _concat_values(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    if any(item.type.name not in _STRINGS for item in node.arguments):
+        raise refuse(node)
+    return function("CONCAT_WS", exp.Var(this="''"), *arguments)
+
+
+def _like(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    """Spark raises where a backslash precedes anything but %, _ and itself; PostgreSQL takes the character."""
+    pattern = node.arguments[1]
+    if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)) or node.arguments[0].type.name not in _STRINGS:
+        raise refuse(node, "with a pattern that is not constant")
+    plain = pattern.value.replace("\\\\", "").replace("\\%", "").replace("\\_", "")
+    if "\\" in plain:
+        raise refuse(node, "with a backslash before an ordinary character")
+    return binary(exp.Like, *arguments)
+
+
+def _literal_int(node: Call, index: int) -> int:
+    item = node.arguments[index]
+    if not (isinstance(item, Literal) and isinstance(item.value, int)):
+        raise refuse(node, "with an argument that is not constant")
+    return item.value
+
+
+def _checked(name: str, least: Mapping[int, int], filled: Mapping[int, str] | None = None) -> Build:
+    """A string function whose argument i is a constant of at least ``least[i]``, or a constant that is not empty."""
+    plain = _strings(name)
+
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        for index, limit in least.items():
+            if index < len(node.arguments) and _literal_int(node, index) < limit:
+                raise refuse(node, f"with an argument below {limit}")
+        for index in filled or {}:
+            if index < len(node.arguments):
+                item = node.arguments[index]
+                if not (isinstance(item, Literal) and item.value):
+                    raise refuse(node, "with an argument that is not constant")
+        return plain(dialect, arguments, node)
+
+    return build
+
+
+def _trim(name: str) -> Build:
+    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+        if len(arguments) > 1:
+            raise refuse(node)
+        return function(name, arguments[0])
+
+    return build
+
+
+FUNCTIONS: Final[Mapping[str, Build]] = {
+    "add": _arithmetic(exp.Add),
+    "sub": _arithmetic(exp.Sub),
+    "mul": _arithmetic(exp.Mul),
+    "div": _arithmetic(exp.Div),
+    "mod": _arithmetic(exp.Mod),
+    "neg": _negate,
+    "abs": _absolute,
+    "round": _round,
+    "ceil": _ceil_floor("CEIL"),
+    "floor": _ceil_floor("FLOOR"),
+    "eq": _compare(exp.EQ),
+    "ne": _compare(exp.NEQ),
+    "lt": _compare(exp.LT),
+    "le": _compare(exp.LTE),
+    "gt": _compare(exp.GT),
+    "ge": _compare(exp.GTE),
+    "is_distinct": _is_distinct,
+    "is_not_distinct": _compare(exp.NullSafeEQ),
+    "in": _in,
+    "and": _chain(exp.And),
+    "or": _chain(exp.Or),
+    "not": lambda dialect, arguments, node: exp.Not(this=operand(arguments[0])),
+    "is_null": _is(exp.null(), False),
+    "is_not_null": _is(exp.null(), True),
+    "is_true": _is(exp.true(), False),
+    "is_false": _is(exp.false(), False),
+    "is_not_true": _is(exp.true(), True),
+    "is_not_false": _is(exp.false(), True),
+    "coalesce": _conditional("COALESCE"),
+    "greatest": _conditional("GREATEST"),
+    "least": _conditional("LEAST"),
+    "nullif": _conditional("NULLIF"),
+    "concat": _concat,
+    "concat_values": _concat_values,
+    "like": _like,
+    "char_length": _strings("CHAR_LENGTH"),
+    "octet_length": _octet_length,
+    "substring": _checked("SUBSTRING", {1: 1, 2: 0}),
+    "position": _strings("INSTR", "INT"),
+    "btrim": _trim("TRIM"),
+    "ltrim": _trim("LTRIM"),
+    "rtrim": _trim("RTRIM"),
+    "replace": _strings("REPLACE"),
+    "left": _checked("LEFT", {1: 0}),
+    "right": _checked("RIGHT", {1: 0}),
+    "lpad": _checked("LPAD", {1: 0}, {2: ""}),
+    "rpad": _checked("RPAD", {1: 0}, {2: ""}),
+    "reverse": _strings("REVERSE"),
+    "split_part": _checked("SPLIT_PART", {2: 1}, {1: ""}),
+    "starts_with": _strings("STARTSWITH"),
+    "md5": _strings("MD5"),
+    **TEMPORAL,
+}

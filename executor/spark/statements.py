@@ -1,0 +1,117 @@
+"""A job's statements as Spark SQL, or the reason why Spark does not run them.
+
+Owns: the outermost SELECT of each state's run (columns c<id> in exactly the state's types, rows merged by key), and which columns
+of which leaves a job reads. Pure; the printed form is plain data for the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.errors import SqlError
+from executor.printer import column_name, leaf_name
+from executor.spark.dialect import SparkPrinter, spark_type
+from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
+from planner.expression import AggregateCall, ColumnRef
+from planner.program import State, Statement
+from planner.walk import walk
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A leaf: its name in SQL, the static's trace ('' for the stream's delta), and the columns read with Spark's types."""
+
+    name: str
+    trace: str
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What the driver gets of a job: SQL by state, and the views that the SQL reads."""
+
+    statements: tuple[tuple[str, str], ...]
+    views: tuple[View, ...]
+
+
+def print_statements(statements: Sequence[Statement], states: Sequence[State]) -> Printed:
+    """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
+    by_name = {state.name: state for state in states}
+    relations: dict[str, list[Relation]] = {}
+    for statement in statements:
+        relations.setdefault(statement.target, []).append(statement.relation)
+    printed = tuple((name, _run(by_name[name], items)) for name, items in relations.items())
+    return Printed(printed, _views(statements))
+
+
+def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:
+    """None when all of it prints; else why not, for a log line: 'function upper is not supported on Spark'."""
+    try:
+        print_statements(statements, states)
+    except SqlError as error:
+        return f"{error.message} on Spark"
+    return None
+
+
+def _run(state: State, relations: list[Relation]) -> str:
+    """The rows that a job adds to one state."""
+    arms = [_arm(state, relation) for relation in relations]
+    union = " UNION ALL ".join(arms)
+    if state.kind == "concatenate" or (len(arms) == 1 and _is_merged(state, relations[0])):
+        return union
+    if state.kind == "distinct":
+        return f"SELECT DISTINCT * FROM ({union})"
+    return _merged(state, union)
+
+
+def _arm(state: State, relation: Relation) -> str:
+    """One statement's rows, named and typed as the state's."""
+    pairs = zip(relation.columns, state.columns, strict=True)
+    outputs = ", ".join(f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs)
+    return f"SELECT {outputs} FROM ({SparkPrinter().print_relation(relation)}) AS `run`"
+
+
+def _merged(state: State, union: str) -> str:
+    """GROUP BY the key, by the state's own merge."""
+    printer = SparkPrinter()
+    merge = dict(state.merge)
+    outputs = []
+    for column in state.columns:
+        name = column_name(column)
+        value = f"`{name}`" if column not in merge else _merge_call(printer, merge[column])
+        outputs.append(f"CAST({value} AS {spark_type(column.type)}) AS `{name}`")
+    keys = ", ".join(f"`{column_name(column)}`" for column in state.key)
+    return f"SELECT {', '.join(outputs)} FROM ({union}) AS `runs`" + (f" GROUP BY {keys}" if keys else "")
+
+
+def _merge_call(printer: SparkPrinter, call: AggregateCall) -> str:
+    text = printer.print_scalar(call)
+    return text
+
+
+def _is_merged(state: State, relation: Relation) -> bool:
+    """Whether the relation's own grouping gives each key of the state once."""
+    outputs = dict(zip(state.columns, (ColumnRef(column) for column in relation.columns), strict=True))
+    while isinstance(relation, Project):
+        below = dict(relation.outputs)
+        picked = {key: below[value.column] for key, value in outputs.items()}
+        outputs = {key: value for key, value in picked.items() if isinstance(value, ColumnRef)}
+        relation = relation.input
+    if not isinstance(relation, Aggregate):
+        return False
+    keys = {outputs[column].column for column in state.key if column in outputs}
+    return keys == {column for column, _ in relation.keys} and len(keys) == len(state.key)
+
+
+def _views(statements: Sequence[Statement]) -> tuple[View, ...]:
+    """Every leaf once, with all columns that some statement reads of it."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for statement in statements:
+        for leaf in walk(statement.relation):
+            if isinstance(leaf, Delta | Snapshot):
+                trace = leaf.trace if isinstance(leaf, Snapshot) else ""
+                columns = found.setdefault((leaf_name(leaf), trace), {})
+                for column, source in zip(leaf.columns, leaf.sources, strict=True):
+                    columns[source] = spark_type(column.type)
+    return tuple(View(name, trace, tuple(columns.items())) for (name, trace), columns in found.items())

@@ -1,0 +1,190 @@
+"""Aggregate calls: result types, DISTINCT, FILTER and ORDER BY inside, and where aggregates may stand.
+
+Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping itself is ``planner.bind.grouping``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, FLOAT8, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
+from planner.algebra import SortKey
+from planner.bind.casts import Overload, choose
+from planner.bind.environment import Environment
+from planner.bind.ordering import direction
+from planner.bind.typenames import names_of
+from planner.bind.types import coerce, display, target_type
+from planner.expression import AggregateCall, ColumnRef, Scalar
+from planner.walk import walk
+
+Bind = Callable[[Environment, Any], Scalar]
+_CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
+_SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+_NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
+_ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
+
+
+def _table() -> dict[str, tuple[Overload, ...]]:
+    def unary(name: str, kinds: tuple[str, ...]) -> tuple[Overload, ...]:
+        return tuple(Overload(name, (kind,), kind) for kind in kinds)
+
+    return {
+        "count": (Overload("count", ("any",), "int8"),),
+        "sum": unary("sum", (*_NUMBERS, "interval")),
+        "avg": unary("avg", (*_NUMBERS, "interval")),
+        "min": unary("min", _ORDERED),
+        "max": unary("max", _ORDERED),
+        **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
+        "bool_or": unary("bool_or", ("bool",)),
+        **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
+        "string_agg": (Overload("string_agg", ("text", "text"), "text"), Overload("string_agg", ("bytea", "bytea"), "bytea")),
+        "array_agg": (Overload("array_agg", ("any",), "array"),),
+    }
+
+
+_OVERLOADS: Final = _table()
+AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
+
+
+def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """An aggregate call: registered with the query level, whose row then has its value as a column."""
+    name = names_of(node.funcname)[-1]
+    if env.in_aggregate:
+        raise env.error("42803", "aggregate function calls cannot be nested", node)
+    if env.groups is None:
+        raise env.error("42803", f"aggregate functions are not allowed in {env.clause}", node)
+    if node.agg_within_group or node.func_variadic:
+        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
+    inner = env.inside_aggregate()
+    call = _count_star(env, node) if node.agg_star else _over_arguments(inner, name, node, bind)
+    condition = _filter(inner, node, bind)
+    call = AggregateCall(call.function, call.arguments, call.type, bool(node.agg_distinct), condition, call.order_by)
+    _check_level(env, call, node)
+    column = env.groups.add(env.binding, name, call)
+    found = ColumnRef(column)
+    env.binding.remember(found, node, name)
+    return found
+
+
+def _count_star(env: Environment, node: Any) -> AggregateCall:
+    name = names_of(node.funcname)[-1]
+    if name != "count":
+        raise env.error("42883", f"function {name}() does not exist", node)
+    return AggregateCall("count", (), INT8)
+
+
+def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    arguments = [bind(env, item) for item in node.args or ()]
+    if name == "count" and not arguments:
+        hint = "count(*) must be used to call a parameterless aggregate function"
+        raise env.error("42809", hint, node)
+    chosen = choose(_OVERLOADS[name], [item.type.name for item in arguments])
+    if not isinstance(chosen, Overload):
+        words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
+        if chosen:
+            raise env.error("42725", f"{words} is not unique", node)
+        hint = "No function matches the given name and argument types. You might need to add explicit type casts."
+        raise env.error("42883", f"{words} does not exist", node, hint=hint)
+    if chosen.arguments[0] == "bytea":
+        raise unsupported("string_agg(bytea)", position=env.binding.position(node))
+    coerced = tuple(
+        _argument(env, item, target, place) for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
+    )
+    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
+
+
+def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
+    if target == "any":
+        kind = TEXT if scalar.type.name == "unknown" else scalar.type
+    elif target == "text" and scalar.type.name == "varchar":
+        kind = scalar.type
+    else:
+        kind = target_type(target, scalar.type)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    assert found is not None, "the overload was chosen so that its arguments coerce"
+    return found
+
+
+def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
+    kind = arguments[0].type
+    match chosen.name:
+        case "count":
+            return INT8
+        case "array_agg":
+            return array(kind)
+        case "min" | "max":
+            return TEXT if kind.name == "varchar" else kind
+        case "sum":
+            return _sum(kind)
+        case "avg":
+            return INTERVAL if kind.name == "interval" else _average(kind)
+        case "bool_and" | "bool_or":
+            return BOOL
+        case "string_agg":
+            return TEXT
+        case _:
+            return _average(kind)
+
+
+def _sum(kind: SqlType) -> SqlType:
+    match kind.name:
+        case "int2" | "int4":
+            return INT8
+        case "int8":
+            return numeric(38, 0)
+        case "numeric":
+            return numeric(38, kind.scale)
+        case _:
+            return by_name(kind.name)
+
+
+def _average(kind: SqlType) -> SqlType:
+    return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", QUOTIENT)
+
+
+def _filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    if node.agg_filter is None:
+        return None
+    scalar = bind(env, node.agg_filter)
+    found = coerce(env.binding, scalar, BOOL, "implicit", node.agg_filter)
+    if found is None:
+        message = f"argument of FILTER must be type boolean, not type {display(scalar.type)}"
+        raise env.error("42804", message, node.agg_filter)
+    return found
+
+
+def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...]) -> tuple[SortKey, ...]:
+    keys = []
+    for item in node.agg_order or ():
+        scalar = bind(env, item.node)
+        if scalar.type.name == "unknown":
+            scalar = coerce(env.binding, scalar, TEXT, "implicit", item.node) or scalar
+        if node.agg_distinct and scalar not in arguments:
+            message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
+            raise env.error("42P10", message, item.node)
+        keys.append(SortKey(scalar, *direction(env.binding, item)))
+    return tuple(keys)
+
+
+def _check_level(env: Environment, call: AggregateCall, node: Any) -> None:
+    """PostgreSQL moves an aggregate of only outer columns to the outer query: that is refused."""
+    used = {item.column.id for item in walk(call) if isinstance(item, ColumnRef)}
+    local = {item.column.id for entry in _entries(env) for item in walk(entry) if isinstance(item, ColumnRef)}
+    outer = {
+        item.column.id
+        for level in (env.scope.outer.levels() if env.scope.outer is not None else ())
+        for source in level.sources
+        for entry in source.entries
+        for item in walk(entry.scalar)
+        if isinstance(item, ColumnRef)
+    }
+    if used & outer and not used & local:
+        instead = "Compute the aggregate in the outer query's select list."
+        raise unsupported("an aggregate of an outer query's columns", instead, env.binding.position(node))
+
+
+def _entries(env: Environment) -> list[Scalar]:
+    listed = [entry.scalar for source in env.scope.sources for entry in source.entries]
+    return listed + [entry.scalar for entry in env.scope.entries]

@@ -1,0 +1,69 @@
+"""Where an expression stands: its scope, its clause, and what that clause allows.
+
+Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one query
+level while its expressions are bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.algebra import Relation
+from planner.bind.context import Binding
+from planner.bind.scope import Scope
+from planner.expression import AggregateCall, Column
+
+
+@dataclass(slots=True)
+class Groups:
+    """The aggregates that one query level computes, equal ones once."""
+
+    aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
+
+    def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
+        """The column of an aggregate's result."""
+        for column, known in self.aggregates:
+            if known == call:
+                return column
+        column = binding.column(name, call.type)
+        self.aggregates.append((column, call))
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A bound query below an expression or in FROM, with the names of its columns."""
+
+    relation: Relation
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What binding an expression needs to know.
+
+    ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed;
+    ``clause`` is then the name that the error gives.
+    """
+
+    binding: Binding
+    scope: Scope
+    clause: str
+    subquery: Callable[[Any, Scope], Subquery]
+    groups: Groups | None = None
+    in_aggregate: bool = False
+
+    def without_aggregates(self, clause: str) -> Environment:
+        """The same place in a clause that allows no aggregates."""
+        return replace(self, clause=clause, groups=None)
+
+    def inside_aggregate(self) -> Environment:
+        """The arguments of an aggregate."""
+        return replace(self, in_aggregate=True)
+
+    def error(self, sqlstate: str, message: str, node: Any, hint: str | None = None, detail: str | None = None) -> SqlError:
+        """An error at a parse node's place."""
+        return SqlError(sqlstate, message, detail, hint, self.binding.position(node))

@@ -1,0 +1,401 @@
+"""Expressions of the grammar -> typed scalars.
+
+Owns: one function per kind of parse node, found by the node's class. Functions, aggregates, operators and subqueries have
+files of their own. A chain of left-associative operators is bound by a loop, so that long sums need no deep stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, DATE, INT4, INT8, INTERVAL, MAX_PRECISION, TEXT, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, numeric
+from planner.bind.environment import Environment
+from planner.bind.functions import bind_function
+from planner.bind.intervals import FULL_RANGE, interval_value
+from planner.bind.operation import any_of, compare, operate, prefix
+from planner.bind.scope import resolve
+from planner.bind.subqueries import bind_sublink
+from planner.bind.typenames import names_of, type_of
+from planner.bind.types import castable, coerce, common_type, display
+from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
+
+#: Operators in one chain: what later recursive passes over the tree can take.
+_CHAIN: Final = 5000
+
+
+def bind_scalar(env: Environment, node: Any) -> Scalar:
+    """The scalar that an expression means. Strings, NULL and parameters may come back of type unknown."""
+    handler = _HANDLERS.get(type(node).__name__)
+    if handler is None:
+        raise unsupported(type(node).__name__, position=env.binding.position(node))
+    return handler(env, node)
+
+
+def bind_typed(env: Environment, node: Any) -> Scalar:
+    """The same with unknown resolved to text, as in a select list."""
+    scalar = bind_scalar(env, node)
+    return text_if_unknown(env, scalar, node)
+
+
+def text_if_unknown(env: Environment, scalar: Scalar, node: Any = None) -> Scalar:
+    """A scalar whose type nothing determined becomes text."""
+    if scalar.type.name != "unknown":
+        return scalar
+    return coerce(env.binding, scalar, TEXT, "implicit", node) or scalar
+
+
+def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
+    """A condition. Raises 42804 naming ``what`` it is the argument of."""
+    scalar = bind_scalar(env, node)
+    found = coerce(env.binding, scalar, BOOL, "implicit", node)
+    if found is None:
+        raise env.error("42804", f"argument of {what} must be type boolean, not type {display(scalar.type)}", node)
+    return found
+
+
+# --- leaves ------------------------------------------------------------------------------------------------------------
+
+
+def _constant(env: Environment, node: Any) -> Scalar:
+    if node.isnull:
+        return Literal(None, UNKNOWN)
+    value = node.val
+    match type(value).__name__:
+        case "Integer":
+            return Literal(value.ival, INT4)
+        case "Float":
+            return _number(env, value.fval, node)
+        case "String":
+            return Literal(value.sval, UNKNOWN)
+        case "Boolean":
+            return Literal(bool(value.boolval), BOOL)
+        case _:
+            raise unsupported("bit string literal", position=env.binding.position(node))
+
+
+def _number(env: Environment, text: str, node: Any) -> Literal:
+    """A number with a point or exponent, or too large for integer: bigint where it fits, else numeric."""
+    plain = text.replace("_", "")
+    if plain.lower().lstrip("-").startswith(("0x", "0o", "0b")):
+        plain = str(int(plain, 0))
+    if plain.lstrip("-").isdigit() and -(1 << 63) <= int(plain) < 1 << 63:
+        return Literal(int(plain), INT8)
+    value = Decimal(plain)
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    whole = max(value.adjusted() + 1, 1)
+    if whole + scale > MAX_PRECISION:
+        raise env.error("22003", "value overflows numeric format", node, detail="At most 38 digits are kept.")
+    if exponent > 0:
+        value = Decimal(int(value))
+    return Literal(value, numeric(whole + scale, scale))
+
+
+def _column(env: Environment, node: Any) -> Scalar:
+    if type(node.fields[-1]).__name__ == "A_Star":
+        raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
+    names = names_of(node.fields)
+    if len(names) == 1 and env.scope.source(names[0]) and not any(e.name == names[0] for e in env.scope.entries):
+        raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
+    entry = resolve(env.binding, env.scope, names, node)
+    if isinstance(entry.scalar, ColumnRef):
+        scalar = ColumnRef(entry.scalar.column)
+        env.binding.remember(scalar, node)
+        return scalar
+    return entry.scalar
+
+
+def _parameter(env: Environment, node: Any) -> Scalar:
+    if node.number < 1 or node.number > 65535:
+        raise env.error("42P02", f"there is no parameter ${node.number}", node)
+    kind = env.binding.parameter(node.number - 1)
+    return Parameter(node.number - 1, kind or UNKNOWN)
+
+
+# --- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _operation(env: Environment, node: Any) -> Scalar:
+    """A_Expr: a left spine of plain operators is folded in a loop."""
+    spine = []
+    current = node
+    while type(current).__name__ == "A_Expr" and current.kind == A_Expr_Kind.AEXPR_OP and current.lexpr is not None:
+        spine.append(current)
+        current = current.lexpr
+    if not spine:
+        return _special_operation(env, node)
+    if len(spine) > _CHAIN:
+        raise SqlError("54001", "stack depth limit exceeded", hint=f"Chain at most {_CHAIN} operators.")
+    scalar = bind_scalar(env, current)
+    for item in reversed(spine):
+        right = bind_scalar(env, item.rexpr)
+        scalar = operate(env, names_of(item.name)[-1], scalar, right, item, (item.lexpr, item.rexpr))
+    return scalar
+
+
+def _special_operation(env: Environment, node: Any) -> Scalar:
+    match node.kind:
+        case A_Expr_Kind.AEXPR_OP:
+            return prefix(env, names_of(node.name)[-1], bind_scalar(env, node.rexpr), node, node.rexpr)
+        case A_Expr_Kind.AEXPR_IN:
+            found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
+            return _not(found) if names_of(node.name)[-1] == "<>" else found
+        case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
+            return _array_operation(env, node)
+        case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
+            name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
+            left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
+            return Call(name, (left, right), BOOL)
+        case A_Expr_Kind.AEXPR_NULLIF:
+            first = bind_scalar(env, node.lexpr)
+            left, right = compare(env, "=", first, bind_scalar(env, node.rexpr), node)
+            return Call("nullif", (left, right), left.type)
+        case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
+            return _like(env, node)
+        case A_Expr_Kind.AEXPR_SIMILAR:
+            raise unsupported("SIMILAR TO", "Use LIKE, or a regular expression with ~.", env.binding.position(node))
+        case _:
+            return _between(env, node)
+
+
+def _like(env: Environment, node: Any) -> Scalar:
+    pattern_node = node.rexpr
+    if type(pattern_node).__name__ == "FuncCall" and names_of(pattern_node.funcname)[-1] == "like_escape":
+        pattern = _escaped(env, pattern_node)
+    else:
+        pattern = bind_scalar(env, pattern_node)
+    left = bind_scalar(env, node.lexpr)
+    return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, pattern_node))
+
+
+def _escaped(env: Environment, node: Any) -> Scalar:
+    """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
+    pattern, escape = (bind_scalar(env, item) for item in node.args)
+    if not (isinstance(pattern, Literal) and isinstance(escape, Literal)) or pattern.value is None or escape.value is None:
+        raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
+    mark, text = str(escape.value), str(pattern.value)
+    if len(mark) > 1:
+        raise env.error("22019", "invalid escape string", node, hint="Escape string must be empty or one character.")
+    pieces, position = [], 0
+    while position < len(text):
+        char = text[position]
+        if mark and char == mark:
+            position += 1
+            if position == len(text):
+                raise env.error("22025", "LIKE pattern must not end with escape character", node)
+            pieces.append("\\" + text[position])
+        else:
+            pieces.append("\\\\" if char == "\\" else char)
+        position += 1
+    return Literal("".join(pieces), TEXT)
+
+
+def _between(env: Environment, node: Any) -> Scalar:
+    """x BETWEEN a AND b is x >= a AND x <= b; SYMMETRIC tries both orders."""
+    low_node, high_node = node.rexpr
+    value = bind_scalar(env, node.lexpr)
+    low, high = bind_scalar(env, low_node), bind_scalar(env, high_node)
+
+    def both(first: Scalar, second: Scalar) -> Scalar:
+        lower = operate(env, ">=", value, first, node, (node.lexpr, low_node))
+        upper = operate(env, "<=", value, second, node, (node.lexpr, high_node))
+        return Call("and", (lower, upper), BOOL)
+
+    kind = node.kind
+    found = both(low, high)
+    if kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM):
+        found = Call("or", (found, both(high, low)), BOOL)
+    negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
+    return _not(found) if negated else found
+
+
+def _array_operation(env: Environment, node: Any) -> Scalar:
+    """= ANY (ARRAY[...]) and <> ALL (ARRAY[...]): lists in another coat."""
+    symbol, every = names_of(node.name)[-1], node.kind == A_Expr_Kind.AEXPR_OP_ALL
+    array_node = node.rexpr
+    if type(array_node).__name__ == "TypeCast":
+        array_node = array_node.arg if type(array_node.arg).__name__ == "A_ArrayExpr" else array_node
+    if (symbol, every) not in (("=", False), ("<>", True)):
+        raise unsupported(f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node))
+    left = bind_scalar(env, node.lexpr)
+    if type(array_node).__name__ == "A_ArrayExpr":
+        items = [bind_scalar(env, item) for item in array_node.elements or ()]
+    else:
+        items = _array_items(env, left, bind_scalar(env, array_node), array_node)
+    found: Scalar = any_of(env, left, items, node) if items else Literal(False, BOOL)
+    return _not(found) if every else found
+
+
+def _array_items(env: Environment, left: Scalar, value: Scalar, node: Any) -> list[Scalar]:
+    kind = value.type if value.type.element is not None else SqlType("array", element=left.type)
+    if isinstance(value, Literal) and value.value is not None:
+        typed = coerce(env.binding, value, kind, "implicit", node)
+        if isinstance(typed, Literal) and isinstance(typed.value, list) and kind.element is not None:
+            return [Literal(item, kind.element) for item in typed.value]
+    raise unsupported("= ANY (an array that is no constant)", "Use IN (...) with one parameter for each value.", env.binding.position(node))
+
+
+def _not(scalar: Scalar) -> Scalar:
+    return Call("not", (scalar,), BOOL)
+
+
+def _boolean(env: Environment, node: Any) -> Scalar:
+    word = {BoolExprType.AND_EXPR: "AND", BoolExprType.OR_EXPR: "OR", BoolExprType.NOT_EXPR: "NOT"}[node.boolop]
+    arguments = tuple(bind_boolean(env, item, word) for item in node.args)
+    return Call(word.lower(), arguments, BOOL)
+
+
+def _null_test(env: Environment, node: Any) -> Scalar:
+    name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
+    return Call(name, (bind_typed(env, node.arg),), BOOL)
+
+
+_TESTS: Final = {
+    BoolTestType.IS_TRUE: ("is_true", "IS TRUE"),
+    BoolTestType.IS_NOT_TRUE: ("is_not_true", "IS NOT TRUE"),
+    BoolTestType.IS_FALSE: ("is_false", "IS FALSE"),
+    BoolTestType.IS_NOT_FALSE: ("is_not_false", "IS NOT FALSE"),
+    BoolTestType.IS_UNKNOWN: ("is_null", "IS UNKNOWN"),
+    BoolTestType.IS_NOT_UNKNOWN: ("is_not_null", "IS NOT UNKNOWN"),
+}
+
+
+def _boolean_test(env: Environment, node: Any) -> Scalar:
+    name, words = _TESTS[node.booltesttype]
+    return Call(name, (bind_boolean(env, node.arg, words),), BOOL)
+
+
+# --- conditionals and casts --------------------------------------------------------------------------------------------
+
+
+def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
+    """Scalars coerced to their common type. Raises 42804."""
+    kind = common_type([item.type for item in scalars], what, lambda index: env.binding.position(nodes[index]))
+    found = []
+    for scalar, node in zip(scalars, nodes, strict=True):
+        coerced = coerce(env.binding, scalar, kind, "implicit", node)
+        if coerced is None and castable(scalar.type, kind, "assignment"):
+            coerced = Cast(scalar, kind)
+        if coerced is None:
+            message = f"{what} could not convert type {display(scalar.type)} to {display(kind)}"
+            raise env.error("42846", message, node)
+        found.append(coerced)
+    return found
+
+
+def _case(env: Environment, node: Any) -> Scalar:
+    subject = bind_typed(env, node.arg) if node.arg is not None else None
+    conditions = []
+    for when in node.args:
+        if subject is None:
+            conditions.append(bind_boolean(env, when.expr, "CASE/WHEN"))
+        else:
+            conditions.append(operate(env, "=", subject, bind_scalar(env, when.expr), when, (node.arg, when.expr)))
+    # PostgreSQL lets ELSE come first when it looks for the common type.
+    nodes = [node.defresult, *(when.result for when in node.args)]
+    scalars = [Literal(None, UNKNOWN) if item is None else bind_scalar(env, item) for item in nodes]
+    otherwise, *results = unify(env, scalars, "CASE", nodes)
+    return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
+
+
+def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) -> Scalar:
+    scalars = unify(env, [bind_scalar(env, item) for item in nodes], what, list(nodes))
+    return Call(name, tuple(scalars), scalars[0].type)
+
+
+def _coalesce(env: Environment, node: Any) -> Scalar:
+    return _variadic(env, "coalesce", "COALESCE", node.args)
+
+
+def _min_max(env: Environment, node: Any) -> Scalar:
+    word = "GREATEST" if node.op == MinMaxOp.IS_GREATEST else "LEAST"
+    return _variadic(env, word.lower(), word, node.args)
+
+
+def _cast(env: Environment, node: Any) -> Scalar:
+    target = type_of(env.binding, node.typeName)
+    scalar = bind_scalar(env, node.arg)
+    if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
+        return _interval_literal(env, scalar.value, node)
+    found = coerce(env.binding, scalar, target, "explicit", node.arg)
+    if found is None:
+        raise env.error("42846", f"cannot cast type {display(scalar.type)} to {display(target)}", node)
+    if isinstance(found, ColumnRef):
+        env.binding.remember(found, node.arg)
+    return found
+
+
+def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
+    """interval '90' day: the fields come as the type's modifier."""
+    modifiers = node.typeName.typmods or ()
+    fields = modifiers[0].val.ival if modifiers else FULL_RANGE
+    try:
+        return Literal(interval_value(text, fields), INTERVAL)
+    except SqlError as error:
+        error.position = env.binding.position(node.arg)
+        raise
+
+
+_SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
+    SQLValueFunctionOp.SVFOP_CURRENT_DATE: ("current_date", DATE, DATE),
+    SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMPTZ),
+    SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMP),
+    SQLValueFunctionOp.SVFOP_CURRENT_ROLE: ("current_user", SqlType("name"), SqlType("name")),
+    SQLValueFunctionOp.SVFOP_CURRENT_USER: ("current_user", SqlType("name"), SqlType("name")),
+    SQLValueFunctionOp.SVFOP_USER: ("current_user", SqlType("name"), SqlType("name")),
+    SQLValueFunctionOp.SVFOP_SESSION_USER: ("session_user", SqlType("name"), SqlType("name")),
+    SQLValueFunctionOp.SVFOP_CURRENT_CATALOG: ("current_database", SqlType("name"), SqlType("name")),
+    SQLValueFunctionOp.SVFOP_CURRENT_SCHEMA: ("current_schema", SqlType("name"), SqlType("name")),
+}
+
+
+def _session_value(env: Environment, node: Any) -> Scalar:
+    found = _SESSION.get(node.op)
+    if found is None:
+        raise unsupported("a current time of this kind", "Use now() or current_timestamp.", env.binding.position(node))
+    name, kind, wanted = found
+    call = Call(name, (), kind)
+    env.binding.remember(call, node)
+    return call if kind == wanted else Cast(call, wanted)
+
+
+def _refuse(construct: str, instead: str | None = None) -> Callable[[Environment, Any], Scalar]:
+    def refuse(env: Environment, node: Any) -> Scalar:
+        raise unsupported(construct, instead, env.binding.position(node))
+
+    return refuse
+
+
+def _default(env: Environment, node: Any) -> Scalar:
+    raise env.error("42601", "DEFAULT is not allowed in this context", node)
+
+
+_HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
+    "A_Const": _constant,
+    "ColumnRef": _column,
+    "ParamRef": _parameter,
+    "A_Expr": _operation,
+    "BoolExpr": _boolean,
+    "NullTest": _null_test,
+    "BooleanTest": _boolean_test,
+    "CaseExpr": _case,
+    "CoalesceExpr": _coalesce,
+    "MinMaxExpr": _min_max,
+    "TypeCast": _cast,
+    "FuncCall": lambda env, node: bind_function(env, node, bind_scalar),
+    "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
+    "SQLValueFunction": _session_value,
+    "SetToDefault": _default,
+    "A_ArrayExpr": _refuse("ARRAY[...]", "Use IN (...), or aggregate with array_agg()."),
+    "A_Indirection": _refuse("subscript or field selection"),
+    "RowExpr": _refuse("row value", "Compare the columns one by one."),
+    "CollateClause": _refuse("COLLATE"),
+    "GroupingFunc": _refuse("GROUPING()", "Use UNION ALL of one SELECT for each grouping."),
+    "XmlExpr": _refuse("XML"),
+}

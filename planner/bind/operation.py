@@ -1,0 +1,155 @@
+"""Operators applied: overload chosen, operands coerced, result typed.
+
+Owns: what ``a + b`` becomes once both sides are scalars, with PostgreSQL's errors (42883, 42725). Operands of one family
+(integers, dates and timestamps) are brought to the wider type here, so that printers never see a mixed call.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, TEXT, SqlType, by_name, numeric
+from planner.bind.casts import STRINGS, Overload, choose
+from planner.bind.environment import Environment
+from planner.bind.operators import COMPARISONS, NEGATED, UNSUPPORTED, overloads, prefix_overloads
+from planner.bind.types import coerce, display, numeric_result, target_type, wider
+from planner.expression import Call, Cast, Literal, Scalar
+
+_HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
+_AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
+
+
+@lru_cache(4096)
+def _choose(symbol: str, left: str, right: str) -> Overload | int:
+    """The overload, or how many candidates were left."""
+    found = choose(overloads(symbol), (left, right))
+    return found if isinstance(found, Overload) else len(found)
+
+
+def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any, nodes: tuple[Any, Any]) -> Scalar:
+    """``left symbol right``."""
+    if symbol in NEGATED:
+        return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
+    symbol = "<>" if symbol == "!=" else symbol
+    overload = _choose(symbol, left.type.name, right.type.name)
+    if symbol == "||" and not isinstance(overload, Overload):
+        return _concatenate(env, left, right, node, nodes)
+    if not isinstance(overload, Overload):
+        raise _no_operator(env, symbol, left, right, node, overload)
+    first = _operand(env, left, overload.arguments[0], nodes[0])
+    second = _operand(env, right, overload.arguments[1], nodes[1])
+    return _result(env, symbol, overload, first, second, node)
+
+
+def _operand(env: Environment, scalar: Scalar, name: str, node: Any) -> Scalar:
+    kind = _operand_type(scalar, name)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    assert found is not None, "the overload was chosen so that its operands coerce"
+    return found
+
+
+def _operand_type(scalar: Scalar, name: str) -> SqlType:
+    """A literal number needs only its own digits as a numeric; a string keeps varchar(n) where text is wanted."""
+    if name == "numeric" and isinstance(scalar, Literal) and isinstance(scalar.value, int):
+        return numeric(len(str(abs(scalar.value))), 0)
+    if name == "text" and scalar.type.name == "varchar":
+        return scalar.type
+    if name == "numeric" and isinstance(scalar, Literal) and isinstance(scalar.value, str):
+        return _digits(scalar.value)
+    return target_type(name, scalar.type)
+
+
+def _digits(text: str) -> SqlType:
+    """The numeric that a quoted number needs; unconstrained where its text is no plain number (coercion will say so)."""
+    whole, _, decimals = text.strip().lstrip("+-").partition(".")
+    if (whole + decimals).isdigit() and len(whole + decimals) <= 38:
+        return numeric(len(whole + decimals), len(decimals))
+    return by_name("numeric")
+
+
+def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:
+    if overload.name == "power" and overload.result == "numeric":
+        raise unsupported("power of numeric", "Cast an operand to double precision.", env.binding.position(node))
+    if symbol in COMPARISONS:
+        return Call(overload.name, _same_width(left, right), BOOL)
+    if overload.result == "numeric":
+        return Call(overload.name, (left, right), numeric_result(overload.name, left.type, right.type))
+    kind = by_name(overload.result)
+    if kind.category == "N" and left.type.category == right.type.category == "N":
+        left, right = _widened(left, kind), _widened(right, kind)
+    if left.type.name == "date" and kind.name == "timestamp":
+        left = _widened(left, kind)
+    if right.type.name == "date" and kind.name == "timestamp":
+        right = _widened(right, kind)
+    return Call(overload.name, (left, right), kind)
+
+
+def _same_width(left: Scalar, right: Scalar) -> tuple[Scalar, Scalar]:
+    kind = wider(left.type, right.type)
+    if kind.name in STRINGS or left.type.name == right.type.name:
+        return left, right
+    return _widened(left, kind), _widened(right, kind)
+
+
+def _widened(scalar: Scalar, kind: SqlType) -> Scalar:
+    if scalar.type.name == kind.name:
+        return scalar
+    if isinstance(scalar, Literal) and isinstance(scalar.value, int) and kind.name in ("int2", "int4", "int8"):
+        return Literal(scalar.value, kind)
+    return Cast(scalar, kind)
+
+
+def _concatenate(env: Environment, left: Scalar, right: Scalar, node: Any, nodes: tuple[Any, Any]) -> Scalar:
+    """text || anything and anything || text (anynonarray): the other side as text."""
+    kinds = [left.type, right.type]
+    if any(kind.element is not None or kind.name in ("jsonb", "bytea") for kind in kinds):
+        raise unsupported(f"|| on {' and '.join(map(display, kinds))}", position=env.binding.position(node))
+    if not any(kind.name in STRINGS or kind.name == "unknown" for kind in kinds):
+        raise _no_operator(env, "||", left, right, node, 0)
+    sides = [coerce(env.binding, side, TEXT, "explicit", place) for side, place in zip((left, right), nodes, strict=True)]
+    return Call("concat", tuple(side for side in sides if side is not None), TEXT)
+
+
+def _no_operator(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any, count: int) -> SqlError:
+    if count == 0 and symbol in UNSUPPORTED:
+        return unsupported(f"operator {symbol}", position=env.binding.position(node))
+    words = f"{display(left.type)} {symbol} {display(right.type)}"
+    if count:
+        return env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS)
+    return env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
+
+
+def prefix(env: Environment, symbol: str, argument: Scalar, node: Any, argument_node: Any) -> Scalar:
+    """``symbol argument``: minus and plus."""
+    found = choose(prefix_overloads(symbol), (argument.type.name,))
+    if not isinstance(found, Overload):
+        if symbol in UNSUPPORTED:
+            raise unsupported(f"operator {symbol}", position=env.binding.position(node))
+        words = f"{symbol} {display(argument.type)}"
+        if found:
+            raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS)
+        raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
+    operand = _operand(env, argument, found.arguments[0], argument_node)
+    return operand if not found.name else Call(found.name, (operand,), operand.type)
+
+
+def compare(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> tuple[Scalar, Scalar]:
+    """Both sides as the operator compares them."""
+    found = operate(env, symbol, left, right, node, (node.lexpr, node.rexpr) if hasattr(node, "lexpr") else (node, node))
+    while isinstance(found, Call) and found.function == "not":
+        found = found.arguments[0]
+    assert isinstance(found, Call)
+    return found.arguments[0], found.arguments[1]
+
+
+def any_of(env: Environment, value: Scalar, items: list[Scalar], node: Any) -> Scalar:
+    """``value IN (items)``: one call where all comparisons see the value in one type, else the comparisons themselves."""
+    nodes = list(node.rexpr) if isinstance(getattr(node, "rexpr", None), tuple) else [node] * len(items)
+    left_node = getattr(node, "lexpr", node)
+    found = [operate(env, "=", value, item, node, (left_node, place)) for item, place in zip(items, nodes, strict=True)]
+    calls = [item for item in found if isinstance(item, Call)]
+    if all(call.arguments[0] == calls[0].arguments[0] for call in calls):
+        return Call("in", (calls[0].arguments[0], *(call.arguments[1] for call in calls)), BOOL)
+    return calls[0] if len(calls) == 1 else Call("or", tuple(calls), BOOL)

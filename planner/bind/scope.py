@@ -1,0 +1,133 @@
+"""Names in FROM: what a column reference means.
+
+Owns: ``Entry`` (a visible column), ``Source`` (a named item of FROM), ``Scope`` (all of one query level, with the enclosing
+levels behind it), and PostgreSQL's errors for names that are missing (42703, 42P01) or ambiguous (42702).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.bind.context import Binding
+from planner.expression import Column, ColumnRef, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A column that FROM offers: its name and value, and the table's column behind it (0: none) for RowDescription."""
+
+    name: str
+    scalar: Scalar
+    table: int = 0
+    attribute: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An item of FROM by its name. ``key`` holds the primary key's columns where it is a table (for GROUP BY)."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    schema: str | None = None
+    key: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers."""
+
+    sources: tuple[Source, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    outer: Scope | None = None
+    columns: frozenset[int] = field(default=frozenset(), compare=False)
+
+    def levels(self) -> Iterable[Scope]:
+        """This level and those around it, inside out."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def source(self, name: str, schema: str | None = None) -> Source | None:
+        """The item of FROM of this level that a qualifier names."""
+        for source in self.sources:
+            if source.name == name and (schema is None or schema == source.schema):
+                return source
+        return None
+
+
+def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, key: tuple[Column, ...] = ()) -> Scope:
+    """The scope of one item of FROM."""
+    listed = tuple(entries)
+    return Scope((Source(name, listed, schema, key),), listed)
+
+
+def resolve(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> Entry:
+    """The column that a reference means, the innermost level first."""
+    qualifier, schema = (names[-2] if len(names) > 1 else None), (names[-3] if len(names) > 2 else None)
+    name = names[-1]
+    for level in scope.levels():
+        found = _in_level(binding, level, qualifier, schema, name, node)
+        if found is not None:
+            return found
+    raise _missing(binding, scope, names, node)
+
+
+def _in_level(
+    binding: Binding, level: Scope, qualifier: str | None, schema: str | None, name: str, node: Any
+) -> Entry | None:
+    if qualifier is None:
+        matches = [entry for entry in level.entries if entry.name == name]
+    else:
+        source = level.source(qualifier, schema)
+        if source is None:
+            return None
+        matches = [entry for entry in source.entries if entry.name == name]
+        if not matches:
+            message = f"column {qualifier}.{name} does not exist"
+            raise SqlError("42703", message, hint=_close(name, level, qualifier), position=binding.position(node))
+    if len(matches) > 1:
+        raise SqlError("42702", f'column reference "{name}" is ambiguous', position=binding.position(node))
+    return matches[0] if matches else None
+
+
+def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> SqlError:
+    position = binding.position(node)
+    if len(names) > 1:
+        return missing_table(scope, names[-2], position)
+    message = f'column "{names[-1]}" does not exist'
+    return SqlError("42703", message, hint=_close(names[-1], scope), position=position)
+
+
+def missing_table(scope: Scope, name: str, position: int | None) -> SqlError:
+    """42P01 for a qualifier that no item of FROM has."""
+    return SqlError("42P01", f'missing FROM-clause entry for table "{name}"', position=position)
+
+
+def _close(name: str, scope: Scope, qualifier: str | None = None) -> str | None:
+    """PostgreSQL's hint naming the column that was perhaps meant."""
+    known = {
+        f"{source.name}.{entry.name}": entry.name
+        for source in scope.sources
+        if qualifier in (None, source.name)
+        for entry in source.entries
+    }
+    matches = get_close_matches(name, known.values(), 1, 0.75)
+    if not matches:
+        return None
+    full = next(key for key, value in known.items() if value == matches[0])
+    return f'Perhaps you meant to reference the column "{full}".'
+
+
+def written_name(scope: Scope, scalar: Scalar) -> str:
+    """A column's name with its source, as errors about grouping print it."""
+    for level in scope.levels():
+        for source in level.sources:
+            for entry in source.entries:
+                if isinstance(scalar, ColumnRef) and entry.scalar == scalar:
+                    return f"{source.name}.{entry.name}"
+    return scalar.column.name if isinstance(scalar, ColumnRef) else "?column?"

@@ -1,0 +1,69 @@
+"""Subqueries in expressions: scalar, EXISTS, IN, = ANY and <> ALL.
+
+Owns: what SubLink nodes become. Correlated references are ColumnRefs to the outer query's columns; decorrelation is a
+rule's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pglast.enums import SubLinkType
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, SqlType
+from planner.algebra import Project, Relation
+from planner.bind.environment import Environment, Subquery
+from planner.bind.operation import compare
+from planner.bind.typenames import names_of
+from planner.expression import Call, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+
+Bind = Callable[[Environment, Any], Scalar]
+
+
+def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """The scalar that a subquery in an expression is."""
+    match node.subLinkType:
+        case SubLinkType.EXISTS_SUBLINK:
+            return Exists(env.subquery(node.subselect, env.scope).relation)
+        case SubLinkType.EXPR_SUBLINK:
+            return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
+        case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
+            return _quantified(env, node, bind)
+        case _:
+            raise unsupported("ARRAY(subquery)", "Use array_agg().", env.binding.position(node))
+
+
+def _single(env: Environment, query: Subquery, node: Any) -> Relation:
+    if len(query.relation.columns) != 1:
+        raise env.error("42601", "subquery must return only one column", node)
+    return query.relation
+
+
+def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """x IN (q), x = ANY (q) and x <> ALL (q)."""
+    every = node.subLinkType == SubLinkType.ALL_SUBLINK
+    symbol = names_of(node.operName)[-1] if node.operName else "="
+    if type(node.testexpr).__name__ == "RowExpr":
+        raise unsupported("(a, b) IN (subquery)", "Use EXISTS with one comparison for each column.", env.binding.position(node))
+    if (symbol, every) not in (("=", False), ("<>", True)):
+        word = "ALL" if every else "ANY"
+        raise unsupported(f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node))
+    argument = bind(env, node.testexpr)
+    query = env.subquery(node.subselect, env.scope)
+    if len(query.relation.columns) > 1:
+        raise env.error("42601", "subquery has too many columns", node)
+    column = query.relation.columns[0]
+    left, right = compare(env, "=", argument, ColumnRef(column), node)
+    found = InSubquery(left, _as(env, query.relation, right))
+    return Call("not", (found,), BOOL) if every else found
+
+
+def _as(env: Environment, relation: Relation, scalar: Scalar) -> Relation:
+    """The subquery's relation with its column in the type that the comparison wants."""
+    column = relation.columns[0]
+    if isinstance(scalar, ColumnRef) and scalar.column == column:
+        return relation
+    kind: SqlType = scalar.type
+    return Project(relation, ((env.binding.column(column.name, kind, column.nullable), scalar),))

@@ -1,0 +1,96 @@
+"""Type names in SQL text -> SqlType, modifiers included.
+
+Owns: PostgreSQL's aliases, numeric(p, s), varchar(n), arrays and the fields of interval. What PostgreSQL knows and
+Millstream does not is 0A000, what nobody knows is 42704.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import MAX_PRECISION, NUMERIC, SqlType, array, by_name
+from planner.bind.context import Binding
+
+_ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "char": "bpchar", "string": "text"}
+_KNOWN: Final = frozenset(
+    ("bool", "bytea", "int2", "int4", "int8", "text", "oid", "json", "float4", "float8", "bpchar", "varchar", "name")
+    + ("date", "time", "timestamp", "timestamptz", "interval", "numeric", "uuid", "jsonb")
+)
+_FOREIGN: Final = frozenset(
+    ("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point", "line", "lseg", "box")
+    + ("path", "polygon", "circle", "tsvector", "tsquery", "int4range", "int8range", "numrange", "tsrange", "tstzrange")
+    + ("daterange", "regclass", "regtype", "regproc", "regnamespace", "regrole", "xid", "cid", "tid", "pg_lsn", "jsonpath")
+)
+
+
+def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
+    """The strings of a list of String nodes."""
+    return tuple(part.sval for part in parts or ())
+
+
+def type_of(binding: Binding, node: Any) -> SqlType:
+    """The type that a TypeName node names."""
+    names = names_of(node.names)
+    name = _ALIASES.get(names[-1], names[-1])
+    position = binding.position(node)
+    if node.setof or node.pct_type:
+        raise unsupported("SETOF and %TYPE", position=position)
+    if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
+        raise unsupported(f"type {name}", "Use an integer column and give its values.", position)
+    if name in _FOREIGN:
+        raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
+    if name not in _KNOWN:
+        raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
+    kind = _modified(name, _modifiers(node), position)
+    return array(kind) if node.arrayBounds else kind
+
+
+def is_type_name(name: str) -> bool:
+    """Whether a function call of this name may be a cast, as in date(x)."""
+    return name in _KNOWN
+
+
+def _modifiers(node: Any) -> tuple[int, ...]:
+    found = []
+    for item in node.typmods or ():
+        value = getattr(item, "val", None)
+        if not isinstance(getattr(value, "ival", None), int):
+            raise SqlError("42601", "type modifiers must be simple constants or identifiers")
+        found.append(value.ival)
+    return tuple(found)
+
+
+def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> SqlType:
+    if not modifiers:
+        return by_name(name)
+    match name:
+        case "numeric":
+            return _numeric(modifiers, position)
+        case "varchar" | "bpchar":
+            if len(modifiers) > 1 or modifiers[0] < 1:
+                shown = "char" if name == "bpchar" else name
+                raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
+            return SqlType(name, modifiers)
+        case "time" | "timestamp" | "timestamptz":
+            if modifiers[0] < 6:
+                raise unsupported(f"type {name}({modifiers[0]})", "Leave the precision out: microseconds are kept.", position)
+            return by_name(name)
+        case "interval" | "float8" | "float4":
+            return by_name(name)
+        case _:
+            raise SqlError("42601", f'type modifier is not allowed for type "{name}"', position=position)
+
+
+def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
+    precision, scale = modifiers[0], modifiers[1] if len(modifiers) > 1 else 0
+    if not 1 <= precision <= 1000:
+        raise SqlError("22023", f"NUMERIC precision {precision} must be between 1 and 1000", position=position)
+    if precision > MAX_PRECISION or not 0 <= scale <= precision:
+        raise unsupported(f"numeric({precision},{scale})", f"Use at most {MAX_PRECISION} digits, with 0 to that many decimals.", position)
+    return SqlType("numeric", (precision, scale))
+
+
+def declared_typmod(kind: SqlType) -> int:
+    """The type modifier that a client is told of a column or cast declared with this type."""
+    return -1 if kind == NUMERIC else kind.typmod

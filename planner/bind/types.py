@@ -1,0 +1,209 @@
+"""Types of expressions: coercion, common types, and precision and scale of numeric results.
+
+Owns: turning an expression of one type into another (literals are converted here and now, the rest becomes ``Cast``),
+the resolution of UNION, CASE and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the numeric
+result rules of ``catalog.types``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from typing import Any, Final
+
+from catalog.errors import SqlError, out_of_range
+from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, TYPES, UNCONSTRAINED, SqlType, by_name, numeric
+from planner.bind.casts import NUMBERS, STRINGS, Level, can_cast
+from planner.bind.context import Binding
+from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
+from planner.expression import Cast, Literal, Parameter, Scalar
+
+#: Digits that an integer type needs as a numeric.
+_INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
+_WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
+
+
+def display(kind: SqlType) -> str:
+    """A type's name in an error: without modifiers."""
+    if kind.element is not None:
+        return f"{display(kind.element)}[]"
+    return DISPLAY.get(kind.name, kind.name)
+
+
+def as_numeric(kind: SqlType) -> SqlType:
+    """The numeric that holds every value of a number type exactly (floats: unconstrained)."""
+    if kind.name == "numeric":
+        return kind
+    digits = _INTEGER_DIGITS.get(kind.name)
+    return NUMERIC if digits is None else numeric(digits, 0)
+
+
+def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
+    """Precision and scale of + - * / % on two numerics."""
+    (p1, s1), (p2, s2) = left.modifiers, right.modifiers
+    loose = any(kind.modifiers in (UNCONSTRAINED, QUOTIENT) for kind in (left, right))
+    scale = max(s1, s2)
+    match function:
+        case "add" | "sub":
+            return numeric(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        case "mul":
+            return numeric(p1 + p2, min(s1 + s2, UNCONSTRAINED[1]) if loose else s1 + s2)
+        case "mod":
+            return numeric(min(p1 - s1, p2 - s2) + scale, scale)
+        case _:
+            return SqlType("numeric", QUOTIENT)
+
+
+def common_numeric(kinds: Sequence[SqlType]) -> SqlType:
+    """The numeric that holds the values of several."""
+    scale = max(kind.scale for kind in kinds)
+    return numeric(max(kind.precision - kind.scale for kind in kinds) + scale, scale)
+
+
+def target_type(name: str, source: SqlType) -> SqlType:
+    """A type that is asked for by name only; a numeric takes the digits that the source needs."""
+    if name == source.name:
+        return source
+    return as_numeric(source) if name == "numeric" else by_name(name)
+
+
+def coerce(
+    binding: Binding, scalar: Scalar, target: SqlType, level: Level = "implicit", node: Any = None
+) -> Scalar | None:
+    """The scalar as a value of ``target``; None where no cast of that level exists. Raises what a literal's text breaks."""
+    source = scalar.type
+    if source == target:
+        return scalar
+    if source.name == "unknown":
+        return _coerce_unknown(binding, scalar, target, level, node)
+    if not castable(source, target, level):
+        return None
+    if isinstance(scalar, Literal):
+        folded = _fold(scalar, target, level)
+        if folded is not None:
+            return folded
+    return Cast(scalar, target, level == "explicit")
+
+
+def castable(source: SqlType, target: SqlType, level: Level) -> bool:
+    """Whether one type may become another at a level, arrays by their elements."""
+    if source.element is not None and target.element is not None:
+        return castable(source.element, target.element, level)
+    if source.element is not None or target.element is not None:
+        return level == "explicit" and source.name in STRINGS
+    return can_cast(source.name, target.name, level)
+
+
+def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Level, node: Any) -> Scalar:
+    if isinstance(scalar, Literal):
+        return _typed_literal(binding, scalar, target, level, node)
+    if isinstance(scalar, Parameter):
+        base = _base(target)
+        known = binding.parameter(scalar.index)
+        if known is None:
+            binding.set_parameter(scalar.index, base)
+            known = base
+        parameter = Parameter(scalar.index, known)
+        if known == target:
+            return parameter
+        if not castable(known, target, "assignment"):
+            raise SqlError("42P08", f"inconsistent types deduced for parameter ${scalar.index + 1}", position=binding.position(node))
+        return Cast(parameter, target, level == "explicit")
+    return Cast(scalar, target, True)
+
+
+def _base(target: SqlType) -> SqlType:
+    """What a client is told of a parameter: the type without modifiers."""
+    return target if target.element is not None else by_name(target.name)
+
+
+def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
+    if literal.value is None:
+        return Literal(None, target)
+    text = str(literal.value)
+    if level == "explicit" and target.name in STRINGS:
+        return Literal(fit_text(text, target, explicit=True), target)
+    try:
+        return Literal(value_of(text, target, binding.context.time_zone), target)
+    except SqlError as error:
+        error.position = binding.position(node)
+        raise
+
+
+def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
+    """A literal converted at once, where that is sure to be what an engine would give."""
+    value, source = literal.value, literal.type
+    if value is None:
+        return Literal(None, target)
+    if source.name in STRINGS and target.name in STRINGS:
+        return Literal(fit_text(str(value), target, level == "explicit"), target)
+    if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":
+        return None
+    if target.name in INTEGER_BITS:
+        return Literal(_to_integer(value, target), target)
+    if isinstance(value, float):
+        return None
+    if target.name == "numeric":
+        return Literal(_to_numeric(value, target, level), target)
+    return Literal(float(value), target) if isinstance(value, int | Decimal) and target.name == "float8" else None
+
+
+def _to_numeric(value: object, target: SqlType, level: Level) -> Decimal:
+    exact = value if isinstance(value, Decimal) else Decimal(str(value))
+    return fit_numeric(exact, target)
+
+
+def _to_integer(value: object, target: SqlType) -> int:
+    if isinstance(value, Decimal):
+        number = int(value.quantize(Decimal(1), ROUND_HALF_UP)) if value.adjusted() < MAX_PRECISION else 1 << 100
+    elif isinstance(value, float):
+        if value != value or abs(value) > 1e30:
+            raise out_of_range(f"{display(target)} out of range")
+        number = int(Decimal(value).quantize(Decimal(1), ROUND_HALF_EVEN))
+    else:
+        assert isinstance(value, int)
+        number = value
+    limit = 1 << INTEGER_BITS[target.name] - 1
+    if not -limit <= number < limit:
+        raise out_of_range(f"{display(target)} out of range")
+    return number
+
+
+def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], int | None]) -> SqlType:
+    """The type that branches of CASE, UNION, VALUES, COALESCE agree on. Raises 42804 at ``position(index)``."""
+    known = [kind for kind in kinds if kind.name != "unknown"]
+    if not known:
+        return TEXT
+    chosen = known[0]
+    for index, kind in enumerate(kinds):
+        if kind.name in ("unknown", chosen.name) and kind.element in (None, chosen.element):
+            continue
+        if kind.category != chosen.category:
+            message = f"{what} types {display(chosen)} and {display(kind)} cannot be matched"
+            raise SqlError("42804", message, position=position(index))
+        if castable(chosen, kind, "implicit") and not (castable(kind, chosen, "implicit") or _is_preferred(chosen)):
+            chosen = kind
+        elif not castable(kind, chosen, "implicit"):
+            message = f"{what} could not convert type {display(kind)} to {display(chosen)}"
+            raise SqlError("42846", message, position=position(index))
+    if chosen.name == "numeric":
+        return common_numeric([as_numeric(kind) for kind in known])
+    if chosen.element is not None:
+        return chosen
+    # Modifiers stay only where all inputs agree on them.
+    same = all(kind == chosen for kind in known)
+    return chosen if same else by_name(chosen.name)
+
+
+def _is_preferred(kind: SqlType) -> bool:
+    return kind.name in TYPES and TYPES[kind.name].preferred
+
+
+def wider(left: SqlType, right: SqlType) -> SqlType:
+    """The wider of two types of one comparison family: numbers, or dates and timestamps."""
+    if left.name == right.name:
+        return left
+    for order in (_WIDTH, ("date", "timestamp", "timestamptz"), ("bpchar", "varchar", "name", "text")):
+        if left.name in order and right.name in order:
+            return left if order.index(left.name) > order.index(right.name) else right
+    return left

@@ -1,0 +1,174 @@
+"""Aggregates as four functions: initialize, iterate, merge, finalise (Tempura, section 4; thesis 4.2.4).
+
+``split`` takes one aggregate call apart: the columns of a group's state, each filled by a plain aggregate over a batch
+(initialize and iterate) and merged by a plain aggregate over states, and an expression over merged columns that is the
+result. So both engines run the same four, and equal columns of several aggregates exist once:
+
+    avg(x)        sum(x), count(x)                     avg_final(sum, count)
+    var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
+
+What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
+x, array_agg(x) and string_agg(x) each x in order of arrival. Sums and squares of integers and numerics are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.types import BOOL, FLOAT4, FLOAT8, INT8, TEXT, UNCONSTRAINED, SqlType, numeric
+from planner.algebra import SortKey
+from planner.expression import AggregateCall, Call, Cast, Column, Literal, Scalar
+from planner.rules.nulls import is_never_null
+from planner.walk import walk
+
+#: Aggregates for which a value seen twice is a value seen once.
+_IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or"))
+_VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
+_COLLECTING: Final = frozenset(("string_agg", "array_agg"))
+_INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
+#: Squares keep this many decimals where 38 digits do not hold all (catalog.types.UNCONSTRAINED).
+_SQUARE_SCALE: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """A column of a group's state: what fills it from rows, and the aggregate's name that merges two."""
+
+    name: str
+    fill: AggregateCall
+    merge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An aggregate over state columns; ``finalise`` makes the result from them, merged, in the same order."""
+
+    columns: tuple[StateColumn, ...]
+    finalise: Callable[[Sequence[Scalar]], Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An aggregate over the values of a child state.
+
+    ``values`` are stored per row of the child (for ``distinct`` once per group), of the rows for which ``only`` holds.
+    ``call`` is over ``values`` as they are written here; literals among its arguments are not stored.
+    """
+
+    collects: bool  # keeps all values in order of arrival; else distinct ones
+    values: tuple[Scalar, ...]
+    only: tuple[Scalar, ...]
+    call: AggregateCall
+
+
+def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
+    """The state of one aggregate; ``never_null`` are columns of the grouped relation that are not."""
+    if call.function in _COLLECTING or (call.distinct and call.function not in _IDEMPOTENT):
+        return _child(call)
+    match call.function:
+        case "count":
+            return Split((_count(call, never_null),), lambda columns: columns[0])
+        case "sum":
+            return _sum(call)
+        case "avg":
+            return _average(call, never_null)
+        case name if name in _VARIANCES:
+            return _variance(call, never_null)
+        case name:
+            assert name in _IDEMPOTENT, name
+            plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
+            return Split((StateColumn(_named(name, call), plain, name),), lambda columns: columns[0])
+
+
+def _named(function: str, call: AggregateCall) -> str:
+    columns = [item.column.name for item in walk(call) if hasattr(item, "column")]
+    return f"{function}_{columns[0]}" if columns else function
+
+
+def _count(call: AggregateCall, never_null: frozenset[Column]) -> StateColumn:
+    """count(x) of an x that is never NULL is count(*), and so shared with it."""
+    arguments = tuple(item for item in call.arguments if not is_never_null(item, never_null))
+    name = _named("count", call) if arguments else "count"
+    return StateColumn(name, AggregateCall("count", arguments, INT8, filter=call.filter), "sum")
+
+
+def sum_type(argument: SqlType) -> SqlType:
+    """The type in which values of a type are added up without loss (doubles for floats)."""
+    match argument.name:
+        case "int2" | "int4":
+            return INT8
+        case "int8":
+            return numeric(38, 0)
+        case "numeric":
+            return numeric(38, argument.scale)
+        case "float4" | "float8":
+            return FLOAT8
+        case _:
+            return argument
+
+
+def _sum_column(call: AggregateCall, argument: Scalar, name: str) -> StateColumn:
+    fill = AggregateCall("sum", (argument,), sum_type(argument.type), filter=call.filter)
+    return StateColumn(name, fill, "sum")
+
+
+def _widened(argument: Scalar) -> Scalar:
+    """A real as double precision, so that adding up many loses no more than adding doubles."""
+    return Cast(argument, FLOAT8) if argument.type == FLOAT4 else argument
+
+
+def _sum(call: AggregateCall) -> Split:
+    column = _sum_column(call, _widened(call.arguments[0]), _named("sum", call))
+    if column.fill.type == call.type:
+        return Split((column,), lambda columns: columns[0])
+    return Split((column,), lambda columns: Cast(columns[0], call.type, explicit=True))
+
+
+def _average(call: AggregateCall, never_null: frozenset[Column]) -> Split:
+    total = _sum_column(call, _widened(call.arguments[0]), _named("sum", call))
+    if call.type.name == "interval":
+        return Split(
+            (total, _count(call, never_null)),
+            lambda columns: Call("div", (columns[0], Cast(columns[1], FLOAT8)), call.type),
+        )
+    return Split((total, _count(call, never_null)), lambda columns: Call("avg_final", tuple(columns), call.type))
+
+
+def _variance(call: AggregateCall, never_null: frozenset[Column]) -> Split:
+    argument = _widened(call.arguments[0])
+    number = argument
+    if argument.type.name in _INTEGER_DIGITS:
+        number = Cast(argument, numeric(_INTEGER_DIGITS[argument.type.name], 0))
+    square = Call("mul", (number, number), _square_type(number.type))
+    columns = (
+        _count(call, never_null),
+        _sum_column(call, argument, _named("sum", call)),
+        _sum_column(call, square, _named("sum_of_squares", call)),
+    )
+    kind = Literal(call.function, TEXT)
+    return Split(columns, lambda merged: Call("variance_final", (kind, *merged), call.type))
+
+
+def _square_type(argument: SqlType) -> SqlType:
+    if argument.name != "numeric":
+        return argument
+    exact = 2 * argument.scale <= 38 and argument.modifiers != UNCONSTRAINED
+    return numeric(2 * argument.precision, 2 * argument.scale if exact else _SQUARE_SCALE)
+
+
+def _child(call: AggregateCall) -> Child:
+    arguments = call.arguments
+    values = tuple(item for item in arguments if not isinstance(item, Literal)) or arguments
+    order = call.order_by
+    if call.distinct and not order:
+        order = tuple(SortKey(item) for item in values)  # PostgreSQL finds distinct values by sorting them
+    keeps_null = call.function == "array_agg"
+    present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
+    only = (*(() if call.filter is None else (call.filter,)), *present)
+    keys = tuple(key.expression for key in order if not isinstance(key.expression, Literal))
+    ordered = order if call.function in _COLLECTING else ()
+    plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
+    stored = tuple(dict.fromkeys((*values, *keys)))
+    return Child(not call.distinct, stored, only, plain)

@@ -1,0 +1,199 @@
+"""One grouping of a stream as states, and the statements that fill them.
+
+    state main     one row per group      Aggregate(pipeline, keys, the aggregates' state columns)
+    child state    distinct values        Aggregate(pipeline, keys and values, nothing)
+    child state    collected values       Project(pipeline, keys, values and arrival order)
+
+Each arm of a UNION ALL below the grouping has states of its own; an arm without a stream is a static with the same
+columns. How the groups are read back is ``planner.incremental.reading``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from catalog.types import INT8
+from planner.algebra import Aggregate, Project, Relation
+from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
+from planner.incremental.aggregates import Child, Split, StateColumn, split
+from planner.incremental.names import Names
+from planner.incremental.regions import Branch, Regions, Statics
+from planner.program import State, StateKind, Statement
+from planner.rules import optimise
+from planner.rules.nulls import never_null
+from planner.rules.support import Fresh, filtered
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A trace that holds rows of a state: the state itself, or a static for an arm without a stream."""
+
+    trace: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A child state: what it keeps, where, and the aggregates over it."""
+
+    child: Child
+    sources: tuple[Source, ...]
+    calls: tuple[tuple[Column, AggregateCall], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """A grouping taken apart."""
+
+    aggregate: Aggregate
+    splits: dict[Column, Split]
+    main: tuple[StateColumn, ...]
+    sources: tuple[Source, ...]  # of main; none where one group has only child states
+    children: tuple[Values, ...]
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a program gathers from its groupings."""
+
+    states: list[State] = field(default_factory=list)
+    statements: list[tuple[int, Statement]] = field(default_factory=list)  # with the stream's oid
+
+
+class Groupings:
+    """Plans groupings, each once, into states and statements of one program."""
+
+    def __init__(self, scope: str, statics: Statics, regions: Regions, fresh: Fresh) -> None:
+        self.planned = Planned()
+        self._scope = scope
+        self._statics = statics
+        self._regions = regions
+        self._fresh = fresh
+        self._found: dict[tuple[Column, ...], Grouping] = {}
+
+    def plan(self, aggregate: Aggregate) -> Grouping:
+        """The grouping's states; one that was planned before shares them (``equal.share_groupings``)."""
+        if aggregate.columns not in self._found:
+            self._found[aggregate.columns] = self._plan(aggregate, f"{self._scope}_state_{len(self._found) + 1}")
+        found = self._found[aggregate.columns]
+        assert found.aggregate == aggregate
+        return found
+
+    def _plan(self, aggregate: Aggregate, name: str) -> Grouping:
+        known = never_null(aggregate.input)
+        parts = {column: split(call, known) for column, call in aggregate.aggregates}
+        splits = {column: part for column, part in parts.items() if isinstance(part, Split)}
+        main = _distinct_columns(splits)
+        arms = _Arms(*self._regions.branches(aggregate.input))
+        children: list[Values] = []
+        for number, (child, calls) in enumerate(_children(parts), 1):
+            child_name = f"{name}_{'values' if child.collects else 'distinct'}_{number}"
+            children.append(Values(child, tuple(self._child_sources(aggregate, child, arms, child_name)), calls))
+        needs_main = bool(main) or bool(aggregate.keys)
+        sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
+        return Grouping(aggregate, splits, main, sources, tuple(children))
+
+    def _main_sources(
+        self, aggregate: Aggregate, main: tuple[StateColumn, ...], arms: _Arms, name: str
+    ) -> Iterator[Source]:
+        for arm, arm_name in arms.named(name):
+            keys, names = self._key_columns(aggregate)
+            columns = [
+                (self._fresh.column(names.unique(item.name), item.fill.type, item.fill.function != "count"), item)
+                for item in main
+            ]
+            fills = tuple((column, item.fill) for column, item in columns)
+            relation = Aggregate(arm.relation, keys, fills)
+            merge = tuple(
+                (column, AggregateCall(item.merge, (ColumnRef(column),), column.type)) for column, item in columns
+            )
+            key = tuple(column for column, _ in keys)
+            yield self._source(arm, State(arm_name, "aggregate", relation.columns, key, merge), relation)
+
+    def _child_sources(self, aggregate: Aggregate, child: Child, arms: _Arms, name: str) -> Iterator[Source]:
+        for arm, arm_name in arms.named(name):
+            keys, names = self._key_columns(aggregate)
+            values = tuple((self._fresh.column(names.unique(_name(item)), item.type), item) for item in child.values)
+            below = filtered(arm.relation, child.only)
+            relation: Relation
+            kind: StateKind
+            if child.collects:
+                arrival = tuple((self._fresh.copy(column), value) for column, value in arm.arrival)
+                relation, kind = Project(below, (*keys, *values, *arrival)), "concatenate"
+                key = tuple(column for column, _ in keys)
+            else:
+                relation, kind = Aggregate(below, (*keys, *values), ()), "distinct"
+                key = relation.columns
+            yield self._source(arm, State(arm_name, kind, relation.columns, key), relation)
+
+    def _key_columns(self, aggregate: Aggregate) -> tuple[tuple[tuple[Column, Scalar], ...], Names]:
+        """The group key as columns of a new state, uniquely named."""
+        names = Names()
+        keys = tuple(
+            (replace(self._fresh.copy(column), name=names.unique(column.name)), value)
+            for column, value in aggregate.keys
+        )
+        return keys, names
+
+    def _source(self, arm: _Arm, state: State, relation: Relation) -> Source:
+        """The state with its statement, or the static in its place."""
+        if arm.stream is None:
+            snapshot = self._statics.snapshot(relation)
+            pairs = zip(snapshot.columns, snapshot.sources, strict=True)
+            return Source(snapshot.trace, tuple(replace(column, name=source) for column, source in pairs))
+        self.planned.states.append(state)
+        self.planned.statements.append((arm.stream, Statement(state.name, optimise(relation))))
+        return Source(state.name, state.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """One arm of a grouping's input: its pipeline, its stream if any, and its rows' order of arrival."""
+
+    relation: Relation
+    stream: int | None
+    arrival: tuple[tuple[Column, Scalar], ...]
+
+
+class _Arms:
+    """The arms of a grouping's input; nearly always one."""
+
+    def __init__(self, branches: list[Branch], static: list[Relation]) -> None:
+        self._arms = [
+            _Arm(item.relation, item.stream, tuple((column, ColumnRef(column)) for column in item.arrival))
+            for item in branches
+        ]
+        zero = Literal(0, INT8)
+        first = tuple((column, zero) for column in branches[0].arrival)
+        self._arms += [_Arm(relation, None, first) for relation in static]
+
+    def named(self, name: str) -> Iterator[tuple[_Arm, str]]:
+        """The arms with a state's name for each."""
+        for number, arm in enumerate(self._arms, 1):
+            yield arm, name if number == 1 else f"{name}_arm_{number}"
+
+
+def _distinct_columns(splits: dict[Column, Split]) -> tuple[StateColumn, ...]:
+    """The state columns of all aggregates, equal fills once."""
+    found: dict[tuple[AggregateCall, str], StateColumn] = {}
+    for part in splits.values():
+        for item in part.columns:
+            found.setdefault((item.fill, item.merge), item)
+    return tuple(found.values())
+
+
+def _children(
+    parts: dict[Column, Split | Child],
+) -> Iterator[tuple[Child, tuple[tuple[Column, AggregateCall], ...]]]:
+    """The child states with the aggregates over each; equal values are kept once."""
+    found: dict[object, list[tuple[Column, Child]]] = {}
+    for column, part in parts.items():
+        if isinstance(part, Child):
+            found.setdefault((part.collects, part.values, part.only), []).append((column, part))
+    for members in found.values():
+        yield members[0][1], tuple((column, part.call) for column, part in members)
+
+
+def _name(scalar: Scalar) -> str:
+    return scalar.column.name if isinstance(scalar, ColumnRef) else "value"

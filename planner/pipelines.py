@@ -1,0 +1,211 @@
+"""Static, stream and upper: where a stream is in a plan, and which plans a continuous view may have.
+
+Owns the rules of the thesis, sections 4.2.2 and 4.2.3, checked on decorrelated algebra, and the classification of
+section 4.2.4: a **static** relation reads no stream, a **stream** relation reads one that no grouping has taken in yet,
+an **upper** relation reads streams only through groupings.
+
+    Join                 upper          the rules: every stream meets a grouping first; below it, a stream meets
+      Aggregate          upper          only static relations, as the probe side of a join that keeps the stream's
+        Join             stream         rows; a stream meets another only above both groupings
+          Scan s         stream
+          Scan t         static
+      Scan u             static
+
+``prepare`` brings a plan into this form where that keeps its meaning; ``check`` rejects what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, INT8
+from planner.algebra import Aggregate, Delta, Filter, Join, JoinKind, Limit, Project, Relation, Scan, SetOperation, Sort
+from planner.expression import AggregateCall, Call, ColumnRef
+from planner.expression import Literal as Constant
+from planner.functions import FUNCTIONS
+from planner.rules.support import Fresh, keep_columns
+from planner.walk import RELATIONS, Node, children, descend, transform, used_columns, walk
+
+Kind = Literal["static", "upper", "stream"]
+_ORDER: Final[dict[Kind, int]] = {"static": 0, "upper": 1, "stream": 2}
+#: The same join with its inputs exchanged.
+_MIRRORED: Final[dict[JoinKind, JoinKind]] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+_GROUP_FIRST: Final = "Group each stream by a key in a subquery or WITH, and use the grouped results."
+
+
+class Kinds:
+    """The kind of each relation of a plan, found once per node."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Node, Kind]] = {}
+
+    def of(self, relation: Node) -> Kind:
+        """Static, stream or upper; relations nested in expressions count as inputs."""
+        if id(relation) not in self._known:
+            for node in reversed(list(walk(relation))):
+                if id(node) not in self._known:
+                    self._known[id(node)] = (node, self._kind(node))
+        return self._known[id(relation)][1]
+
+    def _kind(self, node: Node) -> Kind:
+        below = [self._known[id(child)][1] for child in children(node)]
+        worst: Kind = max(below, key=_ORDER.__getitem__, default="static")
+        match node:
+            case Scan(kind="stream") | Delta():
+                return "stream"
+            case Aggregate() if worst == "stream":
+                return "upper"
+            case _:
+                return worst
+
+
+def is_grouping(node: Node, kinds: Kinds) -> bool:
+    """Whether a node is the first grouping above a stream."""
+    return isinstance(node, Aggregate) and kinds.of(node.input) == "stream"
+
+
+def reads_stream(relation: Relation) -> bool:
+    """Whether a view with this plan is a continuous one (thesis 4.2.6)."""
+    return any(isinstance(node, Scan) and node.kind == "stream" for node in walk(relation))
+
+
+# -- prepare -----------------------------------------------------------------------------------------------------------
+
+
+def prepare(relation: Relation) -> Relation:
+    """The plan without orders that nobody sees, with groupings that its operators imply, and streams on probe sides."""
+    fresh = Fresh(relation)
+    kinds = Kinds()
+    prepared: Relation = transform(drop_sorts(relation), lambda node: _prepare(node, kinds, fresh))
+    return prepared
+
+
+def drop_sorts(relation: Relation) -> Relation:
+    """ORDER BY without LIMIT means nothing in a view (thesis 4.2.3); directly below a limit it stays."""
+    stays: set[int] = set()
+
+    def change(node: Any) -> Any:
+        while isinstance(node, Sort) and id(node) not in stays:
+            node = node.input
+        if isinstance(node, Limit):
+            below = node.input
+            while isinstance(below, Project):
+                below = below.input
+            stays.add(id(below))
+        return node
+
+    result: Relation = descend(relation, change)
+    return result
+
+
+def _prepare(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
+    match node:
+        case SetOperation(kind="union", all=False) if kinds.of(node) == "stream":
+            below = replace(node, all=True, columns=tuple(map(fresh.copy, node.columns)))
+            keys = zip(node.columns, map(ColumnRef, below.columns), strict=True)
+            return Aggregate(below, tuple(keys), ())
+        case Join(kind="semi" | "anti") if kinds.of(node.right) == "stream" and kinds.of(node.left) != "stream":
+            return replace(node, right=_grouped_for_existence(node, fresh))
+        case Join(kind="inner" | "left" | "right" | "full") if (
+            kinds.of(node.left) == "static" and kinds.of(node.right) != "static"
+        ):
+            return keep_columns(Join(_MIRRORED[node.kind], node.right, node.left, node.predicate), node.columns)
+        case _:
+            return node
+
+
+def _grouped_for_existence(node: Join, fresh: Fresh) -> Relation:
+    """The right side of EXISTS or IN, where duplicates mean nothing, grouped by the columns that the predicate uses."""
+    used = set() if node.predicate is None else used_columns(node.predicate)
+    columns = [column for column in node.right.columns if column in used]
+    if columns:
+        below = keep_columns(node.right, tuple(columns))
+        mapping = {column: fresh.copy(column) for column in columns}
+        inner = Project(below, tuple((mapping[column], ColumnRef(column)) for column in columns))
+        return Aggregate(inner, tuple((column, ColumnRef(mapping[column])) for column in columns), ())
+    rows = fresh.column("rows", INT8, False)
+    counted = Aggregate(node.right, (), ((rows, AggregateCall("count", (), INT8)),))
+    return Filter(counted, Call("gt", (ColumnRef(rows), Constant(0, INT8)), BOOL))
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+
+def check(relation: Relation) -> None:
+    """Raises 0A000 with the rule that a prepared plan breaks, and what to write instead."""
+    kinds = Kinds()
+    stack: list[tuple[Node, bool]] = [(relation, False)]
+    while stack:
+        node, below_grouping = stack.pop()
+        match node:
+            case Join():
+                _check_join(node, kinds)
+            case SetOperation() if kinds.of(node) == "stream" and not node.all:
+                raise unsupported(
+                    f"{node.kind.upper()} over the rows of a stream ({_names(node)}) before they are grouped",
+                    _GROUP_FIRST,
+                )
+            case SetOperation(kind="intersect" | "except") if kinds.of(node) == "stream":
+                raise unsupported(f"{node.kind.upper()} ALL over the rows of a stream ({_names(node)})", _GROUP_FIRST)
+            case Limit() if kinds.of(node) == "stream" or (kinds.of(node) == "upper" and below_grouping):
+                raise unsupported(
+                    "LIMIT below a grouping of a continuous view",
+                    "Use ORDER BY with LIMIT at the top of the view, or in the query that reads the view.",
+                )
+            case Aggregate() if is_grouping(node, kinds):
+                _check_grouping(node, kinds)
+            case _:
+                pass
+        inside = below_grouping or isinstance(node, Aggregate)
+        stack.extend((child, inside) for child in children(node))
+    if kinds.of(relation) == "stream":
+        raise unsupported(
+            f"a continuous view that returns the rows of a stream ({_names(relation)}) without grouping them",
+            "Group by a key (GROUP BY or DISTINCT; by all columns to keep every distinct row), "
+            "or query the stream itself.",
+        )
+
+
+def _names(node: Node) -> str:
+    streams = sorted({item.name for item in walk(node) if isinstance(item, Scan) and item.kind == "stream"})
+    return ", ".join(f'"{name}"' for name in streams)
+
+
+def _check_join(node: Join, kinds: Kinds) -> None:
+    left, right = kinds.of(node.left), kinds.of(node.right)
+    if "stream" not in (left, right):
+        return
+    if "static" not in (left, right):
+        raise unsupported(f"a join of streams ({_names(node)}) before all of them are grouped", _GROUP_FIRST)
+    if node.predicate is not None and kinds.of(node.predicate) != "static":
+        raise _subquery_over_stream(node)
+    if node.kind in ("inner", "left", "semi", "anti") and left == "stream":
+        return
+    raise unsupported(
+        f"an outer join that keeps a table's rows without a partner in a stream not yet grouped ({_names(node)})",
+        "Group the stream by the join key first and join the grouped result, or keep the stream's rows instead "
+        "(stream LEFT JOIN table).",
+    )
+
+
+def _subquery_over_stream(node: Node) -> SqlError:
+    return unsupported(f"a subquery over a stream ({_names(node)}) compared with rows not yet grouped", _GROUP_FIRST)
+
+
+def _check_grouping(node: Aggregate, kinds: Kinds) -> None:
+    """Below a grouping each row is seen once, so all must be immutable and no expression may read another stream."""
+    for item in walk(node):
+        if isinstance(item, Call) and item.function in FUNCTIONS and FUNCTIONS[item.function].volatility != "immutable":
+            raise unsupported(
+                f"{item.function}() below a grouping of a continuous view",
+                "Put the value into a column of the stream, or use the function above the grouping or in the query "
+                "that reads the view.",
+            )
+        if isinstance(item, RELATIONS):
+            nested = [child for child in children(item) if not isinstance(child, RELATIONS)]
+            if kinds.of(item) == "stream" or item is node:
+                for child in nested:
+                    if kinds.of(child) != "static":
+                        raise _subquery_over_stream(item)

@@ -1,0 +1,199 @@
+"""One-dimensional arrays of every type: ``{1,NULL,"a b"}`` and the binary form, made of their elements' codecs.
+
+More dimensions, and lower bounds other than 1, are not kept by Millstream: 0A000.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from struct import error as StructError
+from struct import unpack_from
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
+from protocol.values.codec import BLANKS, Codec, ColumnError, Value, Vector, bad_binary, variable
+from protocol.values.framing import framed
+
+_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\\s]'
+_TOKEN: Final = re.compile(
+    r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))\s*(?P<end>[,}])', re.DOTALL
+)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def array_codec(codecs: Mapping[str, Codec]) -> Codec:
+    """The codec of all array types over the codecs of their elements."""
+    return Codec(
+        text=partial(_text, codecs),
+        binary=partial(_binary, codecs),
+        from_text=partial(_from_text, codecs),
+        from_binary=partial(_from_binary, codecs),
+        column_from_text=partial(_column_from_text, codecs),
+        column_from_binary=partial(_column_from_binary, codecs),
+    )
+
+
+def _element(type_: SqlType) -> SqlType:
+    assert type_.element is not None
+    return type_.element
+
+
+def _bounds(array: pa.Array) -> Vector:
+    """Where each row's elements begin in ``array.flatten()``; a null row has none."""
+    bounds = np.zeros(len(array) + 1, np.int32)
+    np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0)), out=bounds[1:])
+    return bounds
+
+
+def _join(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Array:
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements), separator)
+
+
+def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    element = _element(type_)
+    texts = codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string())
+    quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
+    if pc.any(quoted).as_py():
+        escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+        texts = pc.if_else(quoted, pc.binary_join_element_wise('"', escaped, '"', ""), texts)
+    body = _join(texts.fill_null("NULL"), _bounds(array), ",")
+    return pc.if_else(pc.is_valid(array), pc.binary_join_element_wise("{", body, "}", ""), None)
+
+
+def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.Array:
+    element = _element(type_)
+    elements = codecs[element.name].binary(array.flatten(), element)
+    bounds = _bounds(array)
+    lengths = np.diff(bounds)
+    nulls = np.zeros(len(elements) + 1, np.int64)
+    np.cumsum(np.asarray(pc.is_null(elements)), out=nulls[1:])
+    head = np.empty((len(array), 5), ">i4")
+    head[:, 0] = lengths > 0  # dimensions
+    head[:, 1] = nulls[bounds[1:]] > nulls[bounds[:-1]]
+    head[:, 2] = element.oid
+    head[:, 3] = lengths
+    head[:, 4] = 1  # lower bound
+    kept = np.ones(head.shape, bool)
+    kept[:, 3:] = (lengths > 0)[:, None]
+    heads = variable(head[kept].view(np.uint8), kept.sum(axis=1) * 4, array)
+    return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), b"")
+
+
+def _malformed(text: str, detail: str | None = None) -> SqlError:
+    return SqlError("22P02", f'malformed array literal: "{text}"', detail)
+
+
+def split_array(text: str) -> Iterator[str | None]:
+    """The elements' texts of an array's text. Raises 22P02."""
+    body = text.strip(BLANKS)
+    if body.startswith("["):
+        raise unsupported("an array with bounds", "Write the elements in braces alone.")
+    if not body.startswith("{"):
+        raise _malformed(text, 'Array value must start with "{" or dimension information.')
+    if not body.endswith("}"):
+        raise _malformed(text, "Unexpected end of input.")
+    if not body[1:-1].strip(BLANKS):
+        return
+    if body[1:].lstrip(BLANKS).startswith("{"):
+        raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
+    position, end = 1, ","
+    while end == ",":
+        match = _TOKEN.match(body, position)
+        if match is None:
+            raise _malformed(text, "Unexpected array element.")
+        position, end = match.end(), match["end"]
+        yield _unquoted(match, text)
+    if position != len(body):
+        raise _malformed(text, "Junk after closing right brace.")
+
+
+def _unquoted(match: re.Match[str], text: str) -> str | None:
+    if match["quoted"] is not None:
+        return _ESCAPE.sub(r"\1", match["quoted"])
+    plain = match["plain"].strip(BLANKS)
+    if not plain:
+        raise _malformed(text, f'Unexpected "{match["end"]}" character.')
+    return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
+
+
+def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> list[Value]:
+    element = _element(type_)
+    parse = codecs[element.name].from_text
+    return [None if item is None else parse(item, element, timezone) for item in split_array(text)]
+
+
+def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
+    """The elements' fields of an array's binary form. Raises 22P03."""
+    try:
+        dimensions, flags, oid = unpack_from(">iii", data)
+        if dimensions == 0 and len(data) == 12:
+            return []
+        if dimensions > 1:
+            raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
+        count, lower = unpack_from(">ii", data, 12)
+        if lower != 1:
+            raise unsupported("an array with bounds", "Let the lower bound be 1.")
+        if flags not in (0, 1) or oid != element.oid or count < 0:
+            raise SqlError("42804", f"binary data has array element type {oid} instead of expected {element.oid}")
+        items: list[bytes | None] = []
+        position = 20
+        for _ in range(count):
+            (length,) = unpack_from(">i", data, position)
+            position += 4
+            items.append(None if length < 0 else data[position : position + length])
+            position += max(length, 0)
+    except StructError:
+        raise bad_binary("array") from None
+    if position != len(data):
+        raise bad_binary("array")
+    return items
+
+
+def _from_binary(codecs: Mapping[str, Codec], data: bytes, type_: SqlType) -> list[Value]:
+    element = _element(type_)
+    parse = codecs[element.name].from_binary
+    return [None if item is None else parse(item, element) for item in split_binary(data, element)]
+
+
+def _column(
+    array: pa.Array,
+    split: Callable[..., Iterator[str | None] | list[bytes | None]],
+    decode: Callable[[pa.Array], pa.Array],
+    arrow: pa.DataType,
+) -> pa.Array:
+    """Splits every array in Python, and decodes all elements as one column."""
+    items: list[str | bytes | None] = []
+    bounds: list[int | None] = [0]
+    for index, value in enumerate(array.to_pylist()):
+        try:
+            items.extend(() if value is None else split(value))
+        except SqlError as error:
+            raise ColumnError(index, error) from None
+        bounds.append(len(items))
+    try:
+        elements = decode(pa.array(items, array.type))
+    except ColumnError as error:
+        ends = np.array(bounds[1:])
+        raise ColumnError(int(np.searchsorted(ends, error.index, "right")), error.error) from None
+    lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements)
+    return pc.if_else(pc.is_valid(array), lists, pa.scalar(None, arrow)) if array.null_count else lists
+
+
+def _column_from_text(codecs: Mapping[str, Codec], strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    element = _element(type_)
+    decode = codecs[element.name].column_from_text
+    return _column(strings, split_array, lambda items: decode(items, element, timezone), type_.arrow)
+
+
+def _column_from_binary(codecs: Mapping[str, Codec], binaries: pa.Array, type_: SqlType) -> pa.Array:
+    element = _element(type_)
+    decode = codecs[element.name].column_from_binary
+    split = partial(split_binary, element=element)
+    return _column(binaries, split, lambda items: decode(items, element), type_.arrow)

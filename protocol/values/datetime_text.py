@@ -1,0 +1,282 @@
+"""Reading PostgreSQL's date and time texts, one at a time, with DateStyle ISO, MDY.
+
+Owns: the grammar (ParseDateTime, DecodeDateTime) and its errors. Columns go through datetimes' fast paths and come
+here for what is written unusually.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import time as clock
+from typing import Final
+
+from catalog.errors import SqlError, unsupported
+from protocol.values.codec import BLANKS
+from protocol.values.zones import find_zone, to_utc
+
+_TOKEN: Final = re.compile(
+    r"(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?)"
+    r"|(?P<date>\d{1,6}(?P<separator>[-/.])(?:\d{1,2}|[a-z]{3,9})(?P=separator)\d{1,6})(?![\d.:])"
+    r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
+    r"|(?P<number>\d+(?:\.\d*)?)"
+    r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
+    r"|(?P<blank>[\s,]+)"
+)
+_MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTH_NUMBERS: Final = {name: i for i, name in enumerate(_MONTHS, 1)} | {
+    name[:3]: i for i, name in enumerate(_MONTHS, 1)
+}
+_DAYS: Final = re.compile("(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?")
+_RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
+_INFINITE: Final = frozenset(("infinity", "-infinity", "+infinity"))
+_DAY: Final = 86_400_000_000
+_LAST_CLOCK: Final = 24 * 60 * 60 + 1
+
+
+@dataclass(slots=True)
+class Moment:
+    """What a text says: a date, microseconds since midnight, a zone; each may be missing."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    microseconds: int | None = None
+    zone: tzinfo | None = None
+    before_christ: bool = False
+    afternoon: bool | None = None
+    month_named: bool = False
+    marked: bool = False  # a T stood before the time
+
+
+class _Malformed(Exception):
+    """22007; the caller knows the type and the text."""
+
+
+class _Overflow(Exception):
+    """22008."""
+
+
+def parse_date(text: str) -> date:
+    """date_in. Raises 22007 and 22008."""
+    moment = _read(text, "date")
+    return _date(moment, text)
+
+
+def parse_timestamp(text: str) -> datetime:
+    """timestamp_in; a zone in the text is read and means nothing. Raises 22007 and 22008."""
+    moment = _read(text, "timestamp")
+    return _datetime(moment, text, "timestamp")
+
+
+def parse_timestamptz(text: str, zone: str) -> datetime:
+    """timestamptz_in: an instant in UTC; a text without a zone is read in the session's. Raises 22007 and 22008."""
+    moment = _read(text, "timestamp with time zone")
+    local = _datetime(moment, text, "timestamp")
+    try:
+        return to_utc(local, moment.zone or find_zone(zone))
+    except OverflowError:
+        raise _out_of_range("timestamp", text) from None
+
+
+def parse_time(text: str) -> clock:
+    """time_in. Raises 22007 and 22008, and 0A000 for 24:00:00."""
+    moment = _read(text, "time", needs_date=False)
+    if moment.microseconds is None:
+        raise _malformed("time", text)
+    if moment.microseconds == _DAY:
+        raise unsupported("time 24:00:00", "Use 23:59:59.999999 or a timestamp.")
+    if moment.microseconds > _DAY:
+        raise _field_overflow(text)
+    return (datetime.min + timedelta(microseconds=moment.microseconds)).time()
+
+
+def _date(moment: Moment, text: str) -> date:
+    assert moment.year is not None
+    assert moment.month is not None
+    assert moment.day is not None
+    if moment.before_christ or moment.year > 9999:
+        raise _out_of_range("date", text)
+    try:
+        return date(moment.year, moment.month, moment.day)
+    except ValueError:
+        raise _field_overflow(text) from None
+
+
+def _datetime(moment: Moment, text: str, name: str) -> datetime:
+    day = _date(moment, text)
+    try:
+        return datetime(day.year, day.month, day.day) + timedelta(microseconds=moment.microseconds or 0)
+    except OverflowError:
+        raise _out_of_range(name, text) from None
+
+
+def _malformed(type_name: str, text: str) -> SqlError:
+    return SqlError("22007", f'invalid input syntax for type {type_name}: "{text}"')
+
+
+def _field_overflow(text: str) -> SqlError:
+    return SqlError("22008", f'date/time field value out of range: "{text}"')
+
+
+def _out_of_range(name: str, text: str) -> SqlError:
+    return SqlError("22008", f'{name} out of range: "{text}"')
+
+
+def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
+    """All fields of a text, checked one by one but for the days of the month."""
+    stripped = text.strip(BLANKS).lower()
+    if stripped in _INFINITE:
+        raise unsupported(f"{type_name} {stripped}", "Use NULL or a far date.")
+    if stripped in _RELATIVE:
+        raise unsupported(f"{type_name} '{stripped}'", "Use now() or current_date.")
+    if stripped == "epoch":
+        return Moment(1970, 1, 1, 0, UTC)
+    try:
+        moment = _tokens(stripped)
+        _complete(moment, needs_date)
+    except _Malformed:
+        raise _malformed(type_name, text) from None
+    except _Overflow:
+        raise _field_overflow(text) from None
+    return moment
+
+
+def _tokens(text: str) -> Moment:
+    moment = Moment()
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _Malformed
+        position = match.end()
+        match match.lastgroup if match.lastgroup != "separator" else "date":
+            case "time":
+                _set_time(moment, match["time"])
+            case "date":
+                _set_date(moment, re.split("[-/.]", match["date"]))
+            case "offset":
+                _set_offset(moment, match["offset"])
+            case "number":
+                _set_number(moment, match["number"])
+            case "word":
+                _set_word(moment, match["word"])
+            case _:
+                pass
+    return moment
+
+
+def _set_time(moment: Moment, text: str) -> None:
+    if moment.microseconds is not None:
+        raise _Malformed
+    hours, minutes, *rest = text.split(":")
+    seconds, _, fraction = (rest[0] if rest else "0").partition(".")
+    if int(minutes) > 59 or int(seconds) > 60:
+        raise _Overflow
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    if whole >= _LAST_CLOCK or (whole == _LAST_CLOCK - 1 and fraction.strip("0")):
+        raise _Overflow
+    moment.microseconds = whole * 1_000_000 + round(float(f"0.{fraction or 0}") * 1_000_000)
+
+
+def _set_date(moment: Moment, parts: list[str]) -> None:
+    if moment.year is not None or moment.day is not None:
+        raise _Malformed
+    first, second, third = parts
+    if second.isalpha():
+        moment.month, moment.month_named = _month(second), True
+        year, day = (first, third) if len(first) > 2 else (third, first)
+    elif len(first) > 2:
+        year, moment.month, day = first, int(second), third
+    else:
+        moment.month, day, year = int(first), second, third
+    moment.year, moment.day = _year(year), int(day)
+
+
+def _month(name: str) -> int:
+    if name not in _MONTH_NUMBERS:
+        raise _Malformed
+    return _MONTH_NUMBERS[name]
+
+
+def _year(text: str) -> int:
+    year = int(text)
+    if len(text) <= 2:
+        return year + (2000 if year < 70 else 1900)
+    return year
+
+
+def _set_offset(moment: Moment, text: str) -> None:
+    if moment.microseconds is None or (moment.zone is not None and moment.zone is not UTC):
+        raise _Malformed
+    digits = text[1:].replace(":", "")
+    digits = digits if len(digits) != 1 and len(digits) != 3 and len(digits) != 5 else "0" + digits
+    hours, minutes, seconds = int(digits[:2]), int(digits[2:4] or 0), int(digits[4:6] or 0)
+    if hours > 15 or minutes > 59 or seconds > 59:
+        raise SqlError("22009", f'time zone displacement out of range: "{text}"')
+    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    moment.zone = timezone(-offset if text[0] == "-" else offset)
+
+
+def _set_number(moment: Moment, text: str) -> None:
+    whole, point, fraction = text.partition(".")
+    timed = moment.marked or (point and moment.year is not None)
+    if timed and moment.microseconds is None and len(whole) in (4, 6):
+        padded = whole.ljust(6, "0")
+        _set_time(moment, f"{padded[:2]}:{padded[2:4]}:{padded[4:]}.{fraction or 0}")
+        return
+    if point:
+        raise _Malformed
+    if len(text) in (6, 8) and moment.year is None and moment.month is None:
+        moment.year, moment.month, moment.day = _year(text[:-4]), int(text[-4:-2]), int(text[-2:])
+    elif moment.month_named and moment.day is None and len(text) <= 2:
+        moment.day = int(text)
+    elif moment.year is None and (moment.month_named or moment.day is not None):
+        moment.year = _year(text)
+    elif moment.day is None and moment.month is None and len(text) <= 2:
+        moment.day = int(text)
+    elif moment.year is None and len(text) >= 3:
+        moment.year = int(text)
+    else:
+        raise _Malformed
+
+
+def _set_word(moment: Moment, word: str) -> None:
+    if word == "t":
+        moment.marked = True
+    elif word in ("am", "pm"):
+        moment.afternoon = word == "pm"
+    elif word in ("bc", "ad"):
+        moment.before_christ = word == "bc"
+    elif word == "allballs":
+        moment.microseconds, moment.zone = 0, UTC
+    elif word in _MONTH_NUMBERS and moment.month is None:
+        moment.month, moment.month_named = _MONTH_NUMBERS[word], True
+    elif not _DAYS.fullmatch(word):
+        if moment.microseconds is None and moment.year is None:
+            raise _Malformed
+        try:
+            moment.zone = find_zone(word)
+        except SqlError:
+            if "/" in word:
+                raise
+            raise _Malformed from None
+
+
+def _complete(moment: Moment, needs_date: bool) -> None:
+    """Checks that the fields make a date, and applies AM and PM."""
+    missing = moment.year is None or moment.month is None or moment.day is None
+    if missing and (needs_date or (moment.year, moment.month, moment.day) != (None, None, None)):
+        raise _Malformed
+    if not missing and (moment.year == 0 or not 1 <= (moment.month or 0) <= 12 or not 1 <= (moment.day or 0) <= 31):
+        raise _Overflow
+    if moment.afternoon is not None:
+        hour = (moment.microseconds or 0) // 3_600_000_000
+        if moment.microseconds is None or not 0 <= hour <= 12:
+            raise _Overflow
+        shift = (12 if moment.afternoon else 0) - (12 if hour == 12 else 0)
+        moment.microseconds += shift * 3_600_000_000

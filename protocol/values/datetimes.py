@@ -1,0 +1,274 @@
+"""date, time, timestamp and timestamptz: ISO text, and counts from 2000-01-01 in binary.
+
+Columns in the ISO form are converted by Arrow; what is written otherwise is read by ``datetime_text``. A timestamptz
+is an instant in UTC; its text shows the session's wall clock and offset. Arrow values outside of the years 1 to 9999
+(and DuckDB's infinities) are printed as PostgreSQL prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock
+from functools import partial
+from struct import error as StructError
+from struct import unpack
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
+from protocol.values.codec import (
+    Codec,
+    ColumnError,
+    Vector,
+    bad_binary,
+    by_value,
+    fast_or_exact,
+    fixed,
+    from_vector,
+    network_vector,
+    vector,
+)
+from protocol.values.datetime_text import parse_date, parse_time, parse_timestamp, parse_timestamptz
+from protocol.values.zones import arrow_zone
+
+_EPOCH_DAYS: Final = 10_957  # 2000-01-01
+_EPOCH: Final = _EPOCH_DAYS * 86_400_000_000
+_DAY: Final = 86_400_000_000
+#: Days and microseconds of the years 1 to 9999.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_FIRST_MOMENT, _LAST_MOMENT = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
+
+_YEAR: Final = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
+_DATE: Final = rf"{_YEAR}-\d{{2}}-\d{{2}}"
+_CLOCK: Final = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
+_OFFSET: Final = r"(?:[+-](?:0\d|1[0-5])(?::?[0-5]\d)?|Z)"
+
+
+def _date_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    days = vector(array, "<i4").astype(np.int64)
+    unusual = (days < _FIRST_DAY) | (days > _LAST_DAY)
+    if not unusual.any():
+        return array.cast(pa.string())
+    usual = from_vector(np.where(unusual, 0, days).astype("<i4"), pa.date32(), array).cast(pa.string())
+    return _patch(usual, unusual, array, [_far_date(int(day)) for day in days[unusual]])
+
+
+def _patch(text: pa.Array, unusual: Vector, like: pa.Array, replacements: list[str]) -> pa.Array:
+    patched = pc.replace_with_mask(text, pa.array(unusual), pa.array(replacements, pa.string()))
+    return pc.if_else(pc.is_valid(like), patched, None)
+
+
+def _far_date(days: int) -> str:
+    """A date outside of the years 1 to 9999 (days_from_civil's inverse, by Howard Hinnant)."""
+    if abs(days) == 2**31 - 1:
+        return "infinity" if days > 0 else "-infinity"
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year = year_of_era + 400 * era + (month <= 2)
+    shown = f"{year if year > 0 else 1 - year:04}-{month:02}-{day_of_year - (153 * shifted + 2) // 5 + 1:02}"
+    return shown if year > 0 else f"{shown} BC"
+
+
+def _far_timestamp(microseconds: int, suffix: str = "") -> str:
+    if abs(microseconds) >= 2**63 - 1:
+        return "infinity" if microseconds > 0 else "-infinity"
+    days, rest = divmod(microseconds, _DAY)
+    shown, before_christ, _ = _far_date(days).partition(" BC")
+    time = (datetime.min + timedelta(microseconds=rest)).time().isoformat()
+    time = time.rstrip("0") if "." in time else time
+    return f"{shown} {time}{suffix}{before_christ}"
+
+
+def _without_fraction_zeros(array: pa.Array, coarse: pa.DataType) -> pa.Array:
+    """Text of microseconds without the fraction's trailing zeros."""
+    if not (vector(array, "<i8") % 1_000_000).any():
+        return array.cast(coarse).cast(pa.string())
+    return pc.utf8_rtrim(pc.utf8_rtrim(array.cast(pa.string()), "0"), ".")
+
+
+def _time_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    return _without_fraction_zeros(array, pa.time32("s"))
+
+
+def _timestamp_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    moments = vector(array, "<i8")
+    unusual = (moments < _FIRST_MOMENT) | (moments > _LAST_MOMENT)
+    if not unusual.any():
+        return _without_fraction_zeros(array, pa.timestamp("s"))
+    usual = from_vector(np.where(unusual, 0, moments), pa.timestamp("us"), array)
+    text = _without_fraction_zeros(usual, pa.timestamp("s"))
+    return _patch(text, unusual, array, [_far_timestamp(int(moment)) for moment in moments[unusual]])
+
+
+def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    moments = vector(array, "<i8")
+    # A day's distance keeps the wall clock inside as well.
+    unusual = (moments < _FIRST_MOMENT + _DAY) | (moments > _LAST_MOMENT - _DAY)
+    if unusual.any():
+        usual = from_vector(np.where(unusual, 0, moments), array.type, array)
+        far = [_far_timestamp(int(moment), "+00") for moment in moments[unusual]]
+        return _patch(_timestamptz_text(usual, type_, timezone), unusual, array, far)
+    zone = arrow_zone(timezone)
+    naive = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).view(pa.timestamp("us"))
+    if zone == "UTC":
+        return pc.binary_join_element_wise(_without_fraction_zeros(naive, pa.timestamp("s")), "+00", "")
+    local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
+    seconds = (vector(local, "<i8") - moments) // 1_000_000
+    offsets, codes = np.unique(seconds, return_inverse=True)
+    shown = pa.array([_offset_text(int(offset)) for offset in offsets]).take(pa.array(codes))
+    return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, "")
+
+
+def _offset_text(seconds: int) -> str:
+    sign, rest = "-" if seconds < 0 else "+", abs(seconds)
+    text = f"{sign}{rest // 3600:02}"
+    if rest % 3600:
+        text += f":{rest // 60 % 60:02}"
+    return f"{text}:{rest % 60:02}" if rest % 60 else text
+
+
+def _date_binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    days = vector(array, "<i4").astype(np.int64)
+    infinite = np.abs(days) == 2**31 - 1
+    shifted = np.where(infinite, np.where(days > 0, 2**31 - 1, -(2**31)), days - _EPOCH_DAYS)
+    return fixed(shifted.astype(">i4"), array)
+
+
+def _time_binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    return fixed(vector(array, "<i8").astype(">i8"), array)
+
+
+def _timestamp_binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    moments = vector(array, "<i8")
+    infinite = np.abs(moments) == 2**63 - 1
+    shifted = np.where(infinite, np.where(moments > 0, 2**63 - 1, -(2**63)), moments - _EPOCH)
+    return fixed(shifted.astype(">i8"), array)
+
+
+def _number(layout: str, data: bytes, type_: SqlType) -> int:
+    try:
+        value: int = unpack(layout, data)[0]
+    except StructError:
+        raise bad_binary(str(type_)) from None
+    if value in (2**31 - 1, -(2**31)) if layout == ">i" else value in (2**63 - 1, -(2**63)):
+        raise unsupported(f"{type_.name} infinity", "Use NULL or a far date.")
+    return value
+
+
+def _date_from_binary(data: bytes, type_: SqlType) -> date:
+    try:
+        return date(2000, 1, 1) + timedelta(days=_number(">i", data, type_))
+    except OverflowError:
+        raise SqlError("22008", "date out of range") from None
+
+
+def _time_from_binary(data: bytes, type_: SqlType) -> clock:
+    value = _number(">q", data, type_)
+    if not 0 <= value < _DAY:
+        raise SqlError("22008", "time out of range")
+    return (datetime.min + timedelta(microseconds=value)).time()
+
+
+def _timestamp_from_binary(data: bytes, type_: SqlType) -> datetime:
+    zone = UTC if type_.name == "timestamptz" else None
+    try:
+        return datetime(2000, 1, 1, tzinfo=zone) + timedelta(microseconds=_number(">q", data, type_))
+    except OverflowError:
+        raise SqlError("22008", "timestamp out of range") from None
+
+
+def _column_from_binary(binaries: pa.Array, type_: SqlType, dtype: str, epoch: int, first: int, last: int) -> pa.Array:
+    values = network_vector(binaries, ">" + dtype, str(type_)).astype(np.int64)
+    wrong = np.flatnonzero((values < first - epoch) | (values > last - epoch))
+    if len(wrong):
+        raise ColumnError(int(wrong[0]), SqlError("22008", f"{type_.name} out of range"))
+    return from_vector((values + epoch).astype("<" + dtype), type_.arrow, binaries)
+
+
+def _date_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    return fast_or_exact(strings, f"^{_DATE}$", lambda a: a.cast(pa.date32()), parse_date, pa.date32())
+
+
+def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    def convert(texts: pa.Array) -> pa.Array:
+        moments = pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us"))
+        return moments.cast(pa.int64()).cast(pa.time64("us"))
+
+    return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse_time, pa.time64("us"))
+
+
+def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    plain = f"^{_DATE}(?:[ T]{_CLOCK})?$"
+    return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), parse_timestamp, type_.arrow)
+
+
+def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    parse = partial(parse_timestamptz, zone=timezone)
+    zone = arrow_zone(timezone)
+    first = next((text for text in strings[:100].to_pylist() if text is not None), "")
+    with_offset = len(first) > 10 and ("+" in first or "Z" in first or "-" in first[10:])
+    if with_offset:
+        plain = f"^{_DATE}[ T]{_CLOCK}{_OFFSET}$"
+        return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), parse, type_.arrow)
+
+    def convert(texts: pa.Array) -> pa.Array:
+        local = texts.cast(pa.timestamp("us"))
+        # A wall clock that a change skips or repeats raises, and is then read by the exact way.
+        return pc.assume_timezone(local, zone).cast(type_.arrow)
+
+    try:
+        return fast_or_exact(strings, f"^{_DATE}(?:[ T]{_CLOCK})?$", convert, parse, type_.arrow)
+    except pa.ArrowInvalid:
+        return by_value(strings, parse, type_.arrow)
+
+
+def _zoneless(parse: Callable[[str], object]) -> Callable[[str, SqlType, str], object]:
+    return lambda text, type_, timezone: parse(text)
+
+
+_MOMENTS: Final = partial(_column_from_binary, dtype="i8", epoch=_EPOCH, first=_FIRST_MOMENT, last=_LAST_MOMENT)
+
+CODECS: Final[dict[str, Codec]] = {
+    "date": Codec(
+        text=_date_text,
+        binary=_date_binary,
+        from_text=_zoneless(parse_date),
+        from_binary=_date_from_binary,
+        column_from_text=_date_column,
+        column_from_binary=partial(
+            _column_from_binary, dtype="i4", epoch=_EPOCH_DAYS, first=_FIRST_DAY, last=_LAST_DAY
+        ),
+    ),
+    "time": Codec(
+        text=_time_text,
+        binary=_time_binary,
+        from_text=_zoneless(parse_time),
+        from_binary=_time_from_binary,
+        column_from_text=_time_column,
+        column_from_binary=partial(_column_from_binary, dtype="i8", epoch=0, first=0, last=_DAY - 1),
+    ),
+    "timestamp": Codec(
+        text=_timestamp_text,
+        binary=_timestamp_binary,
+        from_text=_zoneless(parse_timestamp),
+        from_binary=_timestamp_from_binary,
+        column_from_text=_timestamp_column,
+        column_from_binary=_MOMENTS,
+    ),
+    "timestamptz": Codec(
+        text=_timestamptz_text,
+        binary=_timestamp_binary,
+        from_text=lambda text, type_, timezone: parse_timestamptz(text, timezone),
+        from_binary=_timestamp_from_binary,
+        column_from_text=_timestamptz_column,
+        column_from_binary=_MOMENTS,
+    ),
+}

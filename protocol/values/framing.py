@@ -1,0 +1,50 @@
+"""A field on the wire: its length in four bytes, then its bytes; a null is the length -1 alone.
+
+Owns: the length prefixes of a whole column. Rows (datarow), array elements (arrays) and binary COPY are made of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from protocol.values.codec import Vector, offsets
+
+_NULL: Final = -1
+_BINARY: Final = pa.binary()
+
+
+def field_lengths(array: pa.Array) -> Vector:
+    """Each field's length in bytes, -1 for a null."""
+    if pa.types.is_fixed_size_binary(array.type):
+        lengths = np.full(len(array), array.type.byte_width, np.int32)
+    else:
+        lengths = np.diff(offsets(array))
+    if array.null_count:
+        lengths[np.asarray(pc.is_null(array))] = _NULL
+    return lengths
+
+
+def fixed_binaries(data: Vector) -> pa.Array:
+    """A binary array of the rows of a matrix or of the items of a vector."""
+    width = data.dtype.itemsize * (data.shape[1] if data.ndim > 1 else 1)
+    bounds = np.arange(0, width * (len(data) + 1), width, dtype="<i4")
+    return pa.Array.from_buffers(
+        _BINARY, len(data), [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
+    )
+
+
+def without_nulls(array: pa.Array) -> pa.Array:
+    """The fields as a binary array, with nothing where a null is."""
+    if array.type != _BINARY:
+        array = array.cast(_BINARY)
+    return array.fill_null(b"") if array.null_count else array
+
+
+def framed(array: pa.Array) -> pa.Array:
+    """Each field with its length before it."""
+    prefixes = fixed_binaries(field_lengths(array).astype(">i4"))
+    return pc.binary_join_element_wise(prefixes, without_nulls(array), b"")

@@ -1,0 +1,145 @@
+"""interval: the style ``postgres`` as text; microseconds, days and months in binary."""
+
+from __future__ import annotations
+
+from struct import error as StructError
+from struct import unpack
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+from protocol.values.codec import (
+    Codec,
+    ColumnError,
+    Vector,
+    bad_binary,
+    by_value,
+    fixed,
+    offsets,
+    validity,
+    value_bytes,
+)
+from protocol.values.interval_text import Interval, parse_interval
+
+_ARROW: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+_WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
+_HOUR: Final = 3_600_000_000
+
+
+def _fields(array: pa.Array) -> tuple[Vector, Vector, Vector]:
+    """Months, days and microseconds; arbitrary under nulls."""
+    values = np.frombuffer(array.buffers()[1], _ARROW)[array.offset : array.offset + len(array)]
+    months, days, nanoseconds = values["months"], values["days"], values["nanoseconds"]
+    return months.astype(np.int64), days.astype(np.int64), nanoseconds // 1000
+
+
+class _Printer:
+    """EncodeInterval over columns: which rows have printed a field, and whether their last one was negative."""
+
+    def __init__(self, count: int) -> None:
+        self.text = pa.array([""], pa.string()).take(pa.array(np.zeros(count, np.int32)))
+        self.empty = np.ones(count, bool)
+        self.negative = np.zeros(count, bool)
+
+    def add(self, values: Vector, unit: str) -> None:
+        """Appends one field where it is not zero."""
+        if not values.any():
+            return
+        shown = values != 0
+        plus = pc.if_else(pa.array(self.negative & (values > 0)), "+", "")
+        plural = pc.if_else(pa.array(values != 1), f" {unit}s", f" {unit}")
+        field = pc.binary_join_element_wise(self.blank(), plus, pa.array(values).cast(pa.string()), plural, "")
+        self.append(pc.if_else(pa.array(shown), field, ""))
+        self.empty &= ~shown
+        self.negative = np.where(shown, values < 0, self.negative)
+
+    def blank(self) -> pa.Array:
+        """What stands before the next field."""
+        return pc.if_else(pa.array(self.empty), "", " ")
+
+    def append(self, text: pa.Array) -> None:
+        """Adds text to every row."""
+        self.text = pc.binary_join_element_wise(self.text, text, "")
+
+
+def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    if not len(array):
+        return pa.array([], pa.string())
+    months, days, microseconds = _fields(array)
+    printer = _Printer(len(array))
+    years = np.fix(months / 12).astype(np.int64)
+    printer.add(years, "year")
+    printer.add(months - 12 * years, "mon")
+    printer.add(days, "day")
+    shown = printer.empty | (microseconds != 0)
+    if shown.any():
+        sign = pc.if_else(pa.array(microseconds < 0), "-", pc.if_else(pa.array(printer.negative), "+", ""))
+        clock = pc.binary_join_element_wise(printer.blank(), sign, _clock(np.abs(microseconds)), "")
+        printer.append(pc.if_else(pa.array(shown), clock, ""))
+    return pc.if_else(pc.is_valid(array), printer.text, None)
+
+
+def _clock(microseconds: Vector) -> pa.Array:
+    """hh:mm:ss and the fraction without trailing zeros."""
+    hours, rest = microseconds // _HOUR, microseconds % _HOUR
+    parts = [pc.utf8_lpad(pa.array(part).cast(pa.string()), 2, "0") for part in (hours, rest // 60_000_000)]
+    seconds = pc.utf8_lpad(pa.array(rest // 1_000_000 % 60).cast(pa.string()), 2, "0")
+    fraction = rest % 1_000_000
+    if fraction.any():
+        digits = pc.utf8_lpad(pa.array(fraction).cast(pa.string()), 6, "0")
+        seconds = pc.utf8_rtrim(pc.utf8_rtrim(pc.binary_join_element_wise(seconds, digits, "."), "0"), ".")
+    return pc.binary_join_element_wise(*parts, seconds, ":")
+
+
+def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    result = np.empty(len(array), _WIRE)
+    result["months"], result["days"], result["microseconds"] = _fields(array)
+    return fixed(result, array)
+
+
+def _from_binary(data: bytes, type_: SqlType) -> Interval:
+    try:
+        microseconds, days, months = unpack(">qii", data)
+    except StructError:
+        raise bad_binary("interval") from None
+    if abs(microseconds) > (2**63 - 1) // 1000:
+        raise SqlError("22008", "interval out of range")
+    return months, days, microseconds
+
+
+def _arrow_value(text: str) -> pa.MonthDayNano:
+    months, days, microseconds = parse_interval(text)
+    return pa.MonthDayNano([months, days, microseconds * 1000])
+
+
+def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    return by_value(strings, _arrow_value, type_.arrow)
+
+
+def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
+    filled = binaries.fill_null(bytes(16))
+    wrong = np.flatnonzero(np.diff(offsets(filled)) != 16)
+    if len(wrong):
+        raise ColumnError(int(wrong[0]), bad_binary("interval"))
+    wire = value_bytes(filled).view(_WIRE)
+    result = np.empty(len(binaries), _ARROW)
+    for name in ("months", "days"):
+        result[name] = wire[name]
+    result["nanoseconds"] = wire["microseconds"].astype("<i8") * 1000
+    return pa.Array.from_buffers(type_.arrow, len(binaries), [validity(binaries), pa.py_buffer(result)])
+
+
+CODECS: Final[dict[str, Codec]] = {
+    "interval": Codec(
+        text=_text,
+        binary=_binary,
+        from_text=lambda text, type_, timezone: parse_interval(text),
+        from_binary=_from_binary,
+        column_from_text=_column_from_text,
+        column_from_binary=_column_from_binary,
+    )
+}

@@ -1,0 +1,72 @@
+"""The codec of every type, and the six conversions that other layers call.
+
+Formats are the protocol's: 0 is text, 1 is binary.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.types import TYPES, SqlType
+from protocol.utf8 import decode_utf8
+from protocol.values import booleans, bytea, datetimes, decimals, intervals, jsons, numbers, strings, uuids
+from protocol.values.arrays import array_codec
+from protocol.values.codec import Codec, Value
+
+TEXT_FORMAT: Final = 0
+BINARY_FORMAT: Final = 1
+
+_CODECS: Final[dict[str, Codec]] = {
+    **numbers.CODECS,
+    **decimals.CODECS,
+    **strings.CODECS,
+    **booleans.CODECS,
+    **bytea.CODECS,
+    **uuids.CODECS,
+    **jsons.CODECS,
+    **datetimes.CODECS,
+    **intervals.CODECS,
+}
+assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
+_CODECS["array"] = array_codec(_CODECS)
+
+
+def encode_text(array: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:
+    """A column's fields in text format, as a string array."""
+    return _CODECS[type_.name].text(array, type_, timezone)
+
+
+def encode_binary(array: pa.Array, type_: SqlType) -> pa.Array:
+    """A column's fields in binary format, as a binary or fixed-size binary array."""
+    return _CODECS[type_.name].binary(array, type_)
+
+
+def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> pa.Array:
+    """A column's fields in either format."""
+    return encode_binary(array, type_) if format_ == BINARY_FORMAT else encode_text(array, type_, timezone)
+
+
+def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezone: str = "UTC") -> Value:
+    """One parameter's value, as planner.expression.Literal holds it; a list for an array.
+
+    Raises PostgreSQL's error for what is invalid, and 22023 for another format.
+    """
+    codec = _CODECS[type_.name]
+    if format_ == BINARY_FORMAT:
+        return codec.from_binary(bytes(data), type_)
+    if format_ != TEXT_FORMAT:
+        raise SqlError("22023", f"unsupported format code: {format_}")
+    return codec.from_text(decode_utf8(bytes(data)), type_, timezone)
+
+
+def decode_text_column(texts: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:
+    """A column of ``type_.arrow`` of its fields' texts. Raises ``ColumnError``."""
+    return _CODECS[type_.name].column_from_text(texts, type_, timezone)
+
+
+def decode_binary_column(binaries: pa.Array, type_: SqlType) -> pa.Array:
+    """A column of ``type_.arrow`` of its fields' binary forms. Raises ``ColumnError``."""
+    return _CODECS[type_.name].column_from_binary(binaries, type_)

@@ -1,0 +1,262 @@
+"""One statement run for one client: by the executor in a worker thread, or by the session itself.
+
+Owns: who runs which statement, and ``Cursor``, a result on its way out. Both query protocols use it; neither's messages
+are known here. Everything here may block and is called in a worker thread, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import JSON, TEXT, SqlType
+from executor.session import Result
+from planner.algebra import Project, Values
+from planner.expression import Cast, Column, Value
+from planner.statements import (
+    AlterView,
+    CopyIn,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Deallocate,
+    Delete,
+    Discard,
+    Drop,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    Output,
+    Prepare,
+    Query,
+    SetVariable,
+    ShowVariable,
+    Statement,
+    TransactionControl,
+    Truncate,
+    Update,
+)
+from server import extended, functions
+from server.parameters import PARAMETERS
+from server.planning import Plan
+from server.rows import encode_rows
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: Statements that a read-only transaction refuses, with the word for its error.
+WRITES: Final[dict[type, str]] = {
+    Insert: "INSERT",
+    Update: "UPDATE",
+    Delete: "DELETE",
+    Truncate: "TRUNCATE TABLE",
+    CreateTable: "CREATE TABLE",
+    CreateStream: "CREATE FOREIGN TABLE",
+    CreateView: "CREATE VIEW",
+    Drop: "DROP",
+    AlterView: "ALTER VIEW",
+    CopyIn: "COPY FROM",
+}
+#: Rows encoded at once: bounds the memory of a portion.
+PORTION_ROWS: Final = 16_384
+#: Bytes after which a portion goes out.
+PORTION_BYTES: Final = 1 << 20
+
+
+class Cursor:
+    """The rows of a result that are still to be sent."""
+
+    def __init__(self, result: Result, formats: tuple[int, ...], time_zone: str) -> None:
+        self.outputs = result.outputs
+        self.returns_rows = result.batches is not None
+        self._tag = result.tag
+        self._types = tuple(item.type for item in result.outputs)
+        self._formats = formats
+        self._time_zone = time_zone
+        self._pieces = _pieces(result)
+        self._rest: pa.RecordBatch | None = None
+        self.finished = not self.returns_rows
+
+    def take(self, limit: int = 0) -> tuple[bytes, int]:
+        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are."""
+        data: list[bytes] = []
+        size = count = 0
+        while size < PORTION_BYTES and (not limit or count < limit):
+            batch = self._next()
+            if batch is None:
+                self.finished = True
+                break
+            if limit and batch.num_rows > limit - count:
+                self._rest = batch.slice(limit - count)
+                batch = batch.slice(0, limit - count)
+            data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
+            size += len(data[-1])
+            count += batch.num_rows
+        return (data[0] if len(data) == 1 else b"".join(data)), count
+
+    def tag(self, count: int) -> str:
+        """CommandComplete's tag after ``count`` rows."""
+        return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY") and self.returns_rows else self._tag
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._rest is not None:
+            batch, self._rest = self._rest, None
+            return batch
+        return next(self._pieces, None)
+
+
+def _pieces(result: Result) -> Iterator[pa.RecordBatch]:
+    for batch in result.batches or ():
+        for start in range(0, batch.num_rows, PORTION_ROWS):
+            yield batch.slice(start, PORTION_ROWS) if batch.num_rows > PORTION_ROWS else batch
+
+
+def run(session: Session, plan: Plan, parameters: tuple[Value, ...]) -> Result:
+    """Runs a statement but COPY with the client. Raises SqlError."""
+    session.check(plan.statement)
+    session.starts_statement()
+    statement = plan.statement
+    if isinstance(statement, ExecutePrepared):
+        plan, parameters = prepared_call(session, statement)
+        statement = plan.statement
+        session.check(statement)
+    if isinstance(statement, TransactionControl):
+        return session.control(statement)
+    own = _OWN.get(type(statement))
+    if own is not None:
+        return own(session, statement)
+    if plan.calls_session:
+        return session.db.execute(functions.evaluate(session, statement, parameters))
+    return session.db.execute(statement, parameters)
+
+
+def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
+    """The columns that a statement returns; None when it returns no rows. Does not block."""
+    match statement:
+        case Query(outputs=outputs):
+            return outputs
+        case Insert() | Update() | Delete():
+            return statement.returning.outputs if statement.returning is not None else None
+        case ShowVariable(name=name):
+            return _show_outputs(name)
+        case Explain(format=form):
+            return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
+        case ExecutePrepared(name=name):
+            prepared = extended.find_statement(session, name)
+            return outputs_of(session, prepared.plan.statement) if prepared.plan is not None else None
+        case _:
+            return None
+
+
+def _show_outputs(name: str) -> tuple[Output, ...]:
+    if name.lower() == "all":
+        return tuple(Output(word, TEXT) for word in ("name", "setting", "description"))
+    known = PARAMETERS.get(name.lower())
+    return (Output(known.name if known is not None else name, TEXT),)
+
+
+# -- statements of the session itself ------------------------------------------------------------------------------
+
+
+def _set(session: Session, statement: SetVariable) -> Result:
+    word = "RESET" if statement.value is None else "SET"
+    if statement.name.lower() == "all":
+        session.settings.reset_all()
+        return Result(word)
+    if statement.local and session.db.status == "I" and not session.implicit:
+        warning = SqlError("25P01", "SET LOCAL can only be used in transaction blocks")
+        return Result(word, notices=(warning,))
+    session.settings.set(statement.name, statement.value, statement.local)
+    return Result(word)
+
+
+def _show(session: Session, statement: ShowVariable) -> Result:
+    rows = (
+        list(session.settings.show_all())
+        if statement.name.lower() == "all"
+        else [(session.settings.show(statement.name),)]
+    )
+    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    outputs = _show_outputs(statement.name)
+    batch = pa.RecordBatch.from_arrays(arrays, names=[item.name for item in outputs])
+    return Result("SHOW", outputs, (batch,))
+
+
+def _prepare(session: Session, statement: Prepare) -> Result:
+    prepared = extended.Prepared.make(session, statement.text, statement.types)
+    if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete):
+        raise unsupported("PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE or VALUES.")
+    extended.add_statement(session, statement.name, prepared)
+    return Result("PREPARE")
+
+
+def _deallocate(session: Session, statement: Deallocate) -> Result:
+    if statement.name is None:
+        session.statements.clear()
+        return Result("DEALLOCATE ALL")
+    extended.find_statement(session, statement.name)
+    del session.statements[statement.name]
+    return Result("DEALLOCATE")
+
+
+def _discard(session: Session, statement: Discard) -> Result:
+    what = statement.what.upper()
+    if what in ("ALL", "DISCARD ALL"):
+        if session.db.status != "I" or session.implicit:
+            raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
+        session.settings.reset_all()
+        session.statements.clear()
+    if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
+        session.portals.clear()
+    words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"
+    return Result("CLOSE CURSOR ALL" if words == "CLOSE ALL" else "UNLISTEN" if words.startswith("UNLISTEN") else words)
+
+
+_OWN: Final[dict[type, Callable[..., Result]]] = {
+    SetVariable: _set,
+    ShowVariable: _show,
+    Prepare: _prepare,
+    Deallocate: _deallocate,
+    Discard: _discard,
+}
+
+
+def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, tuple[Value, ...]]:
+    """What EXECUTE runs, and the values of its arguments."""
+    prepared = extended.find_statement(session, statement.name)
+    if prepared.raw is None:
+        raise SqlError("26000", f'prepared statement "{statement.name}" is empty')
+    plan = prepared.current(session)
+    if len(statement.arguments) != len(plan.types):
+        raise SqlError(
+            "42601",
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            f"Expected {len(plan.types)} parameters but got {len(statement.arguments)}.",
+        )
+    return plan, _argument_values(session, statement, plan.types)
+
+
+def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[SqlType, ...]) -> tuple[Value, ...]:
+    """The arguments' values: a query without FROM."""
+    if not types:
+        return ()
+    named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
+    outputs = tuple(
+        (column, argument if argument.type == kind else Cast(argument, kind))
+        for (column, kind), argument in zip(named, statement.arguments, strict=True)
+    )
+    query = Query(Project(Values((), ((),)), outputs), tuple(Output(column.name, kind) for column, kind in named))
+    result = session.db.execute(functions.evaluate(session, query, ()))
+    (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
+    return tuple(python_value(scalar) for scalar in row)
+
+
+def python_value(scalar: pa.Scalar) -> Value:
+    """An Arrow value in the form that literals and parameters have."""
+    value: Value = scalar.as_py()
+    if isinstance(value, pa.MonthDayNano):
+        return value.months, value.days, value.nanoseconds // 1000
+    return value

@@ -1,0 +1,392 @@
+"""The extended query protocol: prepared statements, portals, and batches that end with Sync.
+
+Owns: ``Prepared`` and ``Portal`` and the answers to Parse, Bind, Describe, Execute, Close and Sync. A batch is one
+implicit transaction; one Execute right before its Sync commits by itself. Rows that a batch inserts into streams are
+gathered and appended together at Sync, without a thread; answers that are known already need none either.
+https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from catalog.types import SqlType, by_oid
+from executor.session import Result
+from planner.expression import Value
+from planner.parse import Raw
+from planner.statements import CopyIn, CopyOut, Insert, Output
+from protocol import encoder
+from protocol import messages as m
+from server import copying, simple
+from server.caches import Stamp
+from server.execution import Cursor, outputs_of, run
+from server.planning import Plan
+from server.rows import decode_parameters, describe_rows
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+_UNKNOWN_OIDS = (0, 705)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server."""
+
+    text: str
+    raw: Raw | None
+    declared: tuple[SqlType | None, ...]
+    plan: Plan | None
+
+    @classmethod
+    def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
+        """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
+        raws = session.server.plans.parse(text)
+        if not raws:
+            return cls(text, None, declared, None)
+        if len(raws) > 1:
+            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
+        plan = session.plan_allowed(raws[0], declared, session.surroundings)
+        return cls(text, raws[0], declared, plan)
+
+    def current(self, session: Session) -> Plan:
+        """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
+        assert self.raw is not None
+        assert self.plan is not None
+        if self.plan.catalog is session.db.catalog:
+            return self.plan
+        before = outputs_of(session, self.plan.statement)
+        plan = session.plan_allowed(self.raw, self.plan.types, session.surroundings)
+        if _shape(outputs_of(session, plan.statement)) != _shape(before):
+            raise SqlError("0A000", "cached plan must not change result type")
+        self.plan = plan
+        return plan
+
+
+def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:
+    return None if outputs is None else [(item.name, item.type.oid) for item in outputs]
+
+
+@dataclass(slots=True)
+class Portal:
+    """A statement with its parameters' values, and the rest of its rows once it runs. ``plan`` None: empty."""
+
+    name: str
+    plan: Plan | None
+    values: tuple[Value, ...]
+    formats: tuple[int, ...]
+    key: Hashable
+    outputs: tuple[Output, ...] | None
+    cursor: Cursor | None = None
+
+
+def find_statement(session: Session, name: str) -> Prepared:
+    """A prepared statement. Raises 26000."""
+    prepared = session.statements.get(name)
+    if prepared is None:
+        text = f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
+        raise SqlError("26000", text)
+    return prepared
+
+
+def add_statement(session: Session, name: str, prepared: Prepared) -> None:
+    """Keeps a prepared statement; only the unnamed one may be replaced. Raises 42P05."""
+    if name and name in session.statements:
+        raise SqlError("42P05", f'prepared statement "{name}" already exists')
+    session.statements[name] = prepared
+
+
+def find_portal(session: Session, name: str) -> Portal:
+    """A portal. Raises 34000."""
+    portal = session.portals.get(name)
+    if portal is None:
+        raise SqlError("34000", f'portal "{name}" does not exist')
+    return portal
+
+
+# -- Parse, Bind, Describe, Close ----------------------------------------------------------------------------------
+
+
+def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
+    """Parse."""
+    if message.name in session.statements:
+        if message.name:
+            raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
+        del session.statements[""]
+    declared = tuple(map(_declared, message.oids))
+    raws = session.server.plans.parsed(message.text)
+    if raws is not None and len(raws) == 1 and session.db.status != "E":
+        plan = session.server.plans.planned(raws[0], declared, session.surroundings)
+        if plan is not None:
+            session.statements[message.name] = Prepared(message.text, raws[0], declared, plan)
+            session.connection.send(encoder.PARSE_COMPLETE)
+            return None
+    return _parse(session, message, declared)
+
+
+async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
+    prepared = await session.work(Prepared.make, session, message.text, declared)
+    session.statements[message.name] = prepared
+    session.connection.send(encoder.PARSE_COMPLETE)
+
+
+def _declared(oid: int) -> SqlType | None:
+    if oid in _UNKNOWN_OIDS:
+        return None
+    try:
+        return by_oid(oid)
+    except KeyError:
+        raise SqlError("42704", f"type with OID {oid} does not exist") from None
+
+
+def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
+    """Bind."""
+    prepared = find_statement(session, message.statement)
+    if message.portal and message.portal in session.portals:
+        raise SqlError("42P03", f'portal "{message.portal}" already exists')
+    plan = prepared.plan
+    if plan is not None and plan.catalog is not session.db.catalog:
+        return _rebind(session, message, prepared)
+    _bind(session, message, prepared)
+    return None
+
+
+async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
+    await session.work(prepared.current, session)
+    _bind(session, message, prepared)
+
+
+def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
+    plan = prepared.plan
+    types = plan.types if plan is not None else ()
+    if len(message.parameters) != len(types):
+        raise SqlError(
+            "08P01",
+            f"bind message supplies {len(message.parameters)} parameters, but prepared statement"
+            f' "{message.statement}" requires {len(types)}',
+        )
+    if len(message.parameter_formats) > 1 and len(message.parameter_formats) != len(types):
+        formats = len(message.parameter_formats)
+        raise SqlError("08P01", f"bind message has {formats} parameter formats but {len(types)} parameters")
+    outputs = None
+    if plan is not None:
+        if session.db.status == "E":
+            session.check(plan.statement)
+        outputs = outputs_of(session, plan.statement)
+        columns = len(outputs or ())
+        if len(message.result_formats) > 1 and len(message.result_formats) != columns:
+            formats = len(message.result_formats)
+            raise SqlError("08P01", f"bind message has {formats} result formats but query has {columns} columns")
+    values = decode_parameters(message, types, session) if types else ()
+    key = (*message.parameters, message.parameter_formats, message.result_formats)
+    session.portals[message.portal] = Portal(message.portal, plan, values, message.result_formats, key, outputs)
+    session.connection.send(encoder.BIND_COMPLETE)
+
+
+def describe(session: Session, message: m.Describe) -> None:
+    """Describe."""
+    if message.kind == "P":
+        portal = find_portal(session, message.name)
+        session.connection.send(_describe(portal.outputs, portal.formats))
+        return
+    plan = find_statement(session, message.name).plan
+    types = plan.types if plan is not None else ()
+    outputs = outputs_of(session, plan.statement) if plan is not None else None
+    session.connection.send(encoder.parameter_description([item.oid for item in types]) + _describe(outputs, ()))
+
+
+def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:
+    return encoder.NO_DATA if outputs is None else describe_rows(outputs, formats)
+
+
+def close(session: Session, message: m.Close) -> None:
+    """Close; what does not exist is closed already."""
+    if message.kind == "P":
+        session.portals.pop(message.name, None)
+    else:
+        session.statements.pop(message.name, None)
+    session.connection.send(encoder.CLOSE_COMPLETE)
+
+
+# -- Execute -------------------------------------------------------------------------------------------------------
+
+
+def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
+    """Execute."""
+    portal = find_portal(session, message.portal)
+    plan = portal.plan
+    if plan is None:
+        session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
+        return None
+    if portal.cursor is None:
+        statement = plan.statement
+        if isinstance(statement, Insert):
+            if _is_plain_append(session, plan, statement) and _append(session, statement, portal.values):
+                return None
+        elif plan.repeatable and not message.max_rows and session.is_idle:
+            data = session.server.results.get(_key(session, portal, plan), session.database)
+            if data is not None:
+                session.connection.send(data)
+                return None
+    return _execute(session, portal, plan, message.max_rows)
+
+
+def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
+    return plan.serial, portal.key, session.settings.key
+
+
+def _is_plain_append(session: Session, plan: Plan, insert: Insert) -> bool:
+    return (
+        insert.literals is not None
+        and isinstance(insert.target, Stream)
+        and insert.returning is None
+        and not plan.calls_session
+        and not session.implicit
+        and not session.settings.read_only
+        and session.db.status == "I"
+    )
+
+
+def _append(session: Session, insert: Insert, values: tuple[Value, ...]) -> bool:
+    """Appends a row at once when Sync is next; else keeps it for Sync."""
+    tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
+    if not session.pending and type(session.connection.peek()) is m.Sync:
+        return simple.append(session, insert, [values], partial(_appended, session, tag))
+    if session.pending and session.pending[-1][0] is insert:
+        session.pending[-1][1].append(values)
+    else:
+        session.pending.append((insert, [values]))
+    session.connection.send(tag)
+    return True
+
+
+def _appended(session: Session, tag: bytes, error: SqlError | None) -> None:
+    if error is None:
+        session.connection.send(tag)
+    else:
+        session.failed(error)
+
+
+async def settle(session: Session) -> None:
+    """Turns rows kept for Sync into statements of the implicit transaction, since another statement follows them."""
+    pending, session.pending = session.pending, []
+    session.begin_implicit()
+
+    def insert_all() -> None:
+        for insert, rows in pending:
+            for values in rows:
+                session.db.execute(insert, values)
+
+    await session.work(insert_all)
+
+
+async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
+    if session.pending:
+        await settle(session)
+    if portal.cursor is None:
+        if type(session.connection.peek()) is not m.Sync:
+            session.begin_implicit()
+        with session.timed():
+            if simple.is_copy_with_client(plan):
+                session.check(plan.statement)
+                await _copy(session, plan)
+                return
+            await _start(session, portal, plan, limit)
+        return
+    if not portal.cursor.returns_rows:
+        raise SqlError("55000", f'portal "{portal.name}" cannot be run')
+    with session.timed():
+        data, rows = await session.work(portal.cursor.take, limit)
+        await _send_rows(session, portal.cursor, data, rows, limit)
+
+
+async def _copy(session: Session, plan: Plan) -> None:
+    statement = plan.statement
+    if isinstance(statement, CopyIn):
+        await copying.begin(session, statement, None)
+    else:
+        assert isinstance(statement, CopyOut)
+        await copying.send_out(session, statement)
+
+
+async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
+    """Runs a portal for the first time."""
+    stamp = None
+    if plan.repeatable and not limit and session.is_idle:
+        stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
+
+    def begin() -> tuple[Result, Cursor, bytes, int]:
+        result = run(session, plan, portal.values)
+        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"))
+        return result, cursor, *cursor.take(limit)
+
+    result, cursor, data, rows = await session.work(begin)
+    portal.cursor = cursor
+    if result.notices:
+        session.send_notices(result.notices)
+    if stamp is not None and cursor.finished and not result.notices:
+        whole = data + encoder.command_complete(cursor.tag(rows))
+        session.server.results.put(_key(session, portal, plan), whole, stamp)
+    await _send_rows(session, cursor, data, rows, limit)
+
+
+async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, limit: int) -> None:
+    """Sends what was taken and the rest, up to the limit."""
+    connection = session.connection
+    connection.send(data)
+    while not cursor.finished and not (limit and rows >= limit):
+        await connection.drain()
+        data, count = await session.work(cursor.take, limit - rows if limit else 0)
+        rows += count
+        connection.send(data)
+    if limit and rows >= limit:
+        connection.send(encoder.PORTAL_SUSPENDED)
+    else:
+        connection.send(encoder.command_complete(cursor.tag(rows)))
+
+
+# -- Sync ----------------------------------------------------------------------------------------------------------
+
+
+def sync(session: Session, message: m.Sync) -> Awaitable[None] | None:
+    """Sync: the end of the batch and of its implicit transaction."""
+    if session.pending:
+        pending = session.pending
+        if len(pending) == 1 and not session.implicit:
+            insert, rows = pending[0]
+            if simple.append(session, insert, rows, partial(_synced, session)):
+                session.pending = []
+                return None
+        return _settle_and_sync(session)
+    if session.implicit:
+        return _sync(session)
+    _end_batch(session)
+    return None
+
+
+def _synced(session: Session, error: SqlError | None) -> None:
+    if error is None:
+        _end_batch(session)
+    else:
+        session.failed(error)
+
+
+async def _settle_and_sync(session: Session) -> None:
+    await settle(session)
+    await _sync(session)
+
+
+async def _sync(session: Session) -> None:
+    await session.end_implicit()
+    _end_batch(session)
+
+
+def _end_batch(session: Session) -> None:
+    if session.db.status == "I":
+        session.portals.clear()
+    session.ready()

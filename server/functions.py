@@ -1,0 +1,108 @@
+"""Functions of the session: now(), current_user, current_setting() and the like become literals before a query runs.
+
+Owns: their values, one per transaction or session (planner.functions.SESSION_FUNCTIONS lists them). Engines never see
+them. Arguments must be constant, since an engine would have to ask the session row by row otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import zoneinfo
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import unsupported
+from planner.expression import Call, Cast, Literal, Scalar, Value
+from planner.functions import SESSION_FUNCTIONS
+from planner.statements import Statement
+from server.parameters import SERVER_VERSION
+from server.planning import replace_parameters, rewrite
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: Starts like PostgreSQL's own, since clients parse it.
+VERSION: Final = f"PostgreSQL {SERVER_VERSION} (Millstream 0.1.0) on {platform.machine()}-linux, 64-bit"
+
+
+def evaluate(session: Session, statement: Statement, parameters: tuple[Value, ...]) -> Statement:
+    """The statement with every call of a session function, and every parameter, replaced by its value."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and node.function in SESSION_FUNCTIONS:
+            arguments = tuple(_constant(node.function, argument) for argument in node.arguments)
+            return Literal(_FUNCTIONS[node.function](session, *arguments), node.type)
+        return node
+
+    result: Statement = rewrite(replace_parameters(statement, parameters), change)
+    return result
+
+
+def _constant(function: str, argument: Scalar) -> Value:
+    match argument:
+        case Literal(value=value):
+            return value
+        case Cast(argument=Literal(value=value)) if value is None or isinstance(value, str):
+            return value
+        case _:
+            raise unsupported(f"{function}() of something that is not a constant", "Give it a constant or a parameter.")
+
+
+def _now(session: Session) -> datetime.datetime:
+    return session.transaction_time
+
+
+def _current_date(session: Session) -> datetime.date:
+    return session.transaction_time.astimezone(zoneinfo.ZoneInfo(session.settings.value("TimeZone"))).date()
+
+
+def _current_user(session: Session) -> str:
+    return session.user
+
+
+def _current_database(session: Session) -> str:
+    return session.database_name
+
+
+def _current_schema(session: Session) -> str | None:
+    known = ("public", "pg_catalog", "information_schema", "millstream")
+    return next((name for name in session.settings.search_path(session.user) if name in known), None)
+
+
+def _version(session: Session) -> str:
+    return VERSION
+
+
+def _pg_backend_pid(session: Session) -> int:
+    return session.backend.process
+
+
+def _current_setting(session: Session, name: Value, missing_ok: Value = False) -> str | None:
+    if name is None:
+        return None
+    if missing_ok and not session.settings.knows(str(name)):
+        return None
+    return session.settings.show(str(name))
+
+
+def _set_config(session: Session, name: Value, value: Value, is_local: Value) -> str | None:
+    if name is None:
+        return None
+    session.settings.set(str(name), None if value is None else str(value), bool(is_local))
+    return session.settings.show(str(name))
+
+
+_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
+    "now": _now,
+    "current_date": _current_date,
+    "current_user": _current_user,
+    "session_user": _current_user,
+    "current_database": _current_database,
+    "current_schema": _current_schema,
+    "version": _version,
+    "pg_backend_pid": _pg_backend_pid,
+    "current_setting": _current_setting,
+    "set_config": _set_config,
+}
+assert _FUNCTIONS.keys() == SESSION_FUNCTIONS

@@ -1,0 +1,218 @@
+"""From SQL text to plans, each made once: parsing, binding, and the caches between them and the sessions.
+
+Owns: ``Plan`` (a bound statement and what the server must know of it), the plan cache, and the sharing of plans among
+texts that differ only in value literals. A plan is good for one catalog object: whoever has another binds again.
+Knows nothing of messages. Calls are pure and may be made from any thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+from typing import Any, Final, Generic, TypeVar
+
+from catalog.errors import SqlError
+from catalog.objects import Catalog
+from catalog.types import UNKNOWN, SqlType
+from planner.algebra import Scan
+from planner.bind import bind
+from planner.bind.context import Context
+from planner.expression import Call, Literal, Parameter
+from planner.functions import SESSION_FUNCTIONS
+from planner.parse import Raw, parameterise, parse
+from planner.statements import (
+    CopyOut,
+    Delete,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    Query,
+    Returning,
+    Statement,
+    Update,
+)
+from planner.walk import NODES, transform, walk
+from server.settings import Settings
+
+#: Statements whose expressions may call session functions or hold parameters.
+_WITH_EXPRESSIONS: Final = (Query, Insert, Update, Delete, CopyOut, Explain, ExecutePrepared, Returning)
+_PLANS: Final = 4096
+#: Texts longer than this are planned without being remembered.
+_LONGEST: Final = 16 << 10
+#: Session functions whose result stays the same as long as settings and catalog do.
+_STEADY: Final = frozenset(("current_user", "session_user", "current_database", "current_schema", "version"))
+
+_serials = itertools.count(1)
+_Value = TypeVar("_Value")
+
+
+class Bounded(Generic[_Value]):
+    """A dict that forgets its oldest entries; safe to use from several threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: dict[Hashable, _Value] = {}
+
+    def get(self, key: Hashable) -> _Value | None:
+        """What was put, if it is still there."""
+        return self._items.get(key)
+
+    def put(self, key: Hashable, value: _Value) -> None:
+        """Remembers."""
+        if len(self._items) >= self._limit:
+            for oldest in list(itertools.islice(self._items, self._limit // 8)):
+                self._items.pop(oldest, None)
+        self._items[key] = value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
+
+    ``repeatable``: the same parameters give the same rows while ``reads`` do not change.
+    """
+
+    serial: int
+    statement: Statement
+    types: tuple[SqlType, ...]
+    catalog: Catalog
+    reads: tuple[int, ...]
+    repeatable: bool
+    calls_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A plan of a text without its value literals, and these."""
+
+    plan: Plan
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What besides the text decides what a statement means."""
+
+    catalog: Catalog
+    search_path: tuple[str, ...]
+    time_zone: str
+    role: str
+    database: str
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """Part of the key of a plan."""
+        return (self.search_path, self.time_zone, self.role, self.database)
+
+
+def surroundings(catalog: Catalog, settings: Settings, role: str, database: str) -> Surroundings:
+    """A session's."""
+    return Surroundings(catalog, settings.search_path(role), settings.value("TimeZone"), role, database)
+
+
+class PlanCache:
+    """Parsed texts and plans of all sessions."""
+
+    def __init__(self) -> None:
+        self._texts: Bounded[tuple[Raw, ...]] = Bounded(_PLANS)
+        self._plans: Bounded[Plan] = Bounded(_PLANS)
+        self._unshared: Bounded[bool] = Bounded(_PLANS)
+
+    def parsed(self, text: str) -> tuple[Raw, ...] | None:
+        """The statements of a text seen before."""
+        return self._texts.get(text)
+
+    def parse(self, text: str) -> tuple[Raw, ...]:
+        """The statements of a text. Raises 42601."""
+        known = self._texts.get(text)
+        if known is None:
+            known = parse(text)
+            if len(text) <= _LONGEST:
+                self._texts.put(text, known)
+        return known
+
+    def planned(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan | None:
+        """The plan of a statement that was bound before under the same circumstances."""
+        plan = self._plans.get((raw.text, raw.offset, types, around.key))
+        return plan if plan is not None and plan.catalog is around.catalog else None
+
+    def plan(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
+        """The plan of a statement. Raises what binding raises."""
+        plan = self.planned(raw, types, around)
+        if plan is None:
+            plan = make_plan(raw, types, around)
+            if len(raw.text) <= _LONGEST:
+                self._plans.put((raw.text, raw.offset, types, around.key), plan)
+        return plan
+
+    def shared(self, text: str, around: Surroundings, make: bool) -> Shared | None:
+        """The plan of a text but for its literals; None when it has none, or the plan is new and not to be made.
+
+        An error in making it means that the text is to be planned as it stands, which gives the right position.
+        """
+        key, literals = parameterise(text)
+        if not literals:
+            return None
+        types = tuple(None if literal.type == UNKNOWN else literal.type for literal in literals)
+        plan = self._plans.get((key, types, around.key))
+        if plan is None or plan.catalog is not around.catalog:
+            if not make or self._unshared.get((key, types)):
+                return None
+            try:
+                (raw,) = parse(key)
+                plan = make_plan(raw, types, around)
+            except (SqlError, ValueError):
+                self._unshared.put((key, types), True)
+                return None
+            self._plans.put((key, types, around.key), plan)
+        return Shared(plan, literals)
+
+
+def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
+    """Binds a statement."""
+    context = Context(around.catalog, around.search_path, types, around.time_zone, around.role, around.database)
+    bound = bind(raw, context)
+    statement = bound.statement
+    nodes = [item for root in _roots(statement) for item in walk(root)]
+    scans = {item for item in nodes if isinstance(item, Scan)}
+    calls = {item.function for item in nodes if isinstance(item, Call)} & SESSION_FUNCTIONS
+    repeatable = (
+        isinstance(statement, Query)
+        and not statement.volatile
+        and calls <= _STEADY
+        and all(scan.kind in ("table", "view") for scan in scans)
+    )
+    reads = tuple(sorted({scan.oid for scan in scans}))
+    return Plan(next(_serials), statement, bound.parameter_types, around.catalog, reads, repeatable, bool(calls))
+
+
+def _roots(value: Any) -> list[Any]:
+    """The relations and scalars that a statement's fields hold."""
+    if isinstance(value, NODES):
+        return [value]
+    if isinstance(value, tuple):
+        return [root for item in value for root in _roots(item)]
+    if isinstance(value, _WITH_EXPRESSIONS):
+        return [root for item in fields(value) for root in _roots(getattr(value, item.name))]
+    return []
+
+
+def rewrite(value: Any, change: Any) -> Any:
+    """A statement with ``change`` applied to every node of its expressions and relations."""
+    if isinstance(value, NODES):
+        return transform(value, change)
+    if isinstance(value, tuple):
+        return tuple(rewrite(item, change) for item in value)
+    if isinstance(value, _WITH_EXPRESSIONS):
+        return type(value)(*(rewrite(getattr(value, item.name), change) for item in fields(value)))
+    return value
+
+
+def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:
+    """A statement with its parameters' values in place of them."""
+
+    def change(node: Any) -> Any:
+        return Literal(parameters[node.index], node.type) if isinstance(node, Parameter) else node
+
+    return rewrite(value, change)

@@ -1,0 +1,84 @@
+"""Between Arrow and messages: RowDescription, DataRows, and the parameters of Bind.
+
+Owns: the choice of format per column. The encodings themselves are protocol's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.types import UNKNOWN, SqlType
+from planner.expression import Literal, Value
+from planner.statements import Output
+from protocol import datarow, encoder
+from protocol.messages import Bind
+from protocol.values.registry import TEXT_FORMAT, decode_value
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+
+def column_formats(formats: tuple[int, ...], columns: int) -> tuple[int, ...]:
+    """The format of each column: none given means text, one is for all."""
+    if not formats:
+        return (TEXT_FORMAT,) * columns
+    return formats * columns if len(formats) == 1 else formats
+
+
+def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
+    """RowDescription."""
+    fields = [
+        encoder.FieldDescription(
+            item.name,
+            item.type.oid,
+            item.type.length,
+            item.type.typmod if item.typmod == -1 else item.typmod,
+            item.table,
+            item.attribute,
+            form,
+        )
+        for item, form in zip(outputs, column_formats(formats, len(outputs)), strict=True)
+    ]
+    return encoder.row_description(fields)
+
+
+def encode_rows(batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tuple[int, ...], time_zone: str) -> bytes:
+    """DataRows of a whole batch."""
+    return datarow.encode(batch, types, column_formats(formats, len(types)), time_zone)
+
+
+def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
+    """The values of Bind's parameters. Raises what is wrong with one, saying which."""
+    formats = column_formats(message.parameter_formats, len(types))
+    time_zone = session.settings.value("TimeZone")
+    values: list[Value] = []
+    for index, data in enumerate(message.parameters):
+        if data is None:
+            values.append(None)
+            continue
+        try:
+            values.append(decode_value(data, types[index], formats[index], time_zone))
+        except SqlError as error:
+            place = (
+                f'portal "{message.portal}" parameter ${index + 1}'
+                if message.portal
+                else f"unnamed portal parameter ${index + 1}"
+            )
+            error.where = error.where or place
+            raise
+    return tuple(values)
+
+
+def literal_values(literals: Sequence[Literal], types: tuple[SqlType, ...], time_zone: str) -> tuple[Value, ...]:
+    """Literals of a text as values of the types that binding gave them. Raises for one that is no such value."""
+    values: list[Value] = []
+    for literal, kind in zip(literals, types, strict=True):
+        value = literal.value
+        if literal.type == UNKNOWN and isinstance(value, str):
+            value = decode_value(value.encode(), kind, TEXT_FORMAT, time_zone)
+        values.append(value)
+    return tuple(values)

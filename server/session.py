@@ -1,0 +1,315 @@
+"""One client's session: settings, prepared statements, portals, and the transaction that they live in.
+
+Owns: the session's state, how an error is answered, and how work gets to a thread and is cancelled there. Which message
+does what is in ``server.simple``, ``server.extended`` and ``server.copying``; what statements mean is the executor's.
+
+The transaction: ``db.status`` is I, T or E. Statements outside a block commit alone, or together until Sync (extended
+protocol) or the end of the string (simple protocol), which is ``implicit``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.types import SqlType
+from executor.session import DatabaseSession, Result
+from planner.expression import Value
+from planner.parse import Raw
+from planner.statements import Insert, Statement, TransactionControl
+from protocol import encoder
+from protocol import messages as m
+from server import copying, execution, extended, simple
+from server.planning import Plan, Surroundings, surroundings
+from server.settings import Settings
+
+if TYPE_CHECKING:
+    from server.connection import Connection
+
+_Result = TypeVar("_Result")
+_ENDS: Final = ("commit", "rollback", "rollback_to")
+_LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
+#: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
+_CANCEL_AGAIN: Final = 0.05
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One client after the start-up. On the event loop's thread, but for what ``work`` is given."""
+
+    def __init__(
+        self, connection: Connection, db: DatabaseSession, settings: Settings, user: str, database_name: str
+    ) -> None:
+        self.connection = connection
+        self.server = connection.server
+        self.db = db
+        self.database = db.database
+        self.settings = settings
+        self.user = user
+        self.database_name = database_name
+        self.backend = self.server.cancels.register(self.cancel)
+        self.statements: dict[str, extended.Prepared] = {}
+        self.portals: dict[str, extended.Portal] = {}
+        self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
+        self.copying: copying.CopyIn | None = None
+        self.implicit = False
+        self.transaction_time = _now()
+        self._working = False
+        self._cancelled: SqlError | None = None
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
+        """Acts on one message."""
+        return HANDLERS[type(message)](self, message)
+
+    def failed(self, error: SqlError) -> Awaitable[None] | None:
+        """Answers an error and undoes what it makes undone."""
+        ready = self.connection.machine.fail()
+        logger.debug("error pid=%d %s", self.backend.process, error)
+        self.connection.send(encoder.error_response(error))
+        self.pending.clear()
+        if self.copying is not None or self.implicit:
+            return self._undo(ready)
+        if self.db.status == "T":
+            self.db.fail()
+        self._answer_failure(ready)
+        return None
+
+    async def _undo(self, ready: bool) -> None:
+        copy, self.copying = self.copying, None
+        if copy is not None:
+            await copy.abort()
+        if self.implicit:
+            self.implicit = False
+            if self.db.status == "I":
+                self.settings.rollback()
+            await self.work(self._fail_implicit)
+        elif self.db.status == "T":
+            self.db.fail()
+        self._answer_failure(ready)
+
+    def _fail_implicit(self) -> None:
+        self.db.fail()
+        self.db.commit_implicit()
+
+    def _answer_failure(self, ready: bool) -> None:
+        if self.db.status == "I":
+            self.portals.clear()
+        if ready:
+            self.ready()
+
+    def ready(self) -> None:
+        """ReadyForQuery, after the settings that have changed."""
+        if self.settings.changed:
+            self.report_settings()
+        self.connection.send(encoder.READY_FOR_QUERY[self.db.status])
+
+    def report_settings(self) -> None:
+        """ParameterStatus of every reported setting that the client does not know yet."""
+        for name, value in self.settings.report():
+            self.connection.send(encoder.parameter_status(name, value))
+
+    def send_notices(self, notices: tuple[SqlError, ...]) -> None:
+        """NoticeResponses, as far as client_min_messages wants them."""
+        least = _LEVELS.get(self.settings.value("client_min_messages"), 0)
+        for notice in notices:
+            severity = "NOTICE" if notice.sqlstate.startswith("00") else "WARNING"
+            if _LEVELS[severity.lower()] >= least:
+                data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
+                self.connection.send(data)
+
+    def warn(self, sqlstate: str, message: str) -> None:
+        """A warning of the server's own."""
+        self.send_notices((SqlError(sqlstate, message),))
+
+    # -- work in threads ---------------------------------------------------------------------------------------
+
+    async def work(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Calls a function that may block, in a worker thread. Raises 57014 when it was cancelled."""
+        self._working = True
+        try:
+            return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
+        except SqlError as error:
+            if error.sqlstate == "57014" and self._cancelled is not None:
+                raise self._cancelled from None
+            raise
+        finally:
+            self._working = False
+            self._cancelled = None
+
+    def cancel(self, reason: str = "canceling statement due to user request") -> None:
+        """Stops what the session does now, if it does anything."""
+        error = SqlError("57014", reason)
+        if self._working:
+            self._cancelled = error
+            self._cancel_again()
+        elif self.copying is not None:
+            self.connection.interrupt(error)
+
+    def _cancel_again(self) -> None:
+        if self._working and self._cancelled is not None:
+            self.db.cancel()
+            self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Cancels what runs inside when it takes longer than statement_timeout."""
+        seconds = self.settings.seconds("statement_timeout")
+        if not seconds:
+            yield
+            return
+        reason = "canceling statement due to statement timeout"
+        timer = self.server.loop.call_later(seconds, self.cancel, reason)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    async def close(self) -> None:
+        """The client is gone: waits for its thread, then rolls back."""
+        while self._working:
+            await asyncio.sleep(_CANCEL_AGAIN)
+        self.server.cancels.forget(self.backend)
+        copy, self.copying = self.copying, None
+        if copy is not None:
+            await copy.abort()
+        await self.work(self.db.close)
+
+    # -- transactions ------------------------------------------------------------------------------------------
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no transaction is open, so that the next statement sees what is committed."""
+        return not self.implicit and not self.pending and self.db.status == "I"
+
+    def begin_implicit(self) -> None:
+        """What follows is one transaction until ``end_implicit``, unless a block is open."""
+        if not self.implicit:
+            if self.db.status == "I":
+                self.transaction_time = _now()
+                self.settings.begin()
+            self.implicit = True
+            self.db.begin_implicit()
+
+    async def end_implicit(self) -> None:
+        """Commits an implicit transaction. Raises what the commit raises."""
+        if not self.implicit:
+            return
+        await self.work(self.db.commit_implicit)
+        self.implicit = False
+        if self.db.status == "I":
+            self.settings.commit()
+            self.portals.clear()
+
+    def starts_statement(self) -> None:
+        """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
+        if self.settings.changed:
+            self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+        if self.implicit:
+            self.settings.begin()
+        elif self.db.status == "I":
+            self.transaction_time = _now()
+
+    def check(self, statement: Statement) -> None:
+        """Whether the transaction allows the statement. Raises 25P02 and 25006."""
+        if self.db.status == "E" and not _is_end(statement):
+            raise failed_transaction()
+        if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)):
+            word = execution.WRITES[type(statement)]
+            raise SqlError("25006", f"cannot execute {word} in a read-only transaction")
+
+    def control(self, statement: TransactionControl) -> Result:
+        """BEGIN and the like, with the settings that follow them. In a worker thread."""
+        before = self.db.status
+        if statement.action == "begin":
+            isolation = statement.isolation or self.settings.value("default_transaction_isolation")
+            result = self.db.execute(replace(statement, isolation=isolation, read_only=False))  # check() sees to it
+            if before == "I":
+                self._begun(statement)
+            return result
+        result = self.db.execute(statement)
+        name = statement.name or ""
+        match statement.action:
+            case "savepoint":
+                self.settings.savepoint(name)
+            case "release":
+                self.settings.release(name)
+            case "rollback_to":
+                self.settings.rollback_to(name)
+            case _ if result.tag == "COMMIT":
+                self.settings.commit()
+            case _:
+                self.settings.rollback()
+        return result
+
+    def _begun(self, statement: TransactionControl) -> None:
+        self.settings.begin()
+        if statement.isolation is not None:
+            self.settings.set("transaction_isolation", statement.isolation, local=True)
+        if statement.read_only is not None:
+            self.settings.set("transaction_read_only", "on" if statement.read_only else "off", local=True)
+
+    # -- plans -------------------------------------------------------------------------------------------------
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What a statement is bound against now."""
+        return surroundings(self.db.catalog, self.settings, self.user, self.database_name)
+
+    def plan_allowed(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
+        """The plan of a statement; in a failed transaction only of one that ends it. Raises 25P02."""
+        failed = self.db.status == "E"
+        try:
+            plan = self.server.plans.plan(raw, types, around)
+        except SqlError:
+            if failed:
+                raise failed_transaction() from None
+            raise
+        if failed and not _is_end(plan.statement):
+            raise failed_transaction()
+        return plan
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _is_end(statement: Statement) -> bool:
+    return isinstance(statement, TransactionControl) and statement.action in _ENDS
+
+
+def _flush(session: Session, message: m.FrontendMessage) -> None:
+    session.connection.flush()
+
+
+def _terminate(session: Session, message: m.FrontendMessage) -> None:
+    session.connection.end()
+
+
+def _function_call(session: Session, message: m.FrontendMessage) -> None:
+    raise unsupported("the function call message", "Call the function in a SELECT.")
+
+
+HANDLERS: Final[dict[type, Callable[[Session, Any], Awaitable[None] | None]]] = {
+    m.Query: simple.query,
+    m.Parse: extended.parse,
+    m.Bind: extended.bind,
+    m.Describe: extended.describe,
+    m.Execute: extended.execute,
+    m.Close: extended.close,
+    m.Sync: extended.sync,
+    m.Flush: _flush,
+    m.CopyData: copying.data,
+    m.CopyDone: copying.done,
+    m.CopyFail: copying.fail,
+    m.FunctionCall: _function_call,
+    m.Terminate: _terminate,
+}

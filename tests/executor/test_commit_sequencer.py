@@ -1,0 +1,278 @@
+"""The sequencer: LSNs in order, durable before acknowledged, visible all at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog.errors import SqlError
+from executor.commit.log import Log
+from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
+from executor.commit.recovery import StreamReader, replay
+from executor.commit.sequencer import Sequencer
+from tests.executor.test_commit_log import FullDisk, batch, change, contents
+
+SEGMENT = 64 * 1024
+LONG = 30.0
+
+
+class CountingDisk(FullDisk):
+    """Counts syncs, and holds them while told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.syncs = 0
+        self.may_sync = threading.Event()
+        self.may_sync.set()
+        self.synced = threading.Event()
+
+    def sync(self, descriptor: int) -> None:
+        assert self.may_sync.wait(LONG)
+        self.syncs += 1
+        super().sync(descriptor)
+        self.synced.set()
+
+
+@pytest.fixture
+def disk() -> CountingDisk:
+    return CountingDisk()
+
+
+@pytest.fixture
+def log(tmp_path: Path, disk: CountingDisk) -> Iterator[Log]:
+    log = Log(tmp_path / "log", SEGMENT, files=disk)
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def sequencer(log: Log) -> Iterator[Sequencer]:
+    sequencer = Sequencer(log)
+    yield sequencer
+    sequencer.close()
+
+
+def document(record: TransactionRecord) -> str:
+    (part,) = record
+    assert isinstance(part, CatalogChange)
+    return part.document
+
+
+def test_many_threads_publish_in_lsn_order(sequencer: Sequencer, log: Log) -> None:
+    published: list[tuple[int, str]] = []
+    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
+
+    def work(number: int) -> None:
+        for count in range(50):
+            sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sequencer.flush().wait(LONG)
+    assert [lsn for lsn, _ in published] == list(range(1, 401))
+    assert contents(log) == published
+    assert (sequencer.visible, sequencer.durable) == (400, 400)
+    for number in range(8):
+        own = [text for _, text in published if text.startswith(f"{number}.")]
+        assert own == [f"{number}.{count}" for count in range(50)]
+
+
+def test_submitters_share_a_sync(sequencer: Sequencer, disk: CountingDisk) -> None:
+    sequencer.submit(change("first")).wait(LONG)
+    disk.may_sync.clear()
+    held = sequencer.submit(change("held"))
+    tickets = [sequencer.submit(change(str(number))) for number in range(100)]
+    assert not any(ticket.done for ticket in (held, *tickets))
+    before = disk.syncs
+    disk.may_sync.set()
+    assert tickets[-1].wait(LONG)
+    assert all(ticket.done for ticket in tickets)
+    assert disk.syncs - before <= 3
+
+
+def test_nothing_is_visible_before_it_is_durable(sequencer: Sequencer, disk: CountingDisk) -> None:
+    sequencer.submit(change("first")).wait(LONG)
+    disk.may_sync.clear()
+    ticket = sequencer.submit(change("second"))
+    assert not ticket.wait(0.01)
+    assert (sequencer.visible, sequencer.durable) == (1, 1)
+    disk.may_sync.set()
+    assert ticket.wait(LONG)
+    assert (sequencer.visible, sequencer.durable) == (2, 2)
+
+
+def test_without_sync_visible_runs_ahead_and_the_disk_follows(log: Log, disk: CountingDisk) -> None:
+    sequencer = Sequencer(log, sync_within=0.02)
+    sequencer.submit(change("first")).wait(LONG)
+    disk.may_sync.clear()
+    disk.synced.clear()
+    assert sequencer.submit(change("second"), sync=False).wait(LONG)
+    assert (sequencer.visible, sequencer.durable) == (2, 1)
+    disk.may_sync.set()
+    assert disk.synced.wait(LONG)  # nobody asked for it
+    sequencer.close()
+    assert sequencer.durable == 2
+
+
+def test_flush_waits_for_what_did_not(log: Log) -> None:
+    sequencer = Sequencer(log, sync_within=1000)
+    sequencer.submit(change("a"), sync=False).wait(LONG)
+    assert sequencer.durable == 0
+    ticket = sequencer.flush()
+    assert ticket.wait(LONG)
+    assert (ticket.lsn, sequencer.durable) == (1, 1)
+    sequencer.close()
+
+
+def test_lock_fixes_visible_and_what_is_published(sequencer: Sequencer) -> None:
+    count = 0
+
+    def publish(lsn: int, record: TransactionRecord) -> None:
+        nonlocal count
+        count += 1
+
+    sequencer.on_publish(publish)
+    tickets = []
+    for _ in range(200):
+        tickets.append(sequencer.submit(change("x"), sync=False))
+        with sequencer.lock:
+            assert sequencer.visible == count
+    tickets[-1].wait(LONG)
+
+
+def test_callbacks_come_once_even_when_late(sequencer: Sequencer) -> None:
+    calls: list[Exception | None] = []
+    happened = threading.Event()
+    ticket = sequencer.submit(change("a"))
+    ticket.on_done(calls.append)
+    ticket.on_done(lambda error: happened.set())
+    assert happened.wait(LONG)
+    ticket.on_done(calls.append)
+    assert calls == [None, None]
+
+
+def test_failing_callback_stops_nobody(sequencer: Sequencer) -> None:
+    def fail(error: Exception | None) -> None:
+        raise ValueError("a callback's own fault")
+
+    ticket = sequencer.submit(change("a"))
+    try:
+        ticket.on_done(fail)
+    except ValueError:  # the ticket was done already, so the caller has it
+        assert ticket.done
+    assert sequencer.submit(change("b")).wait(LONG)
+
+
+def test_spooled_batches_are_part_of_their_commit_only(sequencer: Sequencer, log: Log) -> None:
+    published: list[TransactionRecord] = []
+    sequencer.on_publish(lambda lsn, record: published.append(record))
+    rows = [batch(*range(start, start + 500)) for start in range(0, 5000, 500)]
+    lost = [sequencer.spool(7, rows[0]) for _ in range(3)]
+    references = tuple(sequencer.spool(7, each) for each in rows)
+    sequencer.discard(lost)
+    sequencer.submit((Spooled(7, references), StreamRows(7, (batch(1),)))).wait(LONG)
+    ((spooled, _),) = published
+    assert isinstance(spooled, Spooled)
+    assert [each.batch for each in spooled.references] == rows
+    ((lsn, record),) = replay(log, 0)
+    assert lsn == 1
+    assert isinstance(record[0], Spooled)
+    reader = StreamReader(log, 7)
+    assert [reader.spooled(each) for each in record[0].references] == [(each,) for each in rows]
+    assert all(each.pins == 0 for each in log._segments)
+
+
+def test_spool_beyond_its_memory_keeps_no_batch(log: Log) -> None:
+    sequencer = Sequencer(log, spool_memory=batch(*range(100)).nbytes * 2)
+    references = [sequencer.spool(7, batch(*range(100))) for _ in range(3)]
+    assert [each.batch is None for each in references] == [False, False, True]
+    sequencer.discard(references)
+    again = sequencer.spool(7, batch(*range(100)))
+    assert again.batch is not None
+    sequencer.close()
+
+
+def test_full_disk_fails_one_statement(log: Log, disk: CountingDisk, tmp_path: Path) -> None:
+    sequencer = Sequencer(log)
+    published: list[int] = []
+    sequencer.on_publish(lambda lsn, record: published.append(lsn))
+    sequencer.submit(change("a" * 40_000)).wait(LONG)
+    disk.refuse_files = True
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("b" * 40_000)).wait(LONG)
+    assert caught.value.sqlstate == "53100"
+    with pytest.raises(SqlError) as caught:
+        sequencer.spool(7, pa.record_batch([pa.array(["c" * 60_000])], names=["a"]).slice(0))
+    assert caught.value.sqlstate == "53100"
+    assert sequencer.visible == 1  # never on an LSN that the log does not have
+    sequencer.submit(change("fits")).wait(LONG)
+    disk.refuse_files = False
+    sequencer.submit(change("d" * 40_000)).wait(LONG)
+    assert published == [1, 3, 4]
+    assert sequencer.visible == 4
+    sequencer.close()
+    assert [lsn for lsn, _ in contents(log)] == [1, 3, 4]
+
+
+def test_failed_sync_is_final(log: Log, disk: CountingDisk) -> None:
+    sequencer = Sequencer(log)
+    sequencer.submit(change("a")).wait(LONG)
+    disk.refuse_syncs = True
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("b")).wait(LONG)
+    assert caught.value.sqlstate == "58030"
+    disk.refuse_syncs = False
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("c"))
+    assert caught.value.sqlstate == "58030"
+    assert sequencer.visible == 1
+    sequencer.close()
+
+
+def test_failing_publisher_is_final(log: Log) -> None:
+    sequencer = Sequencer(log)
+
+    def publish(lsn: int, record: TransactionRecord) -> None:
+        if document(record) == "bad":
+            raise ValueError("cannot publish")
+
+    sequencer.on_publish(publish)
+    sequencer.submit(change("good")).wait(LONG)
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("bad")).wait(LONG)
+    assert caught.value.sqlstate == "XX000"
+    with pytest.raises(SqlError):
+        sequencer.submit(change("good"))
+    assert sequencer.visible == 1
+    sequencer.close()
+
+
+def test_close_writes_what_was_submitted(tmp_path: Path) -> None:
+    log = Log(tmp_path / "closing", SEGMENT)
+    sequencer = Sequencer(log, sync_within=1000)
+    tickets = [sequencer.submit(change(str(number)), sync=False) for number in range(100)]
+    sequencer.close()
+    assert all(ticket.done and ticket.error is None for ticket in tickets)
+    assert sequencer.durable == 100
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("late"))
+    assert caught.value.sqlstate == "57P01"
+    sequencer.close()
+    log.close()
+    assert "sequencer" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
+    for floor, expected in ((0, 1), (0, 2), (10, 11), (0, 12)):
+        log = Log(tmp_path / "again", SEGMENT)
+        sequencer = Sequencer(log, floor)
+        assert sequencer.submit(change("x")).lsn == expected
+        sequencer.close()
+        log.close()

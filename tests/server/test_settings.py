@@ -1,0 +1,187 @@
+"""Run-time parameters: values as PostgreSQL prints them, refusals, and SET in transactions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.errors import SqlError
+from server.parameters import PARAMETERS, REPORTED
+from server.settings import Settings
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings({"statement_timeout": "5000", "application_name": "test"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("statement_timeout", "90000", "90s"),
+        ("statement_timeout", "2min", "2min"),
+        ("statement_timeout", "1500 ms", "1500ms"),
+        ("statement_timeout", "0", "0"),
+        ("work_mem", "64MB", "64MB"),
+        ("work_mem", "100", "100kB"),
+        ("jit", "tru", "on"),
+        ("timezone", "europe/berlin", "Europe/Berlin"),
+        ("TimeZone", "utc", "UTC"),
+        ("datestyle", "ISO, DMY", "ISO, DMY"),
+        ("datestyle", "european", "ISO, DMY"),
+        ("client_encoding", "'utf-8'", "UTF8"),
+        ("synchronous_commit", "OFF", "off"),
+        ("extra_float_digits", "3", "3"),
+        ("my.own", "anything", "anything"),
+    ],
+)
+def test_set_and_show(settings: Settings, name: str, value: str, shown: str) -> None:
+    settings.set(name, value)
+    assert settings.show(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sqlstate"),
+    [
+        ("nothing", "1", "42704"),
+        ("statement_timeout", "soon", "22023"),
+        ("statement_timeout", "-1", "22023"),
+        ("statement_timeout", "5 kB", "22023"),
+        ("jit", "perhaps", "22023"),
+        ("timezone", "Mars/Olympus", "22023"),
+        ("timezone", "+3", "0A000"),
+        ("datestyle", "German", "0A000"),
+        ("IntervalStyle", "iso_8601", "0A000"),
+        ("IntervalStyle", "strange", "22023"),
+        ("client_encoding", "LATIN1", "0A000"),
+        ("server_version", "16", "55P02"),
+        ("max_connections", "5", "55P02"),
+        ("maintenance_engine", "flink", "22023"),
+    ],
+)
+def test_refused(settings: Settings, name: str, value: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        settings.set(name, value)
+    assert caught.value.sqlstate == sqlstate
+
+
+def test_reset_returns_to_the_start_of_the_session(settings: Settings) -> None:
+    settings.set("statement_timeout", "1")
+    settings.set("statement_timeout", None)
+    assert settings.show("statement_timeout") == "5s"
+    settings.set("jit", "on")
+    settings.reset_all()
+    assert settings.show("jit") == "off"
+
+
+def test_rollback_undoes_set_and_commit_keeps_it(settings: Settings) -> None:
+    settings.begin()
+    settings.set("jit", "on")
+    settings.rollback()
+    assert settings.show("jit") == "off"
+    settings.begin()
+    settings.set("jit", "on")
+    settings.commit()
+    assert settings.show("jit") == "on"
+
+
+def test_set_local_ends_with_the_transaction(settings: Settings) -> None:
+    settings.begin()
+    settings.set("jit", "on")
+    settings.set("jit", "off", local=True)
+    assert settings.show("jit") == "off"
+    settings.commit()
+    assert settings.show("jit") == "on"
+
+
+def test_savepoints(settings: Settings) -> None:
+    settings.begin()
+    settings.set("work_mem", "1MB")
+    settings.savepoint("a")
+    settings.set("work_mem", "2MB")
+    settings.savepoint("b")
+    settings.set("work_mem", "3MB")
+    settings.rollback_to("a")
+    assert settings.show("work_mem") == "1MB"
+    with pytest.raises(SqlError) as caught:
+        settings.rollback_to("b")
+    assert caught.value.sqlstate == "3B001"
+    settings.release("a")
+    settings.commit()
+    assert settings.show("work_mem") == "1MB"
+
+
+def test_transaction_characteristics_end_with_it(settings: Settings) -> None:
+    settings.begin()
+    settings.set("transaction_read_only", "on")
+    assert settings.read_only
+    settings.commit()
+    assert not settings.read_only
+    settings.set("default_transaction_read_only", "on")
+    assert settings.read_only
+
+
+def test_only_changes_are_reported(settings: Settings) -> None:
+    first = settings.report()
+    assert [name for name, _ in first] == list(REPORTED)
+    assert len(first) == 13
+    assert dict(first)["server_version"].startswith("15.")
+    settings.set("jit", "on")
+    settings.set("TimeZone", "Europe/Paris")
+    assert settings.changed
+    assert settings.report() == [("TimeZone", "Europe/Paris")]
+    assert not settings.changed
+
+
+def test_search_path(settings: Settings) -> None:
+    assert settings.search_path("me") == ("me", "public")
+    settings.set("search_path", 'A, "B c", pg_catalog')
+    assert settings.search_path("me") == ("a", "B c", "pg_catalog")
+
+
+def test_equal_settings_have_equal_keys(settings: Settings) -> None:
+    before = settings.key
+    settings.set("TimeZone", "Europe/Paris")
+    assert settings.key != before
+    settings.set("TimeZone", "UTC")
+    assert settings.key == before
+
+
+def test_every_default_is_a_value_of_its_parameter() -> None:
+    for parameter in PARAMETERS.values():
+        assert parameter.read(parameter.name, parameter.default) == parameter.default, parameter.name
+
+
+_ACTION = st.one_of(
+    st.tuples(st.just("set"), st.sampled_from(["a.x", "a.y"]), st.sampled_from("123"), st.booleans()),
+    st.tuples(st.sampled_from(["begin", "commit", "rollback"])),
+)
+
+
+@given(st.lists(_ACTION, max_size=20))
+def test_transactions_against_a_model(actions: list[tuple[object, ...]]) -> None:
+    """The model copies everything at BEGIN and keeps SET LOCAL apart."""
+    settings = Settings({"a.x": "0", "a.y": "0"})
+    session, local, saved = {"a.x": "0", "a.y": "0"}, {}, None
+    for action in actions:
+        match action:
+            case ("set", str(name), str(value), bool(is_local)):
+                if is_local and saved is None:
+                    continue  # the session refuses it outside a transaction
+                settings.set(name, value, is_local)
+                if is_local:
+                    local = {**local, name: value}
+                else:
+                    session = {**session, name: value}
+                    local.pop(name, None)
+            case ("begin",):
+                settings.begin()
+                saved = saved or session
+            case ("commit",):
+                settings.commit()
+                local, saved = {}, None
+            case _:
+                settings.rollback()
+                session, local, saved = saved or session, {} if saved else local, None
+        assert {name: settings.show(name) for name in session} == {**session, **local}
