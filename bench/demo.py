@@ -88,10 +88,9 @@ def watch(client: psycopg.Connection[Any], feeders: list[threading.Thread], tota
         loading = any(feeder.is_alive() for feeder in feeders)
         now = time.monotonic() - started
         loaded, found = counts(client)
-        say(
-            f"{now:5.1f} s  lineitem {loaded:>9,} rows ({loaded / total:4.0%}, {(loaded - previous) / (now - last):>9,.0f} rows/s)"
-            f"  orders from files {found:>9,}"
-        )
+        speed = (loaded - previous) / (now - last)
+        progress = f"{now:5.1f} s  lineitem {loaded:>9,} rows ({loaded / total:4.0%}, {speed:>9,.0f} rows/s)"
+        say(f"{progress}  orders from files {found:>9,}")
         show(client, "SELECT l_returnflag, l_linestatus, sum_qty, avg_price, count_order FROM pricing ORDER BY 1, 2")
         show(client, "SELECT * FROM order_years ORDER BY year")
         previous, last = loaded, now

@@ -17,6 +17,7 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, CatalogObject, Stream, Table, View
 from executor.transaction import NewView, Transaction
 from planner import incremental
+from planner.program import Static
 from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
 
 if TYPE_CHECKING:
@@ -83,13 +84,18 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     view = replace(view, oid=_oid(catalog, view.oid))
     notices = list(statement.notices)
     if view.continuous:
-        planned = incremental.plan(statement.query, f"v{view.oid}")
-        writer = transaction.writer()
-        statics = {static.name: writer.query(static.relation, {}) for static in planned.program.statics}
-        transaction.views.append(NewView(view, planned.program, statics))
-        notices += planned.notices
+        program = incremental.plan(statement.query, f"v{view.oid}")
+        statics = {static.name: _evaluate(transaction, static) for static in program.statics}
+        transaction.views.append(NewView(view, program, statics))
+        notices += incremental.notices(program)
     _add(transaction, catalog, view)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _evaluate(transaction: Transaction, static: Static) -> pa.Table:
+    """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
+    table = transaction.writer().query(static.relation, {}, ())
+    return table.rename_columns([column.name for column in static.columns])
 
 
 def _skipped(name: str) -> SqlError:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from executor.printer import column_name as state_column
 from executor.trace.index import KeyIndex
 from executor.views import ViewRuntime
 from planner.algebra import Filter, Project, Relation, Scan
@@ -137,7 +136,7 @@ class ViewIndex:
         return Indexed(result, KeyIndex(result, self._key))
 
     def _patched(self, current: Indexed, changes: pa.Table, final: Final) -> Indexed:
-        names = [state_column(column) for column in self._state.key]
+        names = [column.name for column in self._state.key]
         if self._state_rows is None:
             self._state_rows = KeyIndex(self._state_table, names)
         changed = list(zip(*(changes.column(name).to_pylist() for name in names), strict=True))

@@ -11,7 +11,7 @@ A state's content is ``base`` + ``tail``: the tail is small, so that one new row
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -201,7 +201,7 @@ class ViewRuntime:
         states = tuple(state for state in self.program.states if state.name in targets)
         delta = self.feeds[path.stream].delta(after, upto)
         job = Job(self.next_job, path.statements, states, Inputs(delta, self.statics), after, upto)
-        return {name: _table(run) for name, run in self.engine.run(job).runs.items()}
+        return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
     def fail(self, error: ViewError) -> None:
         """Makes an error the view's value; its states are no longer maintained."""
@@ -288,6 +288,8 @@ class ViewRuntime:
         return {f"s_{name}": table for name, table in self.statics.items()}
 
 
-def _table(run: object) -> pa.Table:
+def named(states: Iterable[State], name: str, run: object) -> pa.Table:
+    """A run as its trace keeps it: columns under the state's names."""
     assert isinstance(run, pa.Table)
-    return run
+    state = next(state for state in states if state.name == name)
+    return run.rename_columns([column.name for column in state.columns])

@@ -164,6 +164,4 @@ class SetOperation:
     columns: tuple[Column, ...]
 
 
-Relation = (
-    Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Sort | Limit | SetOperation
-)
+Relation = Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Sort | Limit | SetOperation

@@ -242,7 +242,9 @@ def _literal(token: str, negative: bool) -> Literal | None:
 
 def nested_too_deep() -> SqlError:
     """54001 as PostgreSQL words it."""
-    return SqlError("54001", "stack depth limit exceeded", hint="Split the statement, or nest its expressions less deeply.")
+    return SqlError(
+        "54001", "stack depth limit exceeded", hint="Split the statement, or nest its expressions less deeply."
+    )
 
 
 __all__ = ["LIMIT", "Raw", "literal_position", "nested_too_deep", "parameterise", "parse"]

@@ -29,7 +29,7 @@ from planner.rules.support import Fresh, keep_columns
 from planner.walk import RELATIONS, Node, children, descend, transform, used_columns, walk
 
 Kind = Literal["static", "upper", "stream"]
-_ORDER: Final[dict[Kind, int]] = {"static": 0, "upper": 1, "stream": 2}
+_KINDS: Final[tuple[Kind, ...]] = ("static", "upper", "stream")  # an operator is of its inputs' last
 #: The same join with its inputs exchanged.
 _MIRRORED: Final[dict[JoinKind, JoinKind]] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
 _GROUP_FIRST: Final = "Group each stream by a key in a subquery or WITH, and use the grouped results."
@@ -51,7 +51,7 @@ class Kinds:
 
     def _kind(self, node: Node) -> Kind:
         below = [self._known[id(child)][1] for child in children(node)]
-        worst: Kind = max(below, key=_ORDER.__getitem__, default="static")
+        worst = _KINDS[max(map(_KINDS.index, below), default=0)]
         match node:
             case Scan(kind="stream") | Delta():
                 return "stream"

@@ -97,7 +97,12 @@ def _rebuild(node: Any, old: list[Any], new: list[Any]) -> Any:
     if all(before is after for before, after in zip(old, new, strict=True)):
         return node
     rest = iter(new)
-    return replace(node, **{name: _refill(getattr(node, name), rest) for name in _field_names(type(node)) if _holds(getattr(node, name))})
+    return replace(
+        node,
+        **{
+            name: _refill(getattr(node, name), rest) for name in _field_names(type(node)) if _holds(getattr(node, name))
+        },
+    )
 
 
 def _holds(value: Any) -> bool:

@@ -2,8 +2,8 @@
 
 Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message
 that needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond
-``READ_AHEAD`` bytes in the client. Knows nothing of SQL: what messages do is the session's matter (``server.session``), what may come
-before there is one ``server.startup``'s.
+``READ_AHEAD`` bytes in the client. Knows nothing of SQL: what messages do is the matter of ``server.session``, and
+before there is one of ``server.startup``.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._ahead = 0
         self._reading_paused = False
         self._writable: asyncio.Future[None] | None = None
+        self._idle: asyncio.Future[None] | None = None
 
     # -- asyncio's calls ---------------------------------------------------------------------------------------
 
@@ -168,6 +169,9 @@ class Connection(asyncio.Protocol):
         """The message that made the connection busy is done."""
         self._busy = False
         self._ahead = 0
+        if self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None
         if self._reading_paused and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -244,6 +248,9 @@ class Connection(asyncio.Protocol):
         return SqlError("XX000", f"{type(error).__name__}: {error}")
 
     async def _finish(self) -> None:
+        if self._busy:
+            self._idle = self.server.loop.create_future()
+            await self._idle
         try:
             await self.handler.close()
         except Exception as error:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from catalog.types import SqlType, by_oid
+from executor.points import Row
 from executor.session import Result
 from planner.expression import Value
 from planner.parse import Raw
-from planner.statements import CopyIn, CopyOut, Insert, Output
+from planner.statements import CopyIn, Insert, Output
 from protocol import encoder
 from protocol import messages as m
 from server import copying, simple
@@ -229,11 +230,22 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             if _is_plain_append(session, plan, statement) and _append(session, statement, portal.values):
                 return None
         elif plan.repeatable and not message.max_rows and session.is_idle:
-            data = session.server.results.get(_key(session, portal, plan), session.database)
+            data = _known_answer(session, portal, plan)
             if data is not None:
                 session.connection.send(data)
                 return None
     return _execute(session, portal, plan, message.max_rows)
+
+
+def _known_answer(session: Session, portal: Portal, plan: Plan) -> bytes | None:
+    """The rows and CommandComplete of a read that needs no thread."""
+    reader = session.server.points.known(plan)
+    if reader is None:
+        return session.server.results.get(_key(session, portal, plan), session.database)
+    if plan.catalog is not session.database.catalog:
+        return None
+    time_zone = session.settings.value("TimeZone")
+    return session.server.points.peek(reader, plan, portal.values, portal.formats, time_zone)
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
@@ -310,8 +322,7 @@ async def _copy(session: Session, plan: Plan) -> None:
     if isinstance(statement, CopyIn):
         await copying.begin(session, statement, None)
     else:
-        assert isinstance(statement, CopyOut)
-        await copying.send_out(session, statement)
+        await copying.send_out(session, plan)
 
 
 async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
@@ -320,12 +331,19 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
     if plan.repeatable and not limit and session.is_idle:
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
 
-    def begin() -> tuple[Result, Cursor, bytes, int]:
+    def begin() -> Row | tuple[Result, Cursor, bytes, int]:
+        reader = session.server.points.find(session.database, plan) if stamp is not None else None
+        if reader is not None:
+            return reader.read(portal.values)
         result = run(session, plan, portal.values)
         cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"))
         return result, cursor, *cursor.take(limit)
 
-    result, cursor, data, rows = await session.work(begin)
+    begun = await session.work(begin)
+    if isinstance(begun, Row):
+        _send_point(session, portal, plan, begun)
+        return
+    result, cursor, data, rows = begun
     portal.cursor = cursor
     if result.notices:
         session.send_notices(result.notices)
@@ -333,6 +351,14 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         whole = data + encoder.command_complete(cursor.tag(rows))
         session.server.results.put(_key(session, portal, plan), whole, stamp)
     await _send_rows(session, cursor, data, rows, limit)
+
+
+def _send_point(session: Session, portal: Portal, plan: Plan, row: Row) -> None:
+    """Answers a point read whose index had to be brought up to date."""
+    reader, time_zone = session.server.points.known(plan), session.settings.value("TimeZone")
+    assert reader is not None
+    session.connection.send(session.server.points.answer(reader, plan, row, portal.formats, time_zone))
+    portal.cursor = Cursor(Result("SELECT", portal.outputs or (), ()), portal.formats, time_zone)
 
 
 async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, limit: int) -> None:

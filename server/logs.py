@@ -17,11 +17,9 @@ _ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
 class LineFormatter(logging.Formatter):
     """``2026-11-21T09:23:41.123Z INFO server.main listening address=127.0.0.1:5433``: never more than one line."""
 
-    converter = time.gmtime
-
     def format(self, record: logging.LogRecord) -> str:
         """One line; a traceback's line ends are escaped."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", self.converter(record.created))
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         text = f"{moment}.{int(record.msecs):03d}Z {record.levelname} {record.name} {record.getMessage()}"
         if record.exc_info:
             text += " | " + self.formatException(record.exc_info)

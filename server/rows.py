@@ -48,7 +48,7 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
 
 def encode_rows(batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tuple[int, ...], time_zone: str) -> bytes:
     """DataRows of a whole batch."""
-    return datarow.encode(batch, types, column_formats(formats, len(types)), time_zone)
+    return datarow.encode_rows(batch, types, formats, time_zone).data
 
 
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:

@@ -20,6 +20,7 @@ from server.cancel import CancelRegistry
 from server.config import Config
 from server.connection import Connection
 from server.planning import PlanCache
+from server.points import Points
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -66,6 +67,7 @@ class Server:
         self.cancels = CancelRegistry()
         self.plans = PlanCache()
         self.results = ResultCache(config.result_cache_bytes)
+        self.points = Points()
         self.completions = Completions(self.loop)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")

@@ -9,7 +9,6 @@ protocol) or the end of the string (simple protocol), which is ``implicit``.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import logging
@@ -152,7 +151,7 @@ class Session:
             self._cancelled = error
             self._cancel_again()
         elif self.copying is not None:
-            self.connection.interrupt(error)
+            self.copying.cancel(error)
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
@@ -174,9 +173,7 @@ class Session:
             timer.cancel()
 
     async def close(self) -> None:
-        """The client is gone: waits for its thread, then rolls back."""
-        while self._working:
-            await asyncio.sleep(_CANCEL_AGAIN)
+        """The client is gone and nothing runs for it: rolls back."""
         self.server.cancels.forget(self.backend)
         copy, self.copying = self.copying, None
         if copy is not None:

@@ -133,7 +133,7 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
                 await copying.begin(session, statement, partial(_continue, session, rest, whole))
                 return
             if begun.result is None and isinstance(statement, CopyOut):
-                await copying.send_out(session, statement)
+                await copying.send_out(session, begun.plan)
                 continue
             await _answer(session, begun, whole)
     await session.end_implicit()

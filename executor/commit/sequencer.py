@@ -189,9 +189,9 @@ class Sequencer:
             errors = [error or failure for error in errors]
         self._release_spool(entries)
         for entry, error in zip(entries, errors, strict=True):
-            _resolve(entry.ticket, error)
+            entry.ticket.resolve(error)
         for flush in flushes:
-            _resolve(flush.ticket, failure)
+            flush.ticket.resolve(failure)
 
     def _sync_if_due(self, written: list[_Entry], forced: bool) -> Exception | None:
         overdue = self._deadline is not None and self._clock() >= self._deadline
@@ -235,11 +235,3 @@ class Sequencer:
         references = [each for entry in entries for each in entry.encoded.references]
         if references:
             self.discard(references)
-
-
-def _resolve(ticket: Ticket, error: Exception | None) -> None:
-    """A callback that fails is its owner's fault and must not stop the others."""
-    try:
-        ticket.resolve(error)
-    except Exception:
-        _LOGGER.exception("a callback of LSN %d failed", ticket.lsn)

@@ -5,6 +5,7 @@ Owns waiting and callbacks. Tickets are resolved by the sequencer's writer threa
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -14,6 +15,8 @@ Callback = Callable[[Exception | None], None]
 
 #: One lock for all tickets: it is held for a few instructions, and making one for each ticket would cost more.
 _LOCK: Final = threading.Lock()
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class Ticket:
@@ -53,4 +56,7 @@ class Ticket:
             self.done = True
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(error)
+            try:
+                callback(error)
+            except Exception:  # its owner's fault, and nobody else's
+                _LOGGER.exception("a callback of LSN %d failed", self.lsn)

@@ -67,6 +67,8 @@ _QUOTIENT: Final = _division("ms_divide", _long_division()) + _division("ms_divi
 
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
+CREATE MACRO ms_scaled(units, digits) AS units * ms_ten(digits);
+CREATE MACRO ms_narrow(value, cut) AS CASE WHEN value <> cut THEN error('!22003!numeric has too many decimals for an exact square') ELSE cut END;
 CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
 CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
     CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
@@ -180,7 +182,12 @@ CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL' WHEN s = '' OR 
     THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;
 CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y)
     THEN error('!2201F!a negative number raised to a non-integer power yields a complex result') ELSE power(x, y) END;
+CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
+    ELSE greatest(s2 - s1 * s1 / CAST(n AS DOUBLE), 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
+CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
+    + datepart('day', x) * 86400000000 + datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('microsecond', x);
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
+CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')

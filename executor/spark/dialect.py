@@ -1,8 +1,9 @@
 """Spark SQL with PostgreSQL's meaning: types, literals, casts and aggregates (functions are in ``functions``).
 
-Owns: the printer's dialect for Spark 4.3 under the settings of ``settings.SEMANTICS`` (ANSI mode, UTC, decimals that keep
-their scale). It is an allow-list: what Spark does not compute exactly as PostgreSQL does is refused with a reason, and the
-embedded engine does that work. Integers are computed as bigint and cast back, so that an overflow names its type.
+Owns: the printer's dialect for Spark 4.3 under the settings of ``settings.SEMANTICS`` (ANSI mode, UTC, decimals that
+keep their scale). It is an allow-list: what Spark does not compute exactly as PostgreSQL does is refused with a
+reason, and the embedded engine does that work. Integers are computed as bigint and cast back, so that an overflow
+names its type.
 
     int2, int4, int8        SMALLINT, INT, BIGINT      timestamp       TIMESTAMP_NTZ
     numeric(p,s)            DECIMAL(p,s)               timestamptz     TIMESTAMP (session time zone UTC)
@@ -20,12 +21,11 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
-from catalog.types import INT4, INT8, SqlType, numeric
-from executor.printer import Build, Expr, Printer, function, leaf_name, operand
+from catalog.types import SqlType
+from executor.printer import Build, Expr, Printer, function, operand
 from executor.spark.functions import FUNCTIONS
 from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter
-from planner.walk import Node, walk
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 INTEGERS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}  # decimal digits
@@ -51,11 +51,24 @@ _TYPES: Final[dict[str, str]] = {
 }
 #: min and max of these order as PostgreSQL's do.
 _ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "bytea"}
-#: Wider type, without loss and without an error: (from, to).
-_WIDENED: Final = frozenset(
-    (("int2", "int4"), ("int2", "int8"), ("int4", "int8"), ("float4", "float8"), ("bool", "int4"), ("date", "timestamp"))
-    + (("int2", "float8"), ("int4", "float8"), ("int8", "float8"), ("timestamp", "date"))
-)
+#: Conversions without loss and without an error: to -> from.
+_WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
+    "int4": ("int2", "bool"),
+    "int8": ("int2", "int4"),
+    "float8": ("int2", "int4", "int8", "float4"),
+    "timestamp": ("date",),
+    "date": ("timestamp",),
+}
+
+
+class _Generator(Spark.Generator):  # type: ignore[misc]
+    """Spark's generator; the order of NULLs is always written."""
+
+    def ordered_sql(self, expression: Expr) -> str:
+        """``x ASC NULLS LAST`` and the like."""
+        direction = "DESC" if expression.args.get("desc") else "ASC"
+        nulls = "FIRST" if expression.args.get("nulls_first") else "LAST"
+        return f"{self.sql(expression, 'this')} {direction} NULLS {nulls}"
 
 
 def spark_type(sql_type: SqlType) -> str:
@@ -84,7 +97,7 @@ class SparkPrinter(Printer):
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
-        return Spark().generator(identify=True)
+        return _Generator(dialect=Spark(), identify=True)
 
     def type(self, sql_type: SqlType) -> Expr:
         """An exp.Var: the printer only hands it to CAST."""
@@ -134,7 +147,7 @@ class SparkPrinter(Printer):
         printed = self._cast_numbers(argument, source, target)
         if printed is None:
             printed = self._cast_strings(argument, node)
-        if printed is None and (source.name, target.name) in _WIDENED:
+        if printed is None and source.name in _WIDENED.get(target.name, ()):
             printed = cast_to(argument, spark_type(target))
         if printed is None:
             raise unsupported(f"cast of {source} to {target}")
@@ -162,11 +175,17 @@ class SparkPrinter(Printer):
         source, target = node.argument.type, node.type
         if target.name not in STRINGS:
             return None
-        if source.name in ("int2", "int4", "int8", "bool", "uuid", "json") and not target.modifiers and target.name != "bpchar":
+        if (
+            source.name in ("int2", "int4", "int8", "bool", "uuid", "json")
+            and not target.modifiers
+            and target.name != "bpchar"
+        ):
             return cast_to(argument, "STRING")
         if source.name not in STRINGS or target.name == "name":
             return None
-        if target.modifiers and not (source.name == target.name and source.modifiers <= target.modifiers and source.modifiers):
+        if target.modifiers and not (
+            source.name == target.name and source.modifiers <= target.modifiers and source.modifiers
+        ):
             if not node.explicit:
                 return None  # 22001 where only blanks may be cut
             argument = function("LEFT", argument, exp.Literal.number(target.modifiers[0]))
@@ -201,7 +220,9 @@ class SparkPrinter(Printer):
         target = spark_type(node.type)
         if kind.name == "int8" and not node.distinct:
             high = _filtered(function("SUM", function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))), where)
-            low = _filtered(function("SUM", exp.BitwiseAnd(this=operand(value), expression=exp.Var(this="4294967295L"))), where)
+            low = _filtered(
+                function("SUM", exp.BitwiseAnd(this=operand(value), expression=exp.Var(this="4294967295L"))), where
+            )
             scaled = exp.Mul(this=cast_to(high, "DECIMAL(20,0)"), expression=exp.Var(this="4294967296L"))
             return cast_to(exp.Add(this=scaled, expression=cast_to(low, "DECIMAL(20,0)")), target)
         if kind.name == "int8":
@@ -233,15 +254,3 @@ def _filtered(call: Expr, where: Expr | None) -> Expr:
     if where is None:
         return call
     return exp.Filter(this=call, expression=exp.Where(this=where.copy()))
-
-
-def literals_of(node: Node) -> list[Literal]:
-    """All constants below a node."""
-    return [item for item in walk(node) if isinstance(item, Literal)]
-
-
-def widened_sum(kind: SqlType) -> SqlType:
-    """The type of a sum of values of a type."""
-    if kind.name in ("int2", "int4"):
-        return INT8
-    return numeric(38, kind.scale if kind.name == "numeric" else 0) if kind != INT4 else INT8

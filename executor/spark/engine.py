@@ -1,22 +1,26 @@
-"""Spark as an engine: prints a job's statements, hands them with Parquet paths to the driver, answers with Parquet runs.
+"""Spark as an engine: prints a job's statements, hands them and Parquet paths to the driver, answers with runs.
 
-Owns: the translation between ``executor.engine`` and the driver's requests. Arrow inputs are refused: rows reach Spark through
-storage only, never through the server.
+Owns: the translation between ``executor.engine`` and the driver's requests. Arrow inputs are refused: rows reach
+Spark through storage only, never through the server.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from catalog.errors import SqlError
-from executor.engine import EngineUnavailable, Job, JobResult, RawFiles
+from catalog.objects import Stream
+from executor.engine import EngineUnavailable, Job, JobResult
+from executor.sources import SourceFile, reader_options
 from executor.spark.dialect import spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
-from executor.spark.process import SparkProcess
+from executor.spark.process import SparkProcess, Status
+from executor.spark.settings import SparkSettings
 from executor.spark.statements import Printed, View, print_statements
 from planner.program import State, Statement
 
@@ -28,11 +32,33 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, process: SparkProcess) -> None:
-        self.process = process
+    def __init__(
+        self,
+        directory: Path,
+        master: str = "local[*]",
+        driver_memory: str = "2g",
+        job_timeout: float = 600.0,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        """``directory`` takes Spark's scratch files and log; ``extra`` are Spark settings."""
+        self.process = SparkProcess(
+            SparkSettings(directory.resolve(), master, driver_memory, job_timeout, extra=extra or {})
+        )
         self._lock = threading.Lock()
         #: By identity of the statements (which are kept, so that it stays theirs): the printed form or the reason.
-        self._printed: OrderedDict[tuple[int, int], tuple[object, object, Printed | str]] = OrderedDict()
+        self._printed: OrderedDict[tuple[int, ...], tuple[object, Printed | str]] = OrderedDict()
+
+    def start(self) -> None:
+        """Begins to start Spark in the background."""
+        self.process.start()
+
+    def close(self) -> None:
+        """Ends the driver and its JVM; running jobs fail with EngineUnavailable."""
+        self.process.stop()
+
+    def status(self) -> Status:
+        """How the driver is."""
+        return self.process.status
 
     def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
         """None when Spark computes exactly what is asked, else the reason why it does not."""
@@ -41,6 +67,28 @@ class SparkEngine:
 
     def run(self, job: Job) -> JobResult:
         """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it."""
+        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")})
+
+    def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
+        """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
+        files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
+        delta: Frame = {
+            "raw": True,
+            "format": stream.option("format", "parquet"),
+            "files": [item[0] for item, _, _ in files],
+            "sizes": [item[1] for item, _, _ in files],
+            "mtimes": [item[2] for item, _, _ in files],
+            "lsns": [lsn for _, lsn, _ in files],
+            "places": [place for _, _, place in files],
+            "options": reader_options(stream),
+        }
+        try:
+            delta["stream"] = [[column.name, spark_type(column.type)] for column in stream.columns]
+        except SqlError as error:
+            raise EngineUnavailable(f"{error.message} on Spark") from None
+        return self._request(job, delta)
+
+    def _request(self, job: Job, delta: Frame) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
         printed = self._print(job.statements, job.states)
         if isinstance(printed, str):
@@ -48,7 +96,7 @@ class SparkEngine:
         answer = self.process.request(
             "run",
             job=job.id,
-            inputs=[_input(view, job) for view in printed.views],
+            inputs=[_input(view, job, delta) for view in printed.views],
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
             output=str(job.output.resolve()),
         )
@@ -58,41 +106,32 @@ class SparkEngine:
         return JobResult(runs, answer["rows"], answer["seconds"], tuple(answer["jobs"]))
 
     def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
-        key = (id(statements), id(states))
+        key = tuple(map(id, statements))
         with self._lock:
             found = self._printed.get(key)
             if found is not None:
                 self._printed.move_to_end(key)
-                return found[2]
+                return found[1]
         try:
             printed: Printed | str = print_statements(statements, states)
         except SqlError as error:
             printed = f"{error.message} on Spark"
         with self._lock:
-            self._printed[key] = (statements, states, printed)
+            self._printed[key] = (statements, printed)
             while len(self._printed) > _CACHED:
                 self._printed.popitem(last=False)
         return printed
 
 
-def _input(view: View, job: Job) -> Frame:
+def _input(view: View, job: Job, delta: Frame) -> Frame:
     """A leaf for the driver: its name, columns and files."""
-    files = job.inputs.statics[view.trace] if view.trace else job.inputs.delta
     spec: Frame = {"view": view.name, "columns": [list(column) for column in view.columns], "delta": not view.trace}
-    if isinstance(files, RawFiles):
-        return spec | _raw(files)
+    if not view.trace:
+        return spec | delta
+    return spec | {"files": _paths(job.inputs.statics[view.trace], f"static {view.trace}")}
+
+
+def _paths(files: object, what: str) -> list[str]:
     if not isinstance(files, tuple):
-        raise EngineUnavailable(f"rows of {view.name} are not on storage")
-    return spec | {"files": [str(path.resolve()) for path in files]}
-
-
-def _raw(files: RawFiles) -> Frame:
-    return {
-        "raw": True,
-        "format": files.format,
-        "files": [str(item.path) for item in files.files],
-        "lsns": [item.lsn for item in files.files],
-        "places": [item.place for item in files.files],
-        "stream": [[column.name, spark_type(column.type)] for column in files.columns],
-        "options": dict(files.options),
-    }
+        raise EngineUnavailable(f"rows of {what} are not on storage")
+    return [str(path.resolve()) for path in files]

@@ -1,8 +1,9 @@
 """What went wrong in Spark, said as PostgreSQL says it.
 
-Owns: the map from Spark's error conditions to SQLSTATE and wording, as plain data on both sides of the pipe. Only known errors
-of the data become SQL errors; everything else is the engine's own failure, and the caller tries the other engine.
-The dialect sees to it that integers overflow in a CAST that names their type (dialect.py), bigints in ARITHMETIC_OVERFLOW.
+Owns: the map from Spark's error conditions to SQLSTATE and wording, as plain data on both sides of the pipe. Only
+known errors of the data become SQL errors; everything else is the engine's own failure, and the caller tries the
+other engine. The dialect sees to it that integers overflow in a CAST that names their type (dialect.py), bigints in
+ARITHMETIC_OVERFLOW.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _condition(error: BaseException) -> tuple[str, dict[str, str]]:
     own = getattr(error, "getCondition", None)
     condition = own() if own is not None else None
     if condition and not condition.startswith("FAILED_READ_FILE"):
-        parameters: Any = error.getMessageParameters() if hasattr(error, "getMessageParameters") else None
+        parameters: Any = getattr(error, "getMessageParameters", dict)()
         return condition, dict(parameters or {})
     text = str(error)
     for match in re.finditer(r"\[([A-Z_]+(?:\.[A-Z_]+)?)\] ?([^\n]*)", text):

@@ -1,6 +1,7 @@
 """The pipe between server and driver process: JSON values, each after its length in 4 bytes, big-endian.
 
-Owns: framing. Requests carry ``id`` and ``op``; the answer repeats ``id``. Frames without an id are the driver's own news.
+Owns: framing. Requests carry ``id`` and ``op``; the answer repeats ``id``. Frames without an id are the driver's own
+news.
 """
 
 from __future__ import annotations

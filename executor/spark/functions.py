@@ -1,8 +1,9 @@
 """Scalar functions and operators for Spark, by canonical name: each printed so that it means what PostgreSQL means.
 
-Owns: the allow-list FUNCTIONS. A builder gets the dialect, the printed arguments and the call; where Spark agrees with
-PostgreSQL only for some arguments (literal lengths, LIKE patterns without stray escapes, exact decimals) it checks them and
-refuses the rest by name. Functions that are not here differ: case mapping by locale, regular expressions, float functions.
+Owns: the allow-list FUNCTIONS. A builder gets the dialect, the printed arguments and the call; where Spark agrees
+with PostgreSQL only for some arguments (literal lengths, LIKE patterns without stray escapes, exact decimals) it
+checks them and refuses the rest by name. Functions that are not here differ: case mapping by locale, regular
+expressions, float functions.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ def _scale(kind: SqlType) -> int:
 
 def _fits(left: SqlType, right: SqlType) -> bool:
     """Whether 38 digits hold all values of both types at one scale."""
+
     def whole(kind: SqlType) -> int:
         return kind.precision - kind.scale if kind.name == "numeric" else _DIGITS[kind.name]
 
     return max(whole(left), whole(right)) + max(_scale(left), _scale(right)) <= 38
 
 
-# -- arithmetic --------------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
 def _arithmetic(kind: type[exp.Binary]) -> Build:
@@ -134,7 +136,7 @@ def _ceil_floor(name: str) -> Build:
     return build
 
 
-# -- comparison and logic ----------------------------------------------------------------------------------------------
+# -- comparison and logic --------------------------------------------------------------------------------------------
 
 
 def _require_alike(node: Call) -> None:
@@ -195,7 +197,7 @@ def _conditional(name: str) -> Build:
     return build
 
 
-# -- strings -----------------------------------------------------------------------------------------------------------
+# -- strings ---------------------------------------------------------------------------------------------------------
 
 
 def _strings(name: str, result: str = "") -> Build:
@@ -234,7 +236,10 @@ def _concat_values(dialect: object, arguments: list[Expr], node: Call) -> Expr:
 def _like(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     """Spark raises where a backslash precedes anything but %, _ and itself; PostgreSQL takes the character."""
     pattern = node.arguments[1]
-    if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)) or node.arguments[0].type.name not in _STRINGS:
+    if (
+        not (isinstance(pattern, Literal) and isinstance(pattern.value, str))
+        or node.arguments[0].type.name not in _STRINGS
+    ):
         raise refuse(node, "with a pattern that is not constant")
     plain = pattern.value.replace("\\\\", "").replace("\\%", "").replace("\\_", "")
     if "\\" in plain:

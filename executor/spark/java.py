@@ -1,7 +1,7 @@
 """Finds a Java runtime that serves Spark: version 17 or newer, by JAVA_HOME, then PATH, then /usr/lib/jvm.
 
-Owns: the search and the one line that says why there is none. Versions come from the runtime's ``release`` file, so that
-nothing needs to be started; only a runtime without that file is asked.
+Owns: the search and the one line that says why there is none. Versions come from the runtime's ``release`` file, so
+that nothing needs to be started; only a runtime without that file is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def find_java(environment: Mapping[str, str], folder: Path = JVM_FOLDER) -> Java
         if version is not None:
             seen.append(f"{home} is Java {version}")
     found = f" ({'; '.join(dict.fromkeys(seen))})" if seen else ""
-    return f"Spark needs Java {LEAST_VERSION} or newer and none was found{found}: apt-get install openjdk-17-jre-headless"
+    advice = "apt-get install openjdk-17-jre-headless"
+    return f"Spark needs Java {LEAST_VERSION} or newer and none was found{found}: {advice}"
 
 
 def _homes(environment: Mapping[str, str], folder: Path) -> Iterator[Path]:

@@ -1,7 +1,8 @@
 """The supervisor: keeps one driver process alive, and gives requests to it.
 
-Owns: the child's life. One thread starts the child, watches it (heartbeat, deadlines), and replaces it when it dies or
-hangs; it is also the thread whose end makes Linux kill the child (PR_SET_PDEATHSIG), so it lives as long as the supervisor.
+Owns: the child's life. One thread starts the child, watches it (heartbeat, deadlines), and replaces it when it dies
+or hangs; it is also the thread whose end makes Linux kill the child (PR_SET_PDEATHSIG), so it lives as long as the
+supervisor.
 
     idle --start()--> starting --ready--> ready --died, hung--> failed --backoff--> starting ...
       \\--no Java, no pyspark--> absent                any --stop()--> stopped
@@ -47,6 +48,11 @@ class Status:
     jvm: int | None = None
     version: str = ""
     restarts: int = 0
+
+    @property
+    def detail(self) -> str:
+        """One line for people."""
+        return self.reason or (f"Spark {self.version}, driver {self.pid}, JVM {self.jvm}" if self.version else "")
 
 
 @dataclass(slots=True)
@@ -223,7 +229,10 @@ class SparkProcess:
                 if self._stopping:
                     break
                 if child.process.poll() is not None:
-                    return child.reason or f"the Spark driver ended with code {child.process.returncode}, see {self.settings.log}"
+                    return (
+                        child.reason
+                        or f"the Spark driver ended with code {child.process.returncode}, see {self.settings.log}"
+                    )
                 hung = self._hung(child)
             if hung is not None:
                 return hung
@@ -236,8 +245,9 @@ class SparkProcess:
 
     def _pause(self, child: _Child) -> float:
         """Seconds until something may be due."""
-        due = min((deadline for _, deadline in child.pending.values()), default=self._clock() + self.settings.heartbeat)
-        return max(0.01, min(due - self._clock(), self.settings.heartbeat, 1.0))
+        now = self._clock()
+        due = min((deadline for _, deadline in child.pending.values()), default=now + self.settings.heartbeat)
+        return max(0.01, min(due - now, self.settings.heartbeat, 1.0))
 
     def _hung(self, child: _Child) -> str | None:
         """Why the child counts as hung."""

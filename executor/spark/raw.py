@@ -1,8 +1,9 @@
 """Files of a file-fed stream as the stream's rows: typed columns, ``__lsn`` and ``__ordinal`` (child process only).
 
-Owns: reading Parquet, CSV and JSON as users leave them in a folder. A row's ordinal is its file's place in the log record that
-names it, then its place in the file, exactly as ``executor.sources.read_files`` numbers them, so that both engines see one
-arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted empty field.
+Owns: reading Parquet, CSV and JSON as users leave them in a folder. A row's ordinal is its file's place in the log
+record that names it, then its place in the file, exactly as ``executor.sources.read_files`` numbers them, so that
+both engines see one arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted empty
+field.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
+from executor.sources import ROW_BITS, verify
 from executor.spark.frames import Frame
 
-#: Bits of __ordinal that number the rows of one file.
-ROW_BITS: Final = 40
 #: monotonically_increasing_id() numbers a partition's rows in its low bits.
 _PARTITION_ROWS: Final = (1 << 33) - 1
 
 
 def read_raw(spark: Any, spec: Frame) -> Any:
-    """The rows of all files. ``spec``: format, files, lsns and places (file by file), columns, options."""
+    """The rows of all files. ``spec``: format, columns, stream, options; files, sizes, mtimes, lsns, places by file.
+
+    Raises 58P01 and 55000 for a file that is not what arrived, 22P04 for one that does not fit the stream.
+    """
+    for file in zip(spec["files"], spec["sizes"], spec["mtimes"], strict=True):
+        verify(file)
     if spec["format"] != "parquet":  # one partition per file, so that rows can be numbered
         spark.conf.set("spark.sql.files.minPartitionNum", "1")
         spark.conf.set("spark.sql.files.maxPartitionBytes", str(1 << 50))
@@ -62,7 +67,9 @@ def _parquet(spark: Any, path: str, columns: list[tuple[str, str]]) -> Any:
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    reader = spark.read.schema(", ".join(f"{_quoted(name)} {kind}" for name, kind in spec["stream"])).option("mode", "FAILFAST")
+    reader = spark.read.schema(", ".join(f"{_quoted(name)} {kind}" for name, kind in spec["stream"])).option(
+        "mode", "FAILFAST"
+    )
     if spec["format"] == "json":
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))

@@ -1,7 +1,8 @@
 """The driver's Spark session: local, on a cluster, or behind a Connect endpoint (child process only).
 
-Owns: starting Spark with our configuration, warming it up, and what differs between a classic session and Connect (job
-groups, tags, sessions of their own). Connect is used through the DataFrame API alone; it has no job ids to report.
+Owns: starting Spark with our configuration, warming it up, and what differs between a classic session and Connect
+(job groups, tags, sessions of their own). Connect is used through the DataFrame API alone; it has no job ids to
+report.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Session:
         """Runs small jobs, so that the first real one does not wait for class loading."""
         session = self.new({})
         path = str(self.settings.scratch / f"warm-up-{os.getpid()}")
-        numbers = session.range(20_000).selectExpr("id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t")
+        numbers = session.range(20_000).selectExpr(
+            "id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t"
+        )
         if not self.settings.connect:
             numbers.coalesce(1).write.mode("overwrite").parquet(path)
             numbers = session.read.schema(numbers.schema).parquet(path)

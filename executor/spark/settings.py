@@ -63,6 +63,8 @@ SEMANTICS: Final[dict[str, str]] = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.compression.codec": "snappy",
     "spark.sql.caseSensitive": "true",
+    "spark.sql.variable.substitute": "false",  # ${...} in a string literal is text
+    "spark.sql.groupByOrdinal": "true",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
 }

@@ -1,7 +1,7 @@
 """A job's statements as Spark SQL, or the reason why Spark does not run them.
 
-Owns: the outermost SELECT of each state's run (columns c<id> in exactly the state's types, rows merged by key), and which columns
-of which leaves a job reads. Pure; the printed form is plain data for the driver.
+Owns: the outermost SELECT of each state's run (columns c<id> in exactly the state's types, rows merged by key), and
+which columns of which leaves a job reads. Pure; the printed form is plain data for the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planner.walk import walk
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A leaf: its name in SQL, the static's trace ('' for the stream's delta), and the columns read with Spark's types."""
+    """A leaf: its name in SQL, the static's trace ('' for the delta), and the columns read with Spark's types."""
 
     name: str
     trace: str
@@ -68,7 +68,9 @@ def _run(state: State, relations: list[Relation]) -> str:
 def _arm(state: State, relation: Relation) -> str:
     """One statement's rows, named and typed as the state's."""
     pairs = zip(relation.columns, state.columns, strict=True)
-    outputs = ", ".join(f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs)
+    outputs = ", ".join(
+        f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
+    )
     return f"SELECT {outputs} FROM ({SparkPrinter().print_relation(relation)}) AS `run`"
 
 
@@ -86,8 +88,7 @@ def _merged(state: State, union: str) -> str:
 
 
 def _merge_call(printer: SparkPrinter, call: AggregateCall) -> str:
-    text = printer.print_scalar(call)
-    return text
+    return printer.print_scalar(call)
 
 
 def _is_merged(state: State, relation: Relation) -> bool:

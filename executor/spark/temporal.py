@@ -1,7 +1,7 @@
 """Dates and timestamps for Spark: arithmetic with days and constant intervals, extract, date_trunc, date_bin.
 
-Owns: these builders of the allow-list. timestamptz appears only where its time zone does not matter (comparison, date_bin,
-intervals without months and days): the zone is the view's, and Spark's session has UTC.
+Owns: these builders of the allow-list. timestamptz appears only where its time zone does not matter (comparison,
+date_bin, intervals without months and days): the zone is the view's, and Spark's session has UTC.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ def _interval(node: Call, index: int) -> tuple[int, int, int]:
 def add_interval(node: Call, arguments: list[Expr]) -> Expr:
     """date + days, date - days, date - date, and timestamps (or dates) moved by a constant interval."""
     left, right = (item.type.name for item in node.arguments)
-    if node.function == "add" and left in ("int2", "int4", "interval") and right in ("date", "timestamp", "timestamptz"):
+    if (
+        node.function == "add"
+        and left in ("int2", "int4", "interval")
+        and right in ("date", "timestamp", "timestamptz")
+    ):
         swapped = Call("add", (node.arguments[1], node.arguments[0]), node.type)
         return add_interval(swapped, [arguments[1], arguments[0]])
     if node.function not in ("add", "sub"):

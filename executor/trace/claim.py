@@ -1,7 +1,8 @@
 """Claims: advisory leases that keep two engines from doing the same work (architecture section 3).
 
 A claim says who works on which interval of a path, and until when that is believed. It is no lock: only a commit
-counts. What it does fix is an upper LSN at which readers cut their memory-only runs, so that the commit replaces whole ones.
+counts. What it does fix is an upper LSN at which readers cut their memory-only runs, so that the commit replaces whole
+ones.
 """
 
 from __future__ import annotations

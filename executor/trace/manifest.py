@@ -244,14 +244,14 @@ class Manifest:
 
 def describe_state(state: State) -> StateSchema:
     """A program's state as its manifest says it."""
-    columns = tuple((f"c{column.id}", str(column.type.arrow)) for column in state.columns)
-    merge = tuple((f"c{column.id}", call.function) for column, call in state.merge)
-    return StateSchema(state.kind, columns, tuple(f"c{column.id}" for column in state.key), merge)
+    columns = tuple((column.name, str(column.type.arrow)) for column in state.columns)
+    merge = tuple((column.name, call.function) for column, call in state.merge)
+    return StateSchema(state.kind, columns, tuple(column.name for column in state.key), merge)
 
 
 def schema_of(state: State) -> pa.Schema:
-    """The Arrow schema of a state's runs, in which columns have the names c<id>."""
-    return pa.schema([pa.field(f"c{column.id}", column.type.arrow) for column in state.columns])
+    """The Arrow schema of a state's runs, in which columns have their own names."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in state.columns])
 
 
 def _identity(folder: Path) -> tuple[int, int, int]:

@@ -56,6 +56,7 @@ class Binding:
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0
+        self._references: dict[int, int] = {}
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
         """A new column."""
@@ -90,6 +91,15 @@ class Binding:
         self._relations += 1
         if self._relations > _RELATIONS:
             raise SqlError("54001", f"statement reads more than {_RELATIONS} relations once views and CTEs are expanded")
+
+    def count_reference(self, node: Any) -> int:
+        """How often a WITH query has been bound so far, this time included."""
+        self._references[id(node)] = self._references.get(id(node), 0) + 1
+        return self._references[id(node)]
+
+    def forget_reference(self, node: Any) -> None:
+        """The last binding of a WITH query was only a check."""
+        self._references[id(node)] = 0
 
     def set_parameter(self, index: int, kind: SqlType, node: Any = None) -> None:
         """Fixes the type of $index+1 by its first use."""

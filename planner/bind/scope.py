@@ -7,7 +7,7 @@ levels behind it), and PostgreSQL's errors for names that are missing (42703, 42
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -18,12 +18,13 @@ from planner.expression import Column, ColumnRef, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column that FROM offers: its name and value, and the table's column behind it (0: none) for RowDescription."""
+    """A column that FROM offers: its name and value; for RowDescription, the table's column behind it and its modifier."""
 
     name: str
     scalar: Scalar
     table: int = 0
     attribute: int = 0
+    typmod: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,6 @@ class Scope:
     sources: tuple[Source, ...] = ()
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
-    columns: frozenset[int] = field(default=frozenset(), compare=False)
 
     def levels(self) -> Iterable[Scope]:
         """This level and those around it, inside out."""

@@ -9,12 +9,14 @@ program's final relation, which reads the states (``reading``).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.expression import Column, ColumnRef, Scalar
 from planner.incremental.equal import share_groupings
 from planner.incremental.groupings import Groupings
+from planner.incremental.names import stored_name
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions, Statics
 from planner.pipelines import Kinds, check, is_grouping, prepare
@@ -26,12 +28,20 @@ from planner.statements import Query
 from planner.validate import validate
 from planner.walk import transform, walk
 
-__all__ = ["notices", "plan", "point_key"]
+__all__ = ["Planned", "normalise", "plan"]
 
 _AFTER_SHARING: Final = (prune_columns,)
 
 
-def plan(query: Query, scope: str) -> Program:
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program, and what CREATE VIEW tells the client about it."""
+
+    program: Program
+    notices: tuple[str, ...]
+
+
+def plan(query: Query, scope: str) -> Planned:
     """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow."""
@@ -47,14 +57,14 @@ def plan(query: Query, scope: str) -> Program:
 
     final: Relation = transform(relation, separate)
     final = optimise(keep_columns(final, query.relation.columns))
-    states = tuple(groupings.planned.states)
+    states = tuple(groupings.gathered.states)
     paths = _paths(groupings)
     relations = [statement.relation for path in paths for statement in path.statements]
     program = Program(
         statics.planned([*relations, final]), states, paths, final, final.columns, point_key(final, states)
     )
     _validate(program)
-    return program
+    return Planned(program, notices(program))
 
 
 def normalise(relation: Relation) -> Relation:
@@ -65,9 +75,9 @@ def normalise(relation: Relation) -> Relation:
 
 def _paths(groupings: Groupings) -> tuple[Path, ...]:
     """One path per stream: all statements over its delta move together."""
-    streams = dict.fromkeys(stream for stream, _ in groupings.planned.statements)
+    streams = dict.fromkeys(stream for stream, _ in groupings.gathered.statements)
     return tuple(
-        Path(stream, tuple(statement for oid, statement in groupings.planned.statements if oid == stream))
+        Path(stream, tuple(statement for oid, statement in groupings.gathered.statements if oid == stream))
         for stream in streams
     )
 
@@ -88,7 +98,7 @@ def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
         return ()
     sources = dict(zip(node.columns, node.sources, strict=True))
     by_source = {sources[value.column]: column for column, value in values.items() if isinstance(value, ColumnRef)}
-    found = tuple(by_source[column.name] for column in state.key if column.name in by_source)
+    found = tuple(by_source[stored_name(column)] for column in state.key if stored_name(column) in by_source)
     return found if len(found) == len(state.key) else ()
 
 

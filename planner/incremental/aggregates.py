@@ -19,7 +19,7 @@ from typing import Final
 
 from catalog.types import BOOL, FLOAT4, FLOAT8, INT8, TEXT, UNCONSTRAINED, SqlType, numeric
 from planner.algebra import SortKey
-from planner.expression import AggregateCall, Call, Cast, Column, Literal, Scalar
+from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.rules.nulls import is_never_null
 from planner.walk import walk
 
@@ -83,7 +83,7 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
 
 
 def _named(function: str, call: AggregateCall) -> str:
-    columns = [item.column.name for item in walk(call) if hasattr(item, "column")]
+    columns = [item.column.name for item in walk(call) if isinstance(item, ColumnRef)]
     return f"{function}_{columns[0]}" if columns else function
 
 

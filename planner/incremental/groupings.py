@@ -54,7 +54,7 @@ class Grouping:
 
 
 @dataclass(slots=True)
-class Planned:
+class Gathered:
     """What a program gathers from its groupings."""
 
     states: list[State] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Groupings:
     """Plans groupings, each once, into states and statements of one program."""
 
     def __init__(self, scope: str, statics: Statics, regions: Regions, fresh: Fresh) -> None:
-        self.planned = Planned()
+        self.gathered = Gathered()
         self._scope = scope
         self._statics = statics
         self._regions = regions
@@ -139,11 +139,9 @@ class Groupings:
     def _source(self, arm: _Arm, state: State, relation: Relation) -> Source:
         """The state with its statement, or the static in its place."""
         if arm.stream is None:
-            snapshot = self._statics.snapshot(relation)
-            pairs = zip(snapshot.columns, snapshot.sources, strict=True)
-            return Source(snapshot.trace, tuple(replace(column, name=source) for column, source in pairs))
-        self.planned.states.append(state)
-        self.planned.statements.append((arm.stream, Statement(state.name, optimise(relation))))
+            return Source(*self._statics.source(relation))
+        self.gathered.states.append(state)
+        self.gathered.statements.append((arm.stream, Statement(state.name, optimise(relation))))
         return Source(state.name, state.columns)
 
 

@@ -1,8 +1,19 @@
-"""Names of traces and of their columns: readable, and unique within their owner."""
+"""Names of traces' columns: what a leaf calls them, and what people read.
+
+A run's columns are called c<id> after the state's (or static's) columns, as all results of engines are; those columns'
+own names are for EXPLAIN alone, readable and unique within their state.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+
+from planner.expression import Column
+
+
+def stored_name(column: Column) -> str:
+    """What a column of a state or static is called in its trace."""
+    return f"c{column.id}"
 
 
 class Names:

@@ -17,7 +17,7 @@ from catalog.types import BOOL
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Snapshot, SortKey
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.incremental.groupings import Grouping, Source, Values
-from planner.incremental.regions import LSN, ORDINAL
+from planner.incremental.names import stored_name
 from planner.rules.support import Fresh, conjunction
 
 
@@ -84,7 +84,7 @@ class _Reader:
         places: dict[Scalar, Scalar] = {
             value: ColumnRef(column) for value, column in zip(values.child.values, stored, strict=False)
         }
-        arrival = [SortKey(ColumnRef(column)) for column in stored if column.name in (LSN, ORDINAL)]
+        arrival = [SortKey(ColumnRef(column)) for column in stored[len(places) :]]
         calls: list[tuple[Column, AggregateCall]] = []
         for column, call in values.calls:
             own = self._fresh.copy(column)
@@ -106,9 +106,7 @@ class _Reader:
     def _snapshot(self, sources: tuple[Source, ...]) -> Relation:
         """All rows of a state, whose arms have one trace each."""
         relations: list[Relation] = [
-            Snapshot(
-                item.trace, tuple(map(self._fresh.copy, item.columns)), tuple(column.name for column in item.columns)
-            )
+            Snapshot(item.trace, tuple(map(self._fresh.copy, item.columns)), tuple(map(stored_name, item.columns)))
             for item in sources
         ]
 

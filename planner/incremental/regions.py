@@ -26,7 +26,7 @@ from catalog.types import INT8
 from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot
 from planner.expression import Call, Column, ColumnRef, Scalar, ScalarSubquery
 from planner.incremental.equal import signature
-from planner.incremental.names import Names
+from planner.incremental.names import Names, stored_name
 from planner.pipelines import Kinds
 from planner.program import Static
 from planner.rules import optimise
@@ -47,24 +47,42 @@ class Branch:
     arrival: tuple[Column, Column]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A static relation: its trace's name and columns, one for each of the relation's."""
+
+    name: str
+    columns: tuple[Column, ...]
+    relation: Relation
+
+
 class Statics:
     """The static relations that a program's statements read, each once."""
 
     def __init__(self, scope: str, fresh: Fresh) -> None:
         self._scope = scope
         self._fresh = fresh
-        self._found: dict[object, tuple[str, tuple[Column, ...], tuple[str, ...], Relation]] = {}
+        self._found: dict[object, _Found] = {}
 
     def snapshot(self, relation: Relation) -> Snapshot:
         """The leaf that stands for a static relation, with its columns."""
+        found = self._of(relation)
+        return Snapshot(found.name, relation.columns, tuple(map(stored_name, found.columns)))
+
+    def source(self, relation: Relation) -> tuple[str, tuple[Column, ...]]:
+        """The name and stored columns of a static relation."""
+        found = self._of(relation)
+        return found.name, found.columns
+
+    def _of(self, relation: Relation) -> _Found:
         key, _ = signature(relation)
         if key not in self._found:
             names = Names()
-            sources = tuple(names.unique(column.name) for column in relation.columns)
-            name = f"{self._scope}_static_{len(self._found) + 1}"
-            self._found[key] = (name, relation.columns, sources, relation)
-        name, _, sources, _ = self._found[key]
-        return Snapshot(name, relation.columns, sources)
+            columns = tuple(
+                replace(self._fresh.copy(column), name=names.unique(column.name)) for column in relation.columns
+            )
+            self._found[key] = _Found(f"{self._scope}_static_{len(self._found) + 1}", columns, relation)
+        return self._found[key]
 
     def planned(self, statements: Iterable[Relation]) -> tuple[Static, ...]:
         """The statics that statements still read, with only the columns that they read."""
@@ -73,15 +91,14 @@ class Statics:
             for node in walk(statement):
                 if isinstance(node, Snapshot):
                     used.setdefault(node.trace, set()).update(node.sources)
-        found = (self._planned(item, used[item[0]]) for item in self._found.values() if item[0] in used)
-        return tuple(found)
+        return tuple(_planned(item, used[item.name]) for item in self._found.values() if item.name in used)
 
-    def _planned(self, item: tuple[str, tuple[Column, ...], tuple[str, ...], Relation], used: set[str]) -> Static:
-        name, columns, sources, relation = item
-        kept = [(column, source) for column, source in zip(columns, sources, strict=True) if source in used]
-        outputs = tuple((replace(self._fresh.copy(column), name=source), ColumnRef(column)) for column, source in kept)
-        planned = optimise(Project(relation, outputs))
-        return Static(name, planned, planned.columns)
+
+def _planned(found: _Found, used: set[str]) -> Static:
+    pairs = zip(found.columns, found.relation.columns, strict=True)
+    outputs = tuple((column, ColumnRef(below)) for column, below in pairs if stored_name(column) in used)
+    relation = optimise(Project(found.relation, outputs))
+    return Static(found.name, relation, relation.columns)
 
 
 class Regions:

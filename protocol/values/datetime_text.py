@@ -17,7 +17,7 @@ from protocol.values.codec import BLANKS
 from protocol.values.zones import find_zone, to_utc
 
 _TOKEN: Final = re.compile(
-    r"(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?)"
+    r"(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<date>\d{1,6}(?P<separator>[-/.])(?:\d{1,2}|[a-z]{3,9})(?P=separator)\d{1,6})(?![\d.:])"
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<number>\d+(?:\.\d*)?)"
@@ -50,7 +50,7 @@ class Moment:
     before_christ: bool = False
     afternoon: bool | None = None
     month_named: bool = False
-    marked: bool = False  # a T stood before the time
+    marked: bool = False  # a number may be a time: a T stood before it, or a time is wanted
 
 
 class _Malformed(Exception):
@@ -59,6 +59,10 @@ class _Malformed(Exception):
 
 class _Overflow(Exception):
     """22008."""
+
+
+class _Displacement(Exception):
+    """22009."""
 
 
 def parse_date(text: str) -> date:
@@ -137,17 +141,18 @@ def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
     if stripped == "epoch":
         return Moment(1970, 1, 1, 0, UTC)
     try:
-        moment = _tokens(stripped)
+        moment = _tokens(stripped, Moment(marked=not needs_date))
         _complete(moment, needs_date)
     except _Malformed:
         raise _malformed(type_name, text) from None
     except _Overflow:
         raise _field_overflow(text) from None
+    except _Displacement:
+        raise SqlError("22009", f'time zone displacement out of range: "{text}"') from None
     return moment
 
 
-def _tokens(text: str) -> Moment:
-    moment = Moment()
+def _tokens(text: str, moment: Moment) -> Moment:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -217,15 +222,15 @@ def _set_offset(moment: Moment, text: str) -> None:
     digits = digits if len(digits) != 1 and len(digits) != 3 and len(digits) != 5 else "0" + digits
     hours, minutes, seconds = int(digits[:2]), int(digits[2:4] or 0), int(digits[4:6] or 0)
     if hours > 15 or minutes > 59 or seconds > 59:
-        raise SqlError("22009", f'time zone displacement out of range: "{text}"')
+        raise _Displacement
     offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     moment.zone = timezone(-offset if text[0] == "-" else offset)
 
 
 def _set_number(moment: Moment, text: str) -> None:
     whole, point, fraction = text.partition(".")
-    timed = moment.marked or (point and moment.year is not None)
-    if timed and moment.microseconds is None and len(whole) in (4, 6):
+    timed = moment.marked or moment.day is not None
+    if timed and moment.microseconds is None and (len(whole) == 6 or (moment.marked and len(whole) == 4)):
         padded = whole.ljust(6, "0")
         _set_time(moment, f"{padded[:2]}:{padded[2:4]}:{padded[4:]}.{fraction or 0}")
         return

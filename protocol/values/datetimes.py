@@ -31,6 +31,7 @@ from protocol.values.codec import (
     fixed,
     from_vector,
     network_vector,
+    offsets,
     vector,
 )
 from protocol.values.datetime_text import parse_date, parse_time, parse_timestamp, parse_timestamptz
@@ -122,8 +123,8 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
         return pc.binary_join_element_wise(_without_fraction_zeros(naive, pa.timestamp("s")), "+00", "")
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
-    offsets, codes = np.unique(seconds, return_inverse=True)
-    shown = pa.array([_offset_text(int(offset)) for offset in offsets]).take(pa.array(codes))
+    shifts, codes = np.unique(seconds, return_inverse=True)
+    shown = pa.array([_offset_text(int(offset)) for offset in shifts]).take(pa.array(codes))
     return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, "")
 
 
@@ -205,7 +206,21 @@ def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse_time, pa.time64("us"))
 
 
+#: Lengths of ISO timestamps; Arrow alone also takes an hour without minutes (13) and hhmm (15).
+_TIMESTAMP_LENGTHS: Final = np.zeros(64, bool)
+_TIMESTAMP_LENGTHS[[0, 10, 16, 19, *range(21, 27)]] = True
+
+
 def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    if _TIMESTAMP_LENGTHS[np.minimum(np.diff(offsets(strings)), 63)].all():
+        try:
+            moments = strings.cast(type_.arrow)
+        except pa.ArrowInvalid:
+            pass
+        else:
+            earliest = pc.min(moments.cast(pa.int64())).as_py()
+            if earliest is None or earliest >= _FIRST_MOMENT:
+                return moments
     plain = f"^{_DATE}(?:[ T]{_CLOCK})?$"
     return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), parse_timestamp, type_.arrow)
 

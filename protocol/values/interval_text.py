@@ -44,7 +44,7 @@ _UNITS: Final = {
 _TOKEN: Final = re.compile(
     r"(?P<time>[+-]?\d+:\d+(?::\d+)?(?:\.\d*)?)"
     r"|(?P<months>[+-]?\d+-\d+)(?![\d-])"
-    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*(?P<unit>[a-z]+)?"
+    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[a-z]+)?"
     r"|(?P<ago>ago)"
     r"|(?P<blank>[\s@,]+)"
 )
@@ -105,7 +105,7 @@ def _from_units(lower: str, text: str) -> Interval:
             units, field = "months", _years_and_months(match["months"], text)
         elif match["number"]:
             units = _unit(match, lower, text)
-            field = _field(units, Fraction(match["number"]))
+            field = _field(units, Fraction(match["number"].rstrip(".")))
         else:
             ago = match["ago"] is not None
             continue

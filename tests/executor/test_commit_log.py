@@ -142,7 +142,7 @@ def _bounds(folder: Path) -> Iterator[tuple[Path, int, int]]:
 def test_crash_at_any_byte_keeps_a_prefix_with_all_that_was_acknowledged(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[int], int], data: st.DataObject
 ) -> None:
-    """Whatever lies behind the last sync may be cut or overwritten at any byte; records before it may not be touched."""
+    """What lies behind the last sync may be cut or overwritten at any byte; what lies before it is not touched."""
     sizes, acknowledged = history
     folder = tmp_path_factory.mktemp("crash")
     log = Log(folder, SEGMENT)

@@ -85,7 +85,8 @@ class Mirror:
 
     def jobs(self, engine: str) -> int:
         """How many maintenance jobs an engine has finished since the server's start."""
-        row = self.client.execute("SELECT count(*) FROM millstream.jobs WHERE engine = %s", (engine,)).fetchone()
+        query = "SELECT count(*) FROM millstream.jobs WHERE status = 'done' AND engine = %s"
+        row = self.client.execute(query, (engine,)).fetchone()
         assert row is not None
         return int(row[0])
 

@@ -54,14 +54,14 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "flag",
-    (
+    [
         "--max-connections=0",
         "--max-connections=many",
         "--ring-bytes=5 XB",
         "--spark-enabled=maybe",
         "--maintenance-engine=flink",
         "--listen=127.0.0.1:99999",
-    ),
+    ],
 )
 def test_invalid_values_name_the_setting(flag: str) -> None:
     name = flag[2:].split("=")[0].replace("-", "_")

@@ -1,0 +1,131 @@
+"""DuckDB's exceptions as PostgreSQL's errors.
+
+Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts with
+``!SQLSTATE!``. What it does not recognise is XX000 with DuckDB's own text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import duckdb
+
+from catalog.errors import SqlError, division_by_zero, invalid_text, out_of_range
+
+_NAMES: Final = {
+    "INT8": "smallint",
+    "INT16": "smallint",
+    "INT32": "integer",
+    "INT64": "bigint",
+    "INT128": "numeric",
+    "BOOL": "boolean",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "UUID": "uuid",
+    "DATE": "date",
+    "TIME": "time",
+    "TIMESTAMP": "timestamp",
+    "INTERVAL": "interval",
+}
+
+
+def _name(engine_type: str) -> str:
+    return "numeric" if engine_type.startswith("DECIMAL") else _NAMES.get(engine_type, engine_type.lower())
+
+
+def _unconvertible(match: re.Match[str]) -> SqlError:
+    """A text that is no number of the type, or too large a one."""
+    value, target = match["value"], match["type"]
+    if re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", value, re.IGNORECASE):
+        if target.startswith("DECIMAL"):
+            return _numeric_overflow(target)
+        return out_of_range(f'value "{value}" is out of range for type {_name(target)}')
+    return invalid_text(_name(target), value)
+
+
+def _numeric_overflow(target: str) -> SqlError:
+    sizes = re.search(r"\((\d+),\s*(\d+)\)", target)
+    error = SqlError("22003", "numeric field overflow")
+    if sizes is not None:
+        precision, scale = int(sizes[1]), int(sizes[2])
+        error.detail = (
+            f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
+            + (f"10^{precision - scale}." if precision > scale else "1.")
+        )
+    return error
+
+
+def _narrowing(match: re.Match[str]) -> SqlError:
+    target = match["type"]
+    if target.startswith("DECIMAL"):
+        return _numeric_overflow(target)
+    name = _name(target)
+    return SqlError("22003", f"{name} out of range")
+
+
+def _raised(match: re.Match[str]) -> SqlError:
+    return SqlError(match["state"], match["message"])
+
+
+def _datetime(match: re.Match[str]) -> SqlError:
+    kind = match["kind"]
+    name = {"timestamp": "timestamp", "time": "time"}.get(kind, kind)
+    if match["what"].startswith("value out of range"):
+        return SqlError("22008", f'date/time field value out of range: "{match["value"]}"')
+    return SqlError("22007", f'invalid input syntax for type {name}: "{match["value"]}"')
+
+
+def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
+    return lambda match: SqlError(state, message)
+
+
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]], ...]] = tuple(
+    (re.compile(pattern, re.DOTALL), make)
+    for pattern, make in (
+        (r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*)", _raised),
+        (r"Division by zero", lambda match: division_by_zero()),
+        (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),
+        (r"Could not cast value (?P<value>.*) to (?P<type>DECIMAL\(\d+, ?\d+\))", _narrowing),
+        (r"can't be cast because the value is out of range for the destination type (?P<type>[A-Z0-9]+)", _narrowing),
+        (r"(?P<kind>date|timestamp|time) field (?P<what>format|value out of range)[^\"]*\"(?P<value>[^\"]*)\"", _datetime),
+        (r"invalid (?P<kind>date|timestamp|time) field (?P<what>format)[^\"]*\"(?P<value>[^\"]*)\"", _datetime),
+        (r"extract specifier \"(?P<value>.*?)\" not recognized", lambda match: invalid_text("interval", match["value"])),
+        (r"Overflow in (\w+) of (?P<type>INT\d+)", lambda match: out_of_range(f"{_name(match['type'])} out of range")),
+        (r"Overflow in (SUM|\w+) of (HUGEINT|DECIMAL)", _fixed("22003", "value out of range: more than 38 digits")),
+        (r"[Oo]verflow in sum|SUM is out of range", _fixed("22003", "bigint out of range")),
+        (r"cannot take square root of a negative", _fixed("2201F", "cannot take square root of a negative number")),
+        (r"cannot take logarithm of zero", _fixed("2201E", "cannot take logarithm of zero")),
+        (r"cannot take logarithm of a negative", _fixed("2201E", "cannot take logarithm of a negative number")),
+        (r"zero raised to a negative power", _fixed("2201F", "zero raised to a negative power is undefined")),
+        (r"More than one row returned by a subquery", _fixed("21000", "more than one row returned by a subquery used as an expression")),
+        (r"[Ll]ike pattern must not end with escape", _fixed("22025", "LIKE pattern must not end with escape character")),
+        (r"expression depth limit|stack overflow", _fixed("54001", "stack depth limit exceeded")),
+        (r"LIMIT.*(negative|less than)|limit .*negative", _fixed("2201W", "LIMIT must not be negative")),
+        (r"OFFSET.*(negative|less than)|offset .*negative", _fixed("2201X", "OFFSET must not be negative")),
+        (r"Could not serialize|write-write conflict|[Cc]onflict on ", _fixed("40001", "could not serialize access due to concurrent update")),
+        (r"Date out of range|date out of range|timestamp out of range|Timestamp.*out of range", _fixed("22008", "timestamp out of range")),
+        (r"(Out of Memory|could not allocate|failed to allocate)", _fixed("53200", "out of memory")),
+        (r"No space left on device", _fixed("53100", "could not write: No space left on device")),
+        (r"Out of Range Error: (?P<message>[^\n]*)", lambda match: out_of_range(match["message"])),
+    )
+)
+
+
+def translate(error: Exception) -> SqlError:
+    """PostgreSQL's error for one of DuckDB's."""
+    if isinstance(error, duckdb.InterruptException):
+        return SqlError("57014", "canceling statement due to user request")
+    message = str(error)
+    for pattern, make in _PATTERNS:
+        match = pattern.search(message)
+        if match is not None:
+            return make(match)
+    return SqlError("XX000", message.split("\n\n", maxsplit=1)[0])
+
+
+def overflowed(error: Exception) -> bool:
+    """Whether decimals left their narrow form, so that the wide one may still succeed."""
+    message = str(error)
+    return "of DECIMAL(" in message or ("DECIMAL" in message and "Overflow" in message)

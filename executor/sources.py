@@ -1,0 +1,209 @@
+"""Files that feed a stream: finding them in a growing folder, and reading them without Spark.
+
+Owns: which files count as arrived (``FileSource``), and ``read_files``, by which the embedded engine alone reads
+them. Spark reads the same files itself (executor/spark/raw); both give a row the same ``__ordinal``: its file's place
+in the log record times 2^40, plus its place in the file. CSV is PostgreSQL's: fields by position, quotes doubled,
+NULL an unquoted empty field.
+
+A file has arrived when it is whole: its size and mtime were the same at two looks, or its mtime is over a second old.
+Names that begin with ``_`` or ``.`` are other programs' work in progress. What has arrived must stay as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from catalog.types import SqlType
+
+#: Path, size in bytes, mtime in nanoseconds.
+SourceFile = tuple[str, int, int]
+Format = Literal["parquet", "csv", "json"]
+
+#: Bits of __ordinal that number the rows of one file.
+ROW_BITS: Final = 40
+#: A file that has not changed for so long is whole, in nanoseconds.
+SETTLED: Final = 1_000_000_000
+_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".json", ".jsonl", ".ndjson"),
+}
+_TRUE: Final = ("true", "on", "yes", "1")
+_MOST_DECIMALS: Final = 38
+
+
+class FileSource:
+    """Follows one folder (not those below it). Holds only what the last look saw of files still growing."""
+
+    def __init__(self, path: Path, format: str, now: Callable[[], int] = time.time_ns) -> None:
+        """``format`` decides which suffixes count; ``now`` is the clock that mtimes are measured by."""
+        self._path = path
+        self._suffixes = _SUFFIXES[format]
+        self._now = now
+        self._growing: dict[str, tuple[int, int]] = {}
+
+    def poll(self, known: Mapping[str, tuple[int, int]]) -> list[SourceFile]:
+        """Files that have arrived and are not among ``known`` (size and mtime by path), oldest first.
+
+        Raises 58P01 when the folder or a known file is gone, and 55000 when a known file is no longer what arrived.
+        """
+        found = self._look()
+        for path, recorded in known.items():
+            if path not in found:
+                raise SqlError("58P01", f'file "{path}" of a stream has vanished', hint="Put it back as it was.")
+            if found[path] != recorded:
+                raise SqlError(
+                    "55000", f'file "{path}" of a stream was changed after it arrived', hint="Put it back as it was."
+                )
+        fresh = {path: stat for path, stat in found.items() if path not in known}
+        arrived = [(path, *stat) for path, stat in fresh.items() if self._is_whole(path, stat)]
+        self._growing = {path: stat for path, stat in fresh.items() if (path, *stat) not in arrived}
+        return sorted(arrived, key=lambda item: (item[2], item[0]))
+
+    def _look(self) -> dict[str, tuple[int, int]]:
+        """Size and mtime of every file that counts."""
+        try:
+            with os.scandir(self._path) as entries:
+                return dict(self._entries(entries))
+        except FileNotFoundError:
+            raise SqlError("58P01", f'folder "{self._path}" of a stream does not exist') from None
+        except OSError as error:
+            raise SqlError("58030", f'could not read folder "{self._path}": {error.strerror}') from None
+
+    def _entries(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
+        for entry in entries:
+            if entry.name.startswith(("_", ".")) or not entry.name.lower().endswith(self._suffixes):
+                continue
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            if entry.is_file():
+                yield os.path.abspath(entry.path), (stat.st_size, stat.st_mtime_ns)
+
+    def _is_whole(self, path: str, stat: tuple[int, int]) -> bool:
+        return self._growing.get(path) == stat or self._now() - stat[1] > SETTLED
+
+
+def reader_options(stream: Stream) -> dict[str, str]:
+    """The stream's options for reading CSV: ``header`` ('true' or 'false'), ``delimiter`` and ``null``."""
+    header = stream.option("header", "false").lower() in _TRUE
+    return {
+        "header": "true" if header else "false",
+        "delimiter": stream.option("delimiter", ","),
+        "null": stream.option("null", ""),
+    }
+
+
+def read_files(files: Sequence[SourceFile], stream: Stream, lsn: int) -> pa.Table:
+    """The rows of one log record's files in the stream's types, with ``__lsn`` and ``__ordinal``.
+
+    Raises 58P01 and 55000 as ``FileSource.poll`` does, and 22P04 for a file that is not what the stream's columns
+    say.
+    """
+    tables = [_numbered(_read(item, stream), lsn, place) for place, item in enumerate(files)]
+    if not tables:
+        raise ValueError("a record names at least one file")
+    return pa.concat_tables(tables)
+
+
+def verify(file: SourceFile) -> None:
+    """Raises 58P01 or 55000 when a file is not what arrived."""
+    path, size, mtime = file
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        raise SqlError("58P01", f'file "{path}" of a stream has vanished') from None
+    if (stat.st_size, stat.st_mtime_ns) != (size, mtime):
+        raise SqlError("55000", f'file "{path}" of a stream was changed after it arrived')
+
+
+def _read(file: SourceFile, stream: Stream) -> pa.Table:
+    verify(file)
+    path = file[0]
+    try:
+        match stream.option("format", "parquet"):
+            case "csv":
+                table = _read_csv(path, stream)
+            case "json":
+                table = _read_json(path, stream)
+            case _:
+                table = _read_parquet(path, stream)
+        columns = [_cast(table.column(item.name), item.type) for item in stream.columns]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise SqlError("22P04", f'file "{path}" does not fit stream "{stream.name}"', detail=reason) from None
+    schema = pa.schema([pa.field(item.name, item.type.arrow) for item in stream.columns])
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _numbered(table: pa.Table, lsn: int, place: int) -> pa.Table:
+    count = table.num_rows
+    first = place << ROW_BITS
+    table = table.append_column("__lsn", pa.repeat(pa.scalar(lsn, pa.int64()), count))
+    return table.append_column("__ordinal", pa.arange(first, first + count))
+
+
+def _read_parquet(path: str, stream: Stream) -> pa.Table:
+    names = [item.name for item in stream.columns]
+    with pq.ParquetFile(path) as file:
+        for name in names:
+            if name not in file.schema_arrow.names:
+                raise SqlError("22P04", f'file "{path}" has no column "{name}"')
+        return file.read(columns=names)
+
+
+def _read_csv(path: str, stream: Stream) -> pa.Table:
+    options = reader_options(stream)
+    names = [item.name for item in stream.columns]
+    if os.path.getsize(path) == 0:
+        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in stream.columns})
+    return pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=False),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types={item.name: _parsed(item.type) for item in stream.columns},
+            null_values=[options["null"]],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+        ),
+    )
+
+
+def _read_json(path: str, stream: Stream) -> pa.Table:
+    if os.path.getsize(path) == 0:
+        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in stream.columns})
+    schema = pa.schema([pa.field(item.name, _parsed(item.type)) for item in stream.columns])
+    options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return pyarrow.json.read_json(path, parse_options=options)
+
+
+def _parsed(kind: SqlType) -> pa.DataType:
+    """The type in which text is parsed; a numeric is rounded to its scale afterwards."""
+    if kind.name == "numeric":
+        return pa.decimal128(38, max(kind.scale, min(kind.scale + 10, _MOST_DECIMALS - (kind.precision - kind.scale))))
+    return kind.arrow
+
+
+def _cast(column: pa.ChunkedArray, kind: SqlType) -> pa.ChunkedArray:
+    """A column in a stream's type; numerics round half away from zero, all else must fit."""
+    if column.type == kind.arrow:
+        return column
+    if kind.name == "numeric" and pa.types.is_decimal(column.type) and column.type.scale > kind.scale:
+        column = pc.call_function("round", [column], pc.RoundOptions(kind.scale, "half_towards_infinity"))
+    return column.cast(kind.arrow)

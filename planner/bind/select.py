@@ -1,0 +1,399 @@
+"""SELECT, VALUES, WITH and set operations -> relations.
+
+Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, select list, DISTINCT, ORDER BY, LIMIT) and what names
+mean in each. One query becomes, from the inside out::
+
+    Limit(Sort(distinct Aggregate(Project(Filter(Aggregate(Filter(joins)))))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.enums import LimitOption, SetOperation as SetKindNode
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import INT8, TEXT, SqlType
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, SetKind, SetOperation, Sort, SortKey, Values
+from planner.bind.context import Binding
+from planner.bind.environment import Environment, Groups, Subquery
+from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
+from planner.bind.grouping import Grouping
+from planner.bind.ordering import direction
+from planner.bind.scope import Scope
+from planner.bind.sources import BoundQuery, Cte, Level, bind_cte, bind_from
+from planner.bind.targets import Target, bind_targets
+from planner.bind.types import castable, coerce, common_type, display
+from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.statements import Output, Query
+from planner.walk import walk
+
+
+def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
+    """What expressions bind their subqueries with: the CTEs of a level, the scope of the expression."""
+
+    def bind(node: Any, scope: Scope) -> Subquery:
+        query = bind_select(replace(level, outer=scope), node)
+        return Subquery(query.relation, tuple(output.name for output in query.outputs))
+
+    return bind
+
+
+def bind_query(binding: Binding, node: Any) -> Query:
+    """A SELECT or VALUES statement."""
+    query = bind_select(Level(binding), node)
+    return Query(query.relation, query.outputs, binding.volatile)
+
+
+def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQuery:
+    """Any query: SELECT, VALUES, TABLE, a set operation, each with WITH, ORDER BY and LIMIT.
+
+    Without ``resolve_unknown``, columns of bare strings, NULLs and parameters stay of type unknown for the caller to type.
+    """
+    if type(node).__name__ != "SelectStmt":
+        raise unsupported("INSERT, UPDATE or DELETE as a query", "Run it as a statement.", level.binding.position(node))
+    if node.intoClause is not None:
+        raise unsupported("SELECT INTO", "Use CREATE TABLE and INSERT ... SELECT.", level.binding.position(node.intoClause.rel))
+    if node.lockingClause:
+        raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
+    if node.withClause is not None:
+        level = with_ctes(level, node.withClause)
+    if node.op != SetKindNode.SETOP_NONE:
+        return _set_operation(level, node)
+    if node.valuesLists:
+        return _values(level, node, resolve_unknown)
+    return _select(level, node, resolve_unknown)
+
+
+def with_ctes(level: Level, clause: Any) -> Level:
+    """The level that a WITH clause makes. Every query in it is checked, referenced or not."""
+    if clause.recursive:
+        raise unsupported("WITH RECURSIVE", position=level.binding.position(clause))
+    names: set[str] = set()
+    for item in clause.ctes:
+        if item.ctename in names:
+            message = f'WITH query name "{item.ctename}" specified more than once'
+            raise SqlError("42712", message, position=level.binding.position(item))
+        names.add(item.ctename)
+        if type(item.ctequery).__name__ != "SelectStmt":
+            raise unsupported("INSERT, UPDATE or DELETE in WITH", "Run it as a statement.", level.binding.position(item))
+        cte = Cte(item, level)
+        _check_cte(level.binding, cte)
+        level = replace(level, ctes={**level.ctes, item.ctename: cte})
+    return level
+
+
+def _check_cte(binding: Binding, cte: Cte) -> None:
+    """Binds a WITH query for its errors and parameters only."""
+    streams, depends, volatile = list(binding.streams), dict(binding.depends_on), binding.volatile
+    bind_cte(binding, cte)
+    binding.forget_reference(cte.node)
+    binding.streams, binding.depends_on, binding.volatile = streams, depends, volatile
+
+
+# --- SELECT ------------------------------------------------------------------------------------------------------------
+
+
+def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
+    _refuse_clauses(level.binding, node)
+    relation, scope = _from(level, node)
+    env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
+    if node.whereClause is not None:
+        relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
+    groups = Groups()
+    inner = replace(env, clause="SELECT", groups=groups)
+    targets = bind_targets(inner, node.targetList)
+    if resolve_unknown or node.distinctClause or node.sortClause:
+        targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
+    keys = [_group_key(env, item, targets, groups) for item in node.groupClause or ()]
+    having = bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING") if node.havingClause is not None else None
+    order = [_order_item(inner, item, targets) for item in node.sortClause or ()]
+    if keys or groups.aggregates or having is not None:
+        grouping = Grouping(level.binding, scope, relation, keys, groups)
+        targets = [target.over(grouping.over(target.scalar)) for target in targets]
+        order = [replace(key, expression=grouping.over(key.expression)) for key in order]
+        having = grouping.over(having) if having is not None else None
+        relation = grouping.relation()
+        if having is not None:
+            relation = Filter(relation, having)
+    return _finish(level, node, relation, targets, order)
+
+
+def _refuse_clauses(binding: Binding, node: Any) -> None:
+    if node.windowClause:
+        raise unsupported("WINDOW", "Use GROUP BY, or ORDER BY with LIMIT.", binding.position(node.windowClause[0]))
+    if node.distinctClause and node.distinctClause[0] is not None:
+        raise unsupported("DISTINCT ON", "Use GROUP BY with min() or max().", binding.position(node.distinctClause[0]))
+    for item in node.groupClause or ():
+        if type(item).__name__ == "GroupingSet":
+            instead = "Use UNION ALL of one SELECT for each grouping."
+            raise unsupported("GROUPING SETS, CUBE, ROLLUP and ()", instead, binding.position(item))
+
+
+def _from(level: Level, node: Any) -> tuple[Relation, Scope]:
+    if node.fromClause:
+        return bind_from(level, node.fromClause)
+    return Values((), ((),)), Scope(outer=level.outer)
+
+
+def _finish(level: Level, node: Any, relation: Relation, targets: list[Target], order: list[SortKey]) -> BoundQuery:
+    """Select list, DISTINCT, ORDER BY and LIMIT. What only ORDER BY needs is computed beside and dropped at the end."""
+    binding = level.binding
+    outputs = [(_output_column(binding, target), target.scalar) for target in targets]
+    shown = len(outputs)
+    keys = []
+    for key, item in zip(order, node.sortClause or (), strict=True):
+        column = next((column for column, scalar in outputs if scalar == key.expression), None)
+        if column is None:
+            if node.distinctClause:
+                message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
+                raise SqlError("42P10", message, position=binding.position(item.node))
+            column = binding.column("order", key.expression.type)
+            outputs.append((column, key.expression))
+        keys.append(replace(key, expression=ColumnRef(column)))
+    relation = Project(relation, tuple(outputs))
+    if node.distinctClause:
+        relation, keys = _distinct(binding, relation, keys)
+    relation = _sorted_and_limited(level, node, relation, keys)
+    if shown < len(outputs):
+        kept = relation.columns[:shown]
+        relation = Project(relation, tuple((replace_id(binding, column), ColumnRef(column)) for column in kept))
+    return BoundQuery(relation, tuple(target.output() for target in targets))
+
+
+def replace_id(binding: Binding, column: Column) -> Column:
+    """A new column like another."""
+    return binding.column(column.name, column.type, column.nullable)
+
+
+def _output_column(binding: Binding, target: Target) -> Column:
+    nullable = not (
+        (isinstance(target.scalar, ColumnRef) and not target.scalar.column.nullable)
+        or (isinstance(target.scalar, Literal) and target.scalar.value is not None)
+    )
+    return binding.column(target.name, target.scalar.type, nullable)
+
+
+def _distinct(binding: Binding, relation: Relation, keys: list[SortKey]) -> tuple[Relation, list[SortKey]]:
+    """SELECT DISTINCT is a grouping by all columns."""
+    renamed = {column: replace_id(binding, column) for column in relation.columns}
+    found = Aggregate(relation, tuple((new, ColumnRef(old)) for old, new in renamed.items()), ())
+    moved = []
+    for key in keys:
+        assert isinstance(key.expression, ColumnRef)
+        moved.append(replace(key, expression=ColumnRef(renamed[key.expression.column])))
+    return found, moved
+
+
+def _sorted_and_limited(level: Level, node: Any, relation: Relation, keys: list[SortKey]) -> Relation:
+    if keys:
+        relation = Sort(relation, tuple(keys))
+    if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES:
+        raise unsupported("FETCH FIRST ... WITH TIES", "Use ONLY.")
+    count = _limit(level, node.limitCount, "LIMIT")
+    offset = _limit(level, node.limitOffset, "OFFSET")
+    return Limit(relation, count, offset) if count is not None or offset is not None else relation
+
+
+def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
+    if node is None or (type(node).__name__ == "A_Const" and node.isnull):
+        return None
+    env = Environment(level.binding, Scope(outer=None), clause, subquery_binder(level))
+    try:
+        scalar = bind_scalar(env, node)
+    except SqlError as error:
+        if error.sqlstate in ("42703", "42P01"):
+            raise SqlError("42P10", f"argument of {clause} must not contain variables", position=error.position) from None
+        raise
+    found = coerce(level.binding, scalar, INT8, "assignment", node)
+    if found is None:
+        raise env.error("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)
+    if isinstance(found, Literal) and isinstance(found.value, int) and found.value < 0:
+        raise SqlError("2201W" if clause == "LIMIT" else "2201X", f"{clause} must not be negative")
+    return None if isinstance(found, Literal) and found.value is None else found
+
+
+# --- GROUP BY and ORDER BY ---------------------------------------------------------------------------------------------
+
+
+def _ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:
+    """ORDER BY 1: an integer constant is a position in the select list, any other constant is an error."""
+    if type(node).__name__ != "A_Const":
+        return None
+    value = getattr(node.val, "ival", None)
+    if node.isnull or type(node.val).__name__ != "Integer" or value is None:
+        raise SqlError("42601", f"non-integer constant in {clause}", position=binding.position(node))
+    if not 1 <= value <= len(targets):
+        raise SqlError("42P10", f"{clause} position {value} is not in select list", position=binding.position(node))
+    return targets[value - 1]
+
+
+def _simple_name(node: Any) -> str | None:
+    if type(node).__name__ == "ColumnRef" and len(node.fields) == 1 and type(node.fields[0]).__name__ == "String":
+        return str(node.fields[0].sval)
+    return None
+
+
+def _named_target(binding: Binding, name: str, targets: Sequence[Target], clause: str, node: Any) -> Target | None:
+    matches = [target for target in targets if target.name == name]
+    if len(matches) > 1 and any(target.scalar != matches[0].scalar for target in matches):
+        raise SqlError("42702", f'{clause} "{name}" is ambiguous', position=binding.position(node))
+    return matches[0] if matches else None
+
+
+def _group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups) -> Scalar:
+    """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
+    clause = "GROUP BY"
+    target = _ordinal(env.binding, node, targets, clause)
+    name = _simple_name(node)
+    if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
+        target = _named_target(env.binding, name, targets, clause, node)
+    scalar = target.scalar if target is not None else bind_scalar(env.without_aggregates(clause), node)
+    aggregates = {column for column, _ in groups.aggregates}
+    for item in walk(scalar):
+        if isinstance(item, ColumnRef) and item.column in aggregates:
+            position, _ = env.binding.origin(item)
+            raise SqlError("42803", "aggregate functions are not allowed in GROUP BY", position=position)
+    return text_if_unknown(env, scalar, node)
+
+
+def _order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:
+    """An ORDER BY item: a position, an output's name, or an expression over the input; in that order."""
+    node = item.node
+    target = _ordinal(env.binding, node, targets, "ORDER BY")
+    if target is None and (name := _simple_name(node)) is not None:
+        target = _named_target(env.binding, name, targets, "ORDER BY", node)
+    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause="ORDER BY"), node)
+    scalar = text_if_unknown(env, scalar, node)
+    if scalar.type.name == "json":
+        hint = "Use an explicit ordering operator or modify the query."
+        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    return SortKey(scalar, *direction(env.binding, item))
+
+
+# --- VALUES and set operations -----------------------------------------------------------------------------------------
+
+
+def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
+    env = Environment(level.binding, Scope(outer=level.outer), "VALUES", subquery_binder(level))
+    width = len(node.valuesLists[0])
+    if any(len(row) != width for row in node.valuesLists):
+        odd = next(row for row in node.valuesLists if len(row) != width)
+        raise env.error("42601", "VALUES lists must all be the same length", odd[0])
+    rows = [[bind_scalar(env, item) for item in row] for row in node.valuesLists]
+    for index in range(width):
+        column = [row[index] for row in rows]
+        if not resolve_unknown and all(item.type.name == "unknown" for item in column):
+            continue
+        for row, scalar in zip(rows, unify(env, column, "VALUES", [cells[index] for cells in node.valuesLists]), strict=True):
+            row[index] = scalar
+    columns = tuple(level.binding.column(f"column{index + 1}", scalar.type) for index, scalar in enumerate(rows[0]))
+    relation = Values(columns, tuple(map(tuple, rows)))
+    return _ordered_by_outputs(level, node, relation, tuple(Output(column.name, column.type) for column in columns))
+
+
+_SET_KINDS: Final[dict[Any, SetKind]] = {
+    SetKindNode.SETOP_UNION: "union",
+    SetKindNode.SETOP_INTERSECT: "intersect",
+    SetKindNode.SETOP_EXCEPT: "except",
+}
+
+
+def _set_operation(level: Level, node: Any) -> BoundQuery:
+    """A chain of set operations on the left is folded in a loop."""
+    spine = [node]
+    while _is_plain_set(spine[-1].larg):
+        spine.append(spine[-1].larg)
+    query = bind_select(level, spine[-1].larg, False)
+    for item in reversed(spine):
+        query = _combine(level, item, query, bind_select(level, item.rarg, False))
+    return _ordered_by_outputs(level, node, query.relation, query.outputs)
+
+
+def _is_plain_set(node: Any) -> bool:
+    clauses = (node.sortClause, node.limitCount, node.limitOffset, node.withClause, node.lockingClause)
+    return node.op != SetKindNode.SETOP_NONE and not any(clauses)
+
+
+def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> BoundQuery:
+    kind = _SET_KINDS[node.op]
+    word = kind.upper()
+    if len(left.outputs) != len(right.outputs):
+        place = next(iter(getattr(node.rarg, "targetList", None) or ()), None)
+        message = f"each {word} query must have the same number of columns"
+        raise SqlError("42601", message, position=level.binding.position(place))
+
+    def place_of(index: int) -> int | None:
+        nodes = node.rarg.targetList or ()
+        return level.binding.position(nodes[index].val) if index < len(nodes) else None
+
+    types = [
+        common_type([first.type, second.type], word, lambda _, at=index: place_of(at))  # type: ignore[misc]
+        for index, (first, second) in enumerate(zip(left.relation.columns, right.relation.columns, strict=True))
+    ]
+    columns = tuple(
+        level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True)
+    )
+    relation = SetOperation(
+        kind, bool(node.all), retyped(level.binding, left.relation, types), retyped(level.binding, right.relation, types), columns
+    )
+    outputs = tuple(
+        Output(one.name, column.type, one.typmod if one.typmod == other.typmod and one.type == other.type else -1)
+        for one, other, column in zip(left.outputs, right.outputs, columns, strict=True)
+    )
+    return BoundQuery(relation, outputs)
+
+
+def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType]) -> Relation:
+    """A query's relation with its columns in other types, implicitly cast; literals are converted where they stand."""
+    if all(column.type == kind for column, kind in zip(relation.columns, types, strict=True)):
+        return relation
+    if isinstance(relation, Values):
+        rows = tuple(tuple(_as(binding, item, kind) for item, kind in zip(row, types, strict=True)) for row in relation.rows)
+        columns = (binding.column(column.name, kind) for column, kind in zip(relation.columns, types, strict=True))
+        return Values(tuple(columns), rows)
+    if isinstance(relation, Project):
+        pairs = [(column, scalar) for column, scalar in relation.outputs]
+        source = relation.input
+    else:
+        pairs = [(column, ColumnRef(column)) for column in relation.columns]
+        source = relation
+    outputs = tuple(
+        (binding.column(column.name, kind, column.nullable), _as(binding, scalar, kind))
+        for (column, scalar), kind in zip(pairs, types, strict=True)
+    )
+    return Project(source, outputs)
+
+
+def _as(binding: Binding, scalar: Scalar, kind: SqlType) -> Scalar:
+    if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
+        scalar = coerce(binding, scalar, TEXT) or scalar
+    level = "implicit" if castable(scalar.type, kind, "implicit") else "explicit"
+    found = coerce(binding, scalar, kind, level)  # type: ignore[arg-type]
+    assert found is not None, "common_type chose a type that both sides coerce to"
+    return found
+
+
+def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tuple[Output, ...]) -> BoundQuery:
+    """ORDER BY over VALUES or a set operation: only output columns."""
+    targets = [
+        Target(output.name, ColumnRef(column)) for output, column in zip(outputs, relation.columns, strict=True)
+    ]
+    keys = []
+    for item in node.sortClause or ():
+        name = _simple_name(item.node)
+        target = _ordinal(level.binding, item.node, targets, "ORDER BY")
+        if target is None and name is not None:
+            target = _named_target(level.binding, name, targets, "ORDER BY", item.node)
+            if target is None:
+                raise SqlError("42703", f'column "{name}" does not exist', position=level.binding.position(item.node))
+        if target is None:
+            detail = "Only result column names can be used, not expressions or functions."
+            hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause."
+            message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
+            raise SqlError("0A000", message, detail, hint, level.binding.position(item.node))
+        keys.append(SortKey(target.scalar, *direction(level.binding, item)))
+    return BoundQuery(_sorted_and_limited(level, node, relation, keys), outputs)
+

@@ -1,0 +1,320 @@
+"""FROM: tables, streams, views, subqueries and joins -> one relation and the names it offers.
+
+Owns: scans with fresh columns, expansion of ordinary views and CTEs, and all forms of JOIN. Items between commas become
+inner joins without a predicate; WHERE is the caller's, and a rule pushes it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from pglast.enums import JoinType
+
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.objects import CatalogObject, Stream, SystemView, Table, View
+from planner.algebra import Join, JoinKind, Project, Relation, Scan
+from planner.bind.context import Binding, within
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_boolean, unify
+from planner.bind.operation import operate
+from planner.bind.scope import Entry, Scope, Source
+from planner.bind.typenames import declared_typmod, names_of
+from planner.expression import Call, ColumnRef, Scalar
+from planner.parse import Raw, parse
+from planner.statements import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A WITH query: bound anew for each reference, with what was visible where it was written."""
+
+    node: Any
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where a query stands: the scope around it and the CTEs that it sees."""
+
+    binding: Binding
+    outer: Scope | None = None
+    ctes: Mapping[str, Cte] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query's relation, whose columns are described by ``outputs`` position by position."""
+
+    relation: Relation
+    outputs: tuple[Output, ...]
+
+
+def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
+    """The cross product of FROM's items."""
+    relation, scope = _item(level, items[0], False)
+    for item in items[1:]:
+        right, right_scope = _item(level, item, False)
+        relation = Join("inner", relation, right, None)
+        scope = _beside(level, scope, right_scope, item)
+    return relation, replace(scope, outer=level.outer)
+
+
+def _beside(level: Level, left: Scope, right: Scope, node: Any) -> Scope:
+    names = {(source.name) for source in left.sources}
+    for source in right.sources:
+        if source.name in names and source.name:
+            raise SqlError("42712", f'table name "{source.name}" specified more than once', position=level.binding.position(node))
+    return Scope(left.sources + right.sources, left.entries + right.entries)
+
+
+def _item(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    level.binding.count_relation()
+    match type(node).__name__:
+        case "RangeVar":
+            return _named(level, node, nullable)
+        case "RangeSubselect":
+            return _subselect(level, node, nullable)
+        case "JoinExpr":
+            return _join(level, node, nullable)
+        case "RangeFunction":
+            raise unsupported("a function in FROM", "Select from a table or VALUES.", level.binding.position(node))
+        case "RangeTableSample":
+            raise unsupported("TABLESAMPLE", position=level.binding.position(node))
+        case name:
+            raise unsupported(name, position=level.binding.position(node))
+
+
+# --- named relations ---------------------------------------------------------------------------------------------------
+
+
+def find_object(binding: Binding, node: Any) -> CatalogObject:
+    """What a RangeVar names. Raises 42P01."""
+    if node.catalogname and node.catalogname != binding.context.database:
+        full = f"{node.catalogname}.{node.schemaname}.{node.relname}"
+        message = f'cross-database references are not implemented: "{full}"'
+        raise SqlError("0A000", message, position=binding.position(node))
+    found = binding.context.catalog.find(node.relname, node.schemaname, binding.context.search_path)
+    if found is None:
+        name = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
+        raise undefined_table(name, binding.position(node))
+    return found
+
+
+def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    if node.schemaname is None and node.relname in level.ctes:
+        return _reference(level, level.ctes[node.relname], node, nullable)
+    found = find_object(level.binding, node)
+    if not isinstance(found, SystemView):
+        level.binding.depends_on[found.oid] = None
+    if isinstance(found, View) and not found.continuous:
+        query = _expand(level.binding, found)
+        names = tuple(column.name for column in found.columns)
+        return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
+    if isinstance(found, Stream):
+        level.binding.streams.append((found.name, level.binding.position(node)))
+    scan, scope = scan_object(level.binding, found, _alias(node), nullable)
+    return scan, _renamed(level.binding, scope, node.alias, node)
+
+
+def _alias(node: Any) -> str | None:
+    return node.alias.aliasname if node.alias is not None else None
+
+
+def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
+    """All columns of a table, stream, continuous view or system view under fresh identities."""
+    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system"}
+    columns = tuple(
+        binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View))
+        for column in item.columns
+    )
+    names = tuple(column.name for column in item.columns)
+    scan = Scan(item.oid, item.name, kinds[type(item)], columns, names)  # type: ignore[arg-type]
+    entries = tuple(
+        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type))
+        for index, column in enumerate(columns)
+    )
+    by_name = dict(zip(names, columns, strict=True))
+    keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
+    key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
+    schema = item.schema if alias is None else None
+    return scan, Scope((Source(alias or item.name, entries, schema, key),), entries)
+
+
+@lru_cache(512)
+def _parsed(definition: str) -> Raw:
+    return parse(definition)[0]
+
+
+def _expand(binding: Binding, view: View) -> BoundQuery:
+    """An ordinary view's query with fresh columns, under the settings of its creation."""
+    from planner.bind.select import bind_select
+
+    context = binding.context
+    settings = dict(view.settings)
+    path = tuple(name for name in settings.get("search_path", "").split(",") if name) or context.search_path
+    binding.views.append(view.oid)
+    binding.context = within(context, search_path=path, time_zone=settings.get("TimeZone", context.time_zone))
+    try:
+        return bind_select(Level(binding), _parsed(view.definition).node)
+    finally:
+        binding.context = context
+        binding.views.pop()
+
+
+def _reference(level: Level, cte: Cte, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    query = bind_cte(level.binding, cte)
+    names = _cte_names(level.binding, cte, query)
+    return _derived(level, query, names, node.alias, cte.node.ctename, node, nullable)
+
+
+def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:
+    """One reference's copy of a WITH query."""
+    from planner.bind.select import bind_select
+
+    before, binding.volatile = binding.volatile, False
+    query = bind_select(cte.level, cte.node.ctequery)
+    if binding.volatile and binding.count_reference(cte.node) > 1:
+        instead = "Refer to it once."
+        raise unsupported("a volatile function in a WITH query that is read twice", instead, binding.position(cte.node))
+    binding.volatile |= before
+    return query
+
+
+def _cte_names(binding: Binding, cte: Cte, query: BoundQuery) -> tuple[str, ...]:
+    given = names_of(cte.node.aliascolnames)
+    names = tuple(output.name for output in query.outputs)
+    if len(given) > len(names):
+        message = f'WITH query "{cte.node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
+        raise SqlError("42P10", message, position=binding.position(cte.node))
+    return given + names[len(given) :]
+
+
+# --- subqueries --------------------------------------------------------------------------------------------------------
+
+
+def _subselect(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    from planner.bind.select import bind_select
+
+    if node.lateral:
+        raise unsupported("LATERAL", "Use a correlated subquery in the select list, or a join.", level.binding.position(node))
+    query = bind_select(level, node.subquery)
+    names = tuple(output.name for output in query.outputs)
+    return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
+
+
+def _derived(
+    level: Level,
+    query: BoundQuery,
+    names: tuple[str, ...],
+    alias: Any,
+    name: str,
+    node: Any,
+    nullable: bool,
+    schema: str | None = None,
+) -> tuple[Relation, Scope]:
+    """A query as an item of FROM."""
+    relation = _made_nullable(level.binding, query.relation) if nullable else query.relation
+    entries = tuple(
+        Entry(label, ColumnRef(column), output.table, output.attribute, output.typmod)
+        for label, column, output in zip(names, relation.columns, query.outputs, strict=True)
+    )
+    source = Source(name if alias is None else alias.aliasname, entries, schema if alias is None else None)
+    return relation, _renamed(level.binding, Scope((source,), entries), alias, node)
+
+
+def _made_nullable(binding: Binding, relation: Relation) -> Relation:
+    """What an outer join may fill with nulls must say so: columns have one identity and one nullability."""
+    if all(column.nullable for column in relation.columns):
+        return relation
+    outputs = tuple((binding.column(column.name, column.type), ColumnRef(column)) for column in relation.columns)
+    return Project(relation, outputs)
+
+
+def _renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:
+    """Column aliases: FROM t AS a (x, y)."""
+    if alias is None or not alias.colnames:
+        return scope
+    (source,) = scope.sources
+    names = names_of(alias.colnames)
+    if len(names) > len(source.entries):
+        count = f"{len(source.entries)} columns available but {len(names)} columns specified"
+        raise SqlError("42P10", f'table "{source.name}" has {count}', position=binding.position(node))
+    entries = tuple(
+        replace(entry, name=names[index]) if index < len(names) else entry for index, entry in enumerate(source.entries)
+    )
+    return Scope((replace(source, entries=entries),), entries)
+
+
+# --- joins -------------------------------------------------------------------------------------------------------------
+
+_KINDS: Mapping[Any, JoinKind] = {
+    JoinType.JOIN_INNER: "inner",
+    JoinType.JOIN_LEFT: "left",
+    JoinType.JOIN_RIGHT: "right",
+    JoinType.JOIN_FULL: "full",
+}
+
+
+def _join(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    kind = _KINDS[node.jointype]
+    left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"))
+    right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"))
+    both = replace(_beside(level, left_scope, right_scope, node.rarg), outer=level.outer)
+    env = Environment(level.binding, both, "JOIN conditions", _no_subquery(level))
+    predicate: Scalar | None = None
+    entries = both.entries
+    if node.isNatural or node.usingClause:
+        names = names_of(node.usingClause) if node.usingClause else _common(left_scope, right_scope)
+        predicate, entries = _using(env, kind, names, left_scope, right_scope, node)
+    elif node.quals is not None:
+        predicate = bind_boolean(env, node.quals, "JOIN/ON")
+    scope = Scope(both.sources, entries)
+    if node.alias is not None:
+        scope = _renamed(level.binding, Scope((Source(node.alias.aliasname, entries),), entries), node.alias, node)
+    return Join(kind, left, right, predicate), scope
+
+
+def _no_subquery(level: Level) -> Any:
+    from planner.bind.select import subquery_binder
+
+    return subquery_binder(level)
+
+
+def _common(left: Scope, right: Scope) -> tuple[str, ...]:
+    names = {entry.name for entry in right.entries}
+    return tuple(dict.fromkeys(entry.name for entry in left.entries if entry.name in names))
+
+
+def _using(
+    env: Environment, kind: JoinKind, names: tuple[str, ...], left: Scope, right: Scope, node: Any
+) -> tuple[Scalar | None, tuple[Entry, ...]]:
+    """The equality of the named columns, and the merged columns in front of the others."""
+    conditions: list[Scalar] = []
+    merged: list[Entry] = []
+    for name in names:
+        first, second = _joined(env, left, name, "left", node), _joined(env, right, name, "right", node)
+        conditions.append(operate(env, "=", first.scalar, second.scalar, node, (node, node)))
+        merged.append(_merge(env, kind, first, second))
+    rest = [entry for entry in (*left.entries, *right.entries) if entry.name not in names]
+    predicate = None if not conditions else conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), conditions[0].type)
+    return predicate, (*merged, *rest)
+
+
+def _joined(env: Environment, scope: Scope, name: str, side: str, node: Any) -> Entry:
+    matches = [entry for entry in scope.entries if entry.name == name]
+    if not matches:
+        raise env.error("42703", f'column "{name}" specified in USING clause does not exist in {side} table', node)
+    if len(matches) > 1:
+        raise env.error("42702", f'common column name "{name}" appears more than once in {side} table', node)
+    return matches[0]
+
+
+def _merge(env: Environment, kind: JoinKind, first: Entry, second: Entry) -> Entry:
+    left, right = unify(env, [first.scalar, second.scalar], "JOIN/USING", [None, None])
+    if kind == "full":
+        return Entry(first.name, Call("coalesce", (left, right), left.type))
+    kept, scalar = (second, right) if kind == "right" else (first, left)
+    return replace(kept, scalar=scalar) if scalar == kept.scalar else Entry(first.name, scalar)

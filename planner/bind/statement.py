@@ -1,0 +1,63 @@
+"""One statement bound: dispatch by the kind of parse node.
+
+Owns: ``Bound`` and the checks that hold for whole statements (no stream read outside a view, all parameters typed).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
+from planner.bind import ddl, dml, utility
+from planner.bind.context import Binding, Context
+from planner.bind.select import bind_query
+from planner.parse import Raw, nested_too_deep
+from planner.statements import CreateView, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A statement and the types of its parameters $1, $2, ..."""
+
+    statement: Statement
+    parameters: tuple[SqlType, ...] = ()
+
+
+def bind(raw: Raw, context: Context) -> Bound:
+    """What a parsed statement means against a catalog. Raises SqlError with a position where one is known."""
+    binding = Binding(raw, context)
+    try:
+        statement = bind_node(binding, raw.node)
+    except RecursionError:
+        raise nested_too_deep() from None
+    if not isinstance(statement, CreateView):
+        refuse_streams(binding)
+    return Bound(statement, binding.finished_parameters())
+
+
+def bind_node(binding: Binding, node: Any) -> Statement:
+    """The statement that a parse node is."""
+    if type(node).__name__ == "SelectStmt":
+        return bind_query(binding, node)
+    for family in (dml.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
+        handler = family.get(type(node).__name__)
+        if handler is not None:
+            return handler(binding, node)
+    if type(node).__name__ == "ExplainStmt":
+        return utility.explain(binding, node, bind_node)
+    raise unsupported(_words(type(node).__name__))
+
+
+def _words(name: str) -> str:
+    """AlterTableStmt -> ALTER TABLE."""
+    pieces = "".join(f" {char}" if char.isupper() else char for char in name.removesuffix("Stmt"))
+    return pieces.strip().upper()
+
+
+def refuse_streams(binding: Binding) -> None:
+    """A stream's rows are seen by continuous views only (thesis 3.2.1). Raises 0A000."""
+    for name, position in binding.streams:
+        hint = f'Create a continuous view over it: CREATE VIEW v AS SELECT ... FROM "{name}" GROUP BY ...; and select from v.'
+        raise SqlError("0A000", f'SELECT from a stream is not supported: "{name}" keeps no rows', hint=hint, position=position)

@@ -1,0 +1,90 @@
+"""Select lists and RETURNING: expressions with names, ``*`` expanded.
+
+Owns: ``Target`` and the description of result columns that clients see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_scalar
+from planner.bind.names import output_name
+from planner.bind.scope import Entry, missing_table, resolve
+from planner.bind.typenames import declared_typmod, names_of, type_of
+from planner.expression import Scalar
+from planner.statements import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One item of a select list: its expression and what RowDescription says of it."""
+
+    name: str
+    scalar: Scalar
+    node: Any = None
+    typmod: int = -1
+    table: int = 0
+    attribute: int = 0
+
+    def output(self) -> Output:
+        """The result column."""
+        return Output(self.name, self.scalar.type, self.typmod, self.table, self.attribute)
+
+    def over(self, scalar: Scalar) -> Target:
+        """The same item with another expression of the same meaning."""
+        return replace(self, scalar=scalar)
+
+
+def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target]:
+    """The items of a select list."""
+    found: list[Target] = []
+    for node in nodes or ():
+        value = node.val
+        if type(value).__name__ == "ColumnRef" and type(value.fields[-1]).__name__ == "A_Star":
+            found += [_of_entry(entry, entry.name, value) for entry in _star(env, value)]
+        else:
+            found.append(_item(env, value, node.name))
+    return found
+
+
+def _of_entry(entry: Entry, name: str, node: Any) -> Target:
+    return Target(name, entry.scalar, node, entry.typmod, entry.table, entry.attribute)
+
+
+def _star(env: Environment, node: Any) -> tuple[Entry, ...]:
+    names = names_of(node.fields[:-1])
+    if not names:
+        if not env.scope.sources:
+            raise env.error("42601", "SELECT * with no tables specified is not valid", node)
+        return env.scope.entries
+    for level in env.scope.levels():
+        source = level.source(names[-1], names[-2] if len(names) > 1 else None)
+        if source is not None:
+            return source.entries
+    raise missing_table(env.scope, names[-1], env.binding.position(node))
+
+
+def _item(env: Environment, node: Any, name: str | None) -> Target:
+    scalar = bind_scalar(env, node)
+    if type(node).__name__ == "ColumnRef":
+        entry = resolve(env.binding, env.scope, names_of(node.fields), node)
+        return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
+    typmod = -1
+    if type(node).__name__ == "TypeCast":
+        typmod = declared_typmod(type_of(env.binding, node.typeName))
+    elif scalar.type.name in ("varchar", "bpchar"):
+        typmod = scalar.type.typmod
+    return Target(name or output_name(node), scalar, node, typmod)
+
+
+def check_columns(names: tuple[str, ...]) -> None:
+    """A view's or table's columns need different names. Raises 42701."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SqlError("42701", f'column "{name}" specified more than once')
+        seen.add(name)
+

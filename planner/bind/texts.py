@@ -1,0 +1,36 @@
+"""Expressions that the catalog keeps as text: DEFAULT and CHECK."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+from planner.bind.context import Binding, Context
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_scalar
+from planner.bind.scope import Entry, source_of
+from planner.bind.select import subquery_binder
+from planner.bind.sources import Level
+from planner.bind.types import coerce, display
+from planner.expression import Column, ColumnRef, Scalar
+from planner.parse import parse
+
+
+def bind_expression(
+    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None = None, what: str = "DEFAULT"
+) -> Scalar:
+    """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is."""
+    raw = parse(f"SELECT {text}")[0]
+    binding = Binding(raw, context)
+    scope = source_of("", [Entry(column.name, ColumnRef(column)) for column in columns])
+    env = Environment(binding, scope, f"{what} expressions", subquery_binder(Level(binding)))
+    node = raw.node.targetList[0].val
+    scalar = bind_scalar(env, node)
+    if kind is None:
+        return scalar
+    found = coerce(binding, scalar, kind, "assignment", node)
+    if found is None:
+        message = f"{what} expression is of type {display(scalar.type)}, not {display(kind)}"
+        raise SqlError("42804", message)
+    return found

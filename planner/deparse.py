@@ -1,0 +1,140 @@
+"""Scalars, aggregates and sort keys as SQL-like text, as PostgreSQL's EXPLAIN writes them: columns by name.
+
+For people and golden files only; nothing parses it. Iterative, as expressions may be deep.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from planner.algebra import SortKey
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Exists,
+    InSubquery,
+    Literal,
+    Parameter,
+    Scalar,
+    ScalarSubquery,
+)
+from planner.functions import OPERATORS
+from planner.walk import RELATIONS, children
+
+Item = Scalar | AggregateCall | SortKey
+
+_POSTFIX: Final = {
+    "is_null": "IS NULL",
+    "is_not_null": "IS NOT NULL",
+    "is_true": "IS TRUE",
+    "is_false": "IS FALSE",
+    "is_not_true": "IS NOT TRUE",
+    "is_not_false": "IS NOT FALSE",
+}
+#: Literals that need no cast to be read with their type.
+_PLAIN: Final = frozenset(("int2", "int4", "int8", "numeric", "float8", "bool", "text", "varchar", "bpchar", "unknown"))
+
+
+def deparse(item: Item) -> str:
+    """The text of an expression."""
+    done: list[str] = []
+    stack: list[tuple[Item, int]] = [(item, -1)]
+    while stack:
+        node, count = stack.pop()
+        if count < 0:
+            below = [child for child in children(node) if not isinstance(child, RELATIONS)]
+            stack.append((node, len(below)))
+            stack.extend((child, -1) for child in reversed(below))
+            continue
+        split = len(done) - count
+        parts = done[split:]
+        del done[split:]
+        done.append(_text(node, parts))
+    return done[0]
+
+
+def _text(node: Item, parts: list[str]) -> str:
+    match node:
+        case ColumnRef(column=column):
+            return column.name
+        case Literal():
+            return _literal(node)
+        case Parameter(index=index):
+            return f"${index + 1}"
+        case Call():
+            return _call(node, parts)
+        case Cast():
+            return f"{parts[0]}::{node.type}"
+        case Case():
+            pairs = zip(parts[:-1:2], parts[1::2], strict=True)
+            branches = " ".join(f"WHEN {when} THEN {then}" for when, then in pairs)
+            return f"CASE {branches} ELSE {parts[-1]} END"
+        case ScalarSubquery():
+            return "(SubPlan)"
+        case Exists():
+            return "EXISTS(SubPlan)"
+        case InSubquery():
+            return f"({parts[0]} = ANY (SubPlan))"
+        case SortKey():
+            return _sort_key(node, parts[0])
+        case AggregateCall():
+            return _aggregate(node, parts)
+
+
+def _call(node: Call, parts: list[str]) -> str:
+    if node.function in OPERATORS:
+        return f"({f' {OPERATORS[node.function]} '.join(parts)})"
+    if node.function in _POSTFIX:
+        return f"({parts[0]} {_POSTFIX[node.function]})"
+    match node.function:
+        case "not":
+            return f"(NOT {parts[0]})"
+        case "neg":
+            return f"(- {parts[0]})"
+        case "in":
+            return f"({parts[0]} = ANY ({', '.join(parts[1:])}))"
+        case name:
+            return f"{name}({', '.join(parts)})"
+
+
+def _aggregate(node: AggregateCall, parts: list[str]) -> str:
+    arguments = parts[: len(node.arguments)]
+    rest = parts[len(node.arguments) :]
+    where = f" FILTER (WHERE {rest.pop(0)})" if node.filter is not None else ""
+    distinct = "DISTINCT " if node.distinct else ""
+    order = f" ORDER BY {', '.join(rest)}" if rest else ""
+    return f"{node.function}({distinct}{', '.join(arguments) or '*'}{order}){where}"
+
+
+def _sort_key(key: SortKey, text: str) -> str:
+    """Direction and NULLs only where they are not PostgreSQL's default."""
+    direction = " DESC" if key.descending else ""
+    if key.nulls_first == key.descending:
+        return f"{text}{direction}"
+    return f"{text}{direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def _literal(literal: Literal) -> str:
+    value, kind = literal.value, literal.type
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if kind.name == "interval" and isinstance(value, tuple):
+        months, days, micros = value
+        return f"'{months} mons {days} days {micros / 1_000_000:g} secs'::interval"
+    if isinstance(value, str):
+        text = "'" + value.replace("'", "''") + "'"
+    elif isinstance(value, bytes):
+        text = f"'\\x{value.hex()}'"
+    elif isinstance(value, dt.datetime):
+        text = f"'{value.isoformat(' ')}'"
+    elif isinstance(value, dt.date | dt.time):
+        text = f"'{value.isoformat()}'"
+    else:
+        text = str(value)
+    return text if kind.name in _PLAIN else f"{text}::{kind}"

@@ -1,0 +1,257 @@
+"""Plans and programs as text for EXPLAIN, in PostgreSQL's manner, and as JSON values.
+
+Owns the words. Reads algebra and programs and changes nothing; what only the executor knows (which engine, at which
+pace, measured rows) is passed in as ``Facts``. A filter prints as an attribute of the operator that it filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from planner.algebra import (
+    Aggregate,
+    Delta,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Sort,
+    Values,
+)
+from planner.deparse import Item, deparse
+from planner.expression import Column, ColumnRef
+from planner.placement import builds, spread
+from planner.program import Path, Program, State, Statement, Static
+from planner.walk import children, inputs, walk
+
+_JOINS: Final[dict[JoinKind, str]] = {
+    "inner": "Join",
+    "left": "Left Join",
+    "right": "Right Join",
+    "full": "Full Join",
+    "semi": "Semi Join",
+    "anti": "Anti Join",
+}
+_SCANS: Final = {"table": "Scan on", "stream": "Stream Scan on", "view": "View Scan on", "system": "System Scan on"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the executor knows of a path: when its statements run, and where; each a short phrase."""
+
+    when: str = "in the background, the rest when the view is read"
+    where: str = "any engine"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One operator: its title and attributes, in order."""
+
+    title: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+# -- relations ---------------------------------------------------------------------------------------------------------
+
+
+def explain_relation(relation: Relation) -> list[str]:
+    """The plan tree, one line per operator and attribute."""
+    return list(_lines(relation, 0, ""))
+
+
+def _lines(root: Relation, indent: int, arrow: str) -> Iterator[str]:
+    stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
+    while stack:
+        relation, margin, mark = stack.pop()
+        entry, node = _described(relation)
+        yield f"{' ' * margin}{mark}{entry.title}"
+        inner = margin + len(mark) + 2
+        yield from (f"{' ' * inner}{name}: {text}" for name, text in entry.attributes)
+        stack.extend((child, inner, "->  ") for child in reversed(_below(node)))
+
+
+def _below(node: Relation) -> list[Relation]:
+    """Inputs, then relations nested in expressions."""
+    return [*inputs(node), *_nested(node)]
+
+
+def _nested(node: Relation) -> list[Relation]:
+    below = inputs(node)
+    scalars = [child for child in children(node) if not any(child is item for item in below)]
+    found: list[Relation] = []
+    while scalars:
+        scalar = scalars.pop()
+        for child in children(scalar):
+            if isinstance(child, Relation):
+                found.append(child)
+            else:
+                scalars.append(child)
+    return found
+
+
+def _described(relation: Relation) -> tuple[_Entry, Relation]:
+    """The operator below any filters, with the filters as its attribute."""
+    predicates: list[str] = []
+    while isinstance(relation, Filter):
+        predicates.insert(0, deparse(relation.predicate))
+        relation = relation.input
+    entry = _entry(relation)
+    filters = tuple(("Filter", text) for text in predicates)
+    return _Entry(entry.title, (*entry.attributes, *filters)), relation
+
+
+def _entry(node: Relation) -> _Entry:
+    match node:
+        case Scan():
+            return _Entry(f"{_SCANS[node.kind]} {node.name}", ())
+        case Snapshot():
+            return _Entry(f"Snapshot of {node.trace}", ())
+        case Delta():
+            return _Entry(f"Delta of {node.name}", ())
+        case Values():
+            return _Entry("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
+        case Project():
+            return _Entry("Project", (("Output", _named(node.outputs)),))
+        case Join():
+            cross = node.kind == "inner" and node.predicate is None
+            condition = () if node.predicate is None else (("Join Cond", deparse(node.predicate)),)
+            return _Entry("Cross Join" if cross else _JOINS[node.kind], condition)
+        case Aggregate():
+            keys = (("Group Key", _named(node.keys)),) if node.keys else ()
+            calls = (("Aggregates", _named(node.aggregates)),) if node.aggregates else ()
+            return _Entry("Group" if node.keys else "Aggregate", (*keys, *calls))
+        case Sort():
+            return _Entry("Sort", (("Sort Key", ", ".join(map(deparse, node.keys))),))
+        case Limit():
+            parts = (("Count", node.count), ("Offset", node.offset))
+            return _Entry("Limit", tuple((name, deparse(part)) for name, part in parts if part is not None))
+        case SetOperation():
+            return _Entry(f"{node.kind.title()}{' All' if node.all else ''}", ())
+        case Filter():
+            raise AssertionError("filters are attributes")
+
+
+def _named(items: tuple[tuple[Column, Any], ...]) -> str:
+    """Expressions with the names of their columns, where these are other."""
+    return ", ".join(_as(column, item) for column, item in items)
+
+
+def _as(column: Column, item: Item) -> str:
+    if isinstance(item, ColumnRef) and item.column.name == column.name:
+        return column.name
+    return f"{deparse(item)} AS {column.name}"
+
+
+def relation_json(relation: Relation) -> dict[str, Any]:
+    """The plan tree as EXPLAIN (FORMAT JSON) nests it."""
+    root: list[dict[str, Any]] = []
+    stack: list[tuple[Relation, list[dict[str, Any]]]] = [(relation, root)]
+    while stack:
+        item, siblings = stack.pop()
+        entry, node = _described(item)
+        value: dict[str, Any] = {"Node Type": entry.title}
+        for name, text in entry.attributes:
+            value[name] = f"{value[name]} AND {text}" if name in value else text
+        siblings.append(value)
+        below = _below(node)
+        if below:
+            value["Plans"] = []
+            stack.extend((child, value["Plans"]) for child in reversed(below))
+    return root[0]
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) -> list[str]:
+    """The static, stream and upper pipelines of a continuous view; ``facts`` by the stream's oid."""
+    lines: list[str] = []
+    for static in program.statics:
+        lines += [f"Static Pipeline {static.name}", "  When: once, at the view's creation"]
+        lines += _lines(static.relation, 2, "->  ")
+    for path in program.paths:
+        lines += _path_lines(program, path, (facts or {}).get(path.stream, Facts()))
+    lines += ["Upper Pipeline", "  When: when the view is read"]
+    if program.point_key:
+        lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
+    lines += _lines(program.final, 2, "->  ")
+    return lines
+
+
+def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
+    states = {state.name: state for state in program.states}
+    yield f"Stream Pipeline of {_stream_name(path)}"
+    yield f"  When: {facts.when}"
+    yield f"  Where: {facts.where}"
+    for statement in path.statements:
+        state = states[statement.target]
+        yield f"  State {state.name}"
+        yield from (f"    {name}: {text}" for name, text in _state_attributes(state, statement))
+        yield from _lines(statement.relation, 4, "->  ")
+
+
+def _state_attributes(state: State, statement: Statement) -> Iterator[tuple[str, str]]:
+    yield "Kind", state.kind
+    if state.key:
+        yield "Key", ", ".join(column.name for column in state.key)
+    others = [column.name for column in state.columns if column not in state.key]
+    merges = {column: call.function for column, call in state.merge}
+    if merges:
+        yield "Columns", ", ".join(f"{column.name} ({merges[column]})" for column in state.columns if column in merges)
+    elif others:
+        yield "Columns", ", ".join(others)
+    yield "How", _how(state, statement)
+    yield "Spread", spread(state)
+
+
+def _how(state: State, statement: Statement) -> str:
+    """The incremental method of a statement, in words."""
+    joined = builds(statement)
+    delta = f"delta propagation, probing {', '.join(joined)}" if joined else "delta propagation"
+    match state.kind:
+        case "aggregate":
+            return f"{delta}, partial aggregation"
+        case "distinct":
+            return f"{delta}, distinct values"
+        case "concatenate":
+            return f"{delta}, values in order of arrival"
+
+
+def _stream_name(path: Path) -> str:
+    deltas = (node for statement in path.statements for node in walk(statement.relation) if isinstance(node, Delta))
+    return next(delta.name for delta in deltas if delta.oid == path.stream)
+
+
+def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> dict[str, Any]:
+    """What ``explain_program`` tells, as a JSON value."""
+    states = {state.name: state for state in program.states}
+
+    def statement(item: Statement) -> dict[str, Any]:
+        attributes = dict(_state_attributes(states[item.target], item))
+        return {"State": item.target, **attributes, "Plan": relation_json(item.relation)}
+
+    def static(item: Static) -> dict[str, Any]:
+        return {"Name": item.name, "Plan": relation_json(item.relation)}
+
+    def path(item: Path) -> dict[str, Any]:
+        known = (facts or {}).get(item.stream, Facts())
+        return {
+            "Stream": _stream_name(item),
+            "When": known.when,
+            "Where": known.where,
+            "Statements": [statement(part) for part in item.statements],
+        }
+
+    upper = {"Point Key": [column.name for column in program.point_key], "Plan": relation_json(program.final)}
+    return {
+        "Static Pipelines": [static(item) for item in program.statics],
+        "Stream Pipelines": [path(item) for item in program.paths],
+        "Upper Pipeline": upper,
+    }

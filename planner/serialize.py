@@ -1,0 +1,113 @@
+"""Programs to JSON and back: what manifests store and what another server continues from.
+
+Owns the format, version 1. Trees are flat, so that plans of any depth are read and written without recursion:
+
+    {"version": 1,
+     "columns": [[id, name, type, nullable], ...],             each column once
+     "nodes":   [["Filter", {"n": 3}, {"n": 7}], ...],         class, then its fields; children before parents
+     "program": {"p": ["Program", ...]}}                       {"n": i} is a node, {"c": i} a column
+
+Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come from
+an allow-list, and nothing is executed when reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from math import isfinite
+from typing import Any, Final
+
+from catalog.codec import Classes, classes, decode, encode
+from catalog.types import SqlType
+from planner.expression import Column
+from planner.program import Path, Program, State, Statement, Static
+from planner.walk import NODES, Node, walk
+
+VERSION: Final = 1
+_TREES: Final[Classes] = classes(*NODES)
+_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path)
+_TYPES: Final[Classes] = classes(SqlType)
+
+
+def encode_program(program: Program) -> dict[str, Any]:
+    """The JSON value of a program."""
+    return _Writer().document(program)
+
+
+def decode_program(data: Mapping[str, Any]) -> Program:
+    """The program of a JSON value. Raises ValueError for another version, KeyError for an unknown class."""
+    if data["version"] != VERSION:
+        raise ValueError(f"program of version {data['version']}, this server reads version {VERSION}")
+    reader = _Reader(data)
+    program = reader.value(data["program"])
+    assert isinstance(program, Program)
+    return program
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._columns: dict[Column, int] = {}
+        self._nodes: dict[int, tuple[Node, int]] = {}
+        self._entries: list[list[Any]] = []
+
+    def document(self, program: Program) -> dict[str, Any]:
+        """The whole document; columns and nodes are gathered on the way."""
+        body = self._value(program)
+        columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
+        return {"version": VERSION, "columns": columns, "nodes": self._entries, "program": body}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, NODES):
+            return {"n": self._node(value)}
+        if isinstance(value, Column):
+            return {"c": self._columns.setdefault(value, len(self._columns))}
+        if isinstance(value, tuple):
+            return [self._value(item) for item in value]
+        if type(value).__name__ in _PARTS:
+            return {"p": self._entry(value)}
+        if isinstance(value, float) and not isfinite(value):
+            return {"f": str(value)}
+        return encode(value)
+
+    def _entry(self, value: Any) -> list[Any]:
+        return [type(value).__name__, *(self._value(getattr(value, item.name)) for item in fields(value))]
+
+    def _node(self, root: Node) -> int:
+        """The place of a node, which is written with all below it unless it was before."""
+        if id(root) not in self._nodes:
+            for node in reversed(list(walk(root))):
+                if id(node) not in self._nodes:
+                    self._entries.append(self._entry(node))
+                    self._nodes[id(node)] = (node, len(self._entries) - 1)
+        return self._nodes[id(root)][1]
+
+
+class _Reader:
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        columns = data["columns"]
+        self._columns = [Column(id_, name, decode(type_, _TYPES), nullable) for id_, name, type_, nullable in columns]
+        self._nodes: list[Node] = []
+        for entry in data["nodes"]:
+            self._nodes.append(self._built(entry, _TREES))
+
+    def _built(self, entry: list[Any], allowed: Classes) -> Any:
+        return allowed[entry[0]](*map(self.value, entry[1:]))
+
+    def value(self, data: Any) -> Any:
+        """The value that was encoded."""
+        if isinstance(data, list):
+            return tuple(map(self.value, data))
+        if not isinstance(data, dict):
+            return data
+        match data:
+            case {"n": place}:
+                return self._nodes[place]
+            case {"c": place}:
+                return self._columns[place]
+            case {"p": entry}:
+                return self._built(entry, _PARTS)
+            case {"f": text}:
+                return float(text)
+            case _:
+                return decode(data, _TYPES)

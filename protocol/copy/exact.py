@@ -1,0 +1,155 @@
+"""COPY blocks by PostgreSQL's own rules, line by line: slow, and right about everything.
+
+Owns: the splitting of lines into fields (CopyReadLine, CopyReadAttributesText, CopyReadAttributesCSV) and the order in
+which errors are found: by line, and in a line by column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from protocol.copy.format import CopyFormat, CopyTarget
+from protocol.copy.split import Block
+from protocol.copy.text import unescape_value
+from protocol.utf8 import decode_utf8
+from protocol.values.codec import ColumnError
+from protocol.values.registry import decode_text_column
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One row's text; ``number`` is that of its last physical line, as PostgreSQL counts."""
+
+    number: int
+    raw: bytes
+    fields: list[str | None]
+
+
+class _LineError(Exception):
+    """A line that cannot be split into fields."""
+
+    def __init__(self, error: SqlError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def parse_exactly(block: Block, target: CopyTarget, format_: CopyFormat) -> list[pa.Array]:
+    """The columns of a block. Raises PostgreSQL's error with its context line."""
+    lines: list[_Line] = []
+    failure: SqlError | None = None
+    split = _csv_lines if format_.format == "csv" else _text_lines
+    try:
+        for line in split(block, target, format_):
+            if len(line.fields) > len(target.types):
+                message = "extra data after last expected column"
+                raise _LineError(target.line_error("22P04", message, line.number, line.raw))
+            lines.append(line)
+            if len(line.fields) < len(target.types):
+                message = f'missing data for column "{target.names[len(line.fields)]}"'
+                raise _LineError(target.line_error("22P04", message, line.number, line.raw))
+    except _LineError as error:
+        failure = error.error
+    columns = _decode(lines, target)
+    if failure is not None:
+        raise failure
+    return columns
+
+
+def _decode(lines: list[_Line], target: CopyTarget) -> list[pa.Array]:
+    """All columns of the lines; the last line may be short. Raises the error of the first wrong value by line."""
+    columns: list[pa.Array] = []
+    first: tuple[int, int, SqlError] | None = None
+    for column, type_ in enumerate(target.types):
+        texts = pa.array([line.fields[column] for line in lines if len(line.fields) > column], pa.string())
+        try:
+            columns.append(decode_text_column(texts, type_, target.timezone))
+        except ColumnError as error:
+            if first is None or error.index < first[0]:
+                first = (error.index, column, error.error)
+    if first is None:
+        return columns
+    row, column, cause = first
+    raise target.value_error(cause, lines[row].number, column, lines[row].fields[column])
+
+
+def _decoded(raw: bytes, number: int, target: CopyTarget) -> str:
+    try:
+        return decode_utf8(raw)
+    except SqlError as error:
+        raise _LineError(target.line_error(error.sqlstate, error.message, number)) from None
+
+
+def _text_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterator[_Line]:
+    delimiter, null = re.escape(format_.delimiter.encode()), format_.null.encode()
+    stop = re.compile(rb"((?:\\.|[^\\\r\n])*)(\r\n|\r|\n|\\?\Z)", re.DOTALL)
+    field = re.compile(rb"((?:\\.|[^\\" + delimiter + rb"])*)(" + delimiter + rb"|\\?\Z)", re.DOTALL)
+    position, number = 0, block.line - 1
+    while position < len(block.data):
+        match = stop.match(block.data, position)
+        assert match is not None
+        raw, position = match[1], match.end()
+        number += 1 + raw.count(block.end)
+        _check_end(match[2], block.end, number, target, raw, "literal", '"\\n"')
+        _decoded(raw, number, target)
+        fields: list[str | None] = []
+        start = 0
+        while True:
+            piece = field.match(raw, start)
+            assert piece is not None
+            value, start = piece[1], piece.end()
+            fields.append(None if value == null else _decoded(unescape_value(value), number, target))
+            if not piece[2] or piece[2] == b"\\":
+                break
+        yield _Line(number, raw, fields)
+
+
+def _check_end(found: bytes, end: bytes, number: int, target: CopyTarget, raw: bytes, kind: str, instead: str) -> None:
+    """A line must end as the first one did."""
+    if found in (end, b"", b"\\"):
+        return
+    name = "newline" if found == b"\n" else "carriage return"
+    error = target.line_error("22P04", f"{kind} {name} found in data", number, raw)
+    what = instead if name == "newline" else instead.replace("\\n", "\\r").replace("newline", name)
+    error.hint = f"Use {what} to represent {name}."
+    raise _LineError(error)
+
+
+def _csv_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterator[_Line]:
+    quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
+    delimiter, null = re.escape(format_.delimiter.encode()), format_.null.encode()
+    section = rb"%b(?:%b[%b%b]|[^%b])*(?:%b|(?P<open>\Z))" % (quote, escape, quote, escape, quote, quote)
+    plain = rb"[^%b%b\r\n]" % (quote, delimiter)
+    field = re.compile(rb"((?:%b|%b)*)(%b|\r\n|\r|\n|\Z)" % (plain, section, delimiter), re.DOTALL)
+    unquote = re.compile(rb"%b((?:%b[%b%b]|[^%b])*)%b?" % (quote, escape, quote, escape, quote, quote), re.DOTALL)
+    doubled = re.compile(rb"%b([%b%b])" % (escape, quote, escape))
+
+    def value(raw: bytes, number: int) -> str | None:
+        if raw == null:
+            return None
+        if format_.quote.encode() in raw:
+            raw = unquote.sub(lambda match: doubled.sub(rb"\1", match[1]), raw)
+        return _decoded(raw, number, target)
+
+    position, number = 0, block.line - 1
+    data = block.data
+    while position < len(data):
+        start, pieces, separator = position, [], format_.delimiter.encode()
+        number += 1
+        while separator == format_.delimiter.encode():
+            match = field.match(data, position)
+            assert match is not None
+            number += match[1].count(block.end)
+            if match["open"] is not None:
+                error = target.line_error("22P04", "unterminated CSV quoted field", number, data[start:])
+                raise _LineError(error)
+            pieces.append(match[1])
+            position, separator = match.end(), match[2]
+        raw = data[start : position - len(separator)]
+        _check_end(separator, block.end, number, target, raw, "unquoted", "quoted CSV field")
+        _decoded(raw, number, target)
+        yield _Line(number, raw, [value(piece, number) for piece in pieces])

@@ -1,0 +1,210 @@
+"""COPY blocks by pyarrow's CSV parser, where it means what PostgreSQL means.
+
+Owns: which blocks those are, and the two ways of reading them: with the columns' types, or as strings that the value
+codecs convert. Raises ``NotFast`` where the exact way must decide; never accepts what PostgreSQL would not.
+
+What pyarrow takes and PostgreSQL does not, or reads otherwise, is looked for in the bytes beforehand: quotes inside of
+a field, zero bytes, mixed line ends, hexadecimal integers; or in the result: floats that are not finite.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from catalog.types import SqlType
+from protocol.copy.format import CopyFormat, CopyTarget
+from protocol.copy.split import Block, count_byte
+from protocol.copy.text import unescape
+from protocol.values.codec import ColumnError, vector
+from protocol.values.registry import decode_text_column
+
+#: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
+_NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
+_INTEGERS: Final = frozenset(("int2", "int4", "int8"))
+_STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"))
+_HEXADECIMAL: Final = (0x7830, 0x5830)  # 0x and 0X as little-endian numbers
+_FIRST_DAY: Final = -719_162  # 0001-01-01
+
+
+class NotFast(Exception):
+    """The block needs the exact way."""
+
+
+@dataclass(frozen=True, slots=True)
+class FastParser:
+    """pyarrow's options for one COPY, made once."""
+
+    target: CopyTarget
+    format: CopyFormat
+    parse_options: pacsv.ParseOptions
+    typed: pacsv.ConvertOptions
+    strings: pacsv.ConvertOptions
+
+    def parse(self, block: Block) -> list[pa.Array]:
+        """The columns of a block. Raises NotFast."""
+        if not self._is_regular(block):
+            raise NotFast
+        try:
+            if self._is_typed(block):
+                columns = self._read(block, self.typed)
+                if self._is_trusted(columns, block):
+                    return self._convert(columns, typed=True)
+            return self._convert(self._read(block, self.strings), typed=False)
+        except (pa.ArrowInvalid, ColumnError):
+            return self._reread(block)
+
+    def _reread(self, block: Block) -> list[pa.Array]:
+        try:
+            return self._convert(self._read(block, self.strings), typed=False)
+        except (pa.ArrowInvalid, ColumnError):
+            raise NotFast from None
+
+    def _read(self, block: Block, convert_options: pacsv.ConvertOptions) -> list[pa.Array]:
+        read_options = pacsv.ReadOptions(
+            use_threads=False,
+            block_size=len(block.data) + 1,
+            column_names=[str(index) for index in range(len(self.target.types))],
+        )
+        table = pacsv.read_csv(pa.BufferReader(block.data), read_options, self.parse_options, convert_options)
+        return [_whole(column) for column in table.columns]
+
+    def _is_regular(self, block: Block) -> bool:
+        """Whether lines and quotes are what both parsers agree on."""
+        data, end = block.data, block.end
+        if b"\0" in data:
+            return False
+        if end != b"\n" or b"\r" in data:
+            returns, newlines = count_byte(data, 13), count_byte(data, 10)
+            if (returns, newlines) != _line_ends(data, end):
+                return False
+        if self.format.format == "csv":
+            return self.format.quote == self.format.escape and _quotes_are_regular(data, self.format)
+        return not _escapes_structure(data, self.format.delimiter)
+
+    def _is_typed(self, block: Block) -> bool:
+        """Whether pyarrow's own conversions can be tried."""
+        if self.format.format == "text" and b"\\" in block.data and self.format.null != "\\N":
+            return False
+        integers = any(type_.name in _INTEGERS for type_ in self.target.types)
+        return not (integers and _has_hexadecimal(block.data))
+
+    def _is_trusted(self, columns: list[pa.Array], block: Block) -> bool:
+        """Whether the result shows none of the values that pyarrow reads otherwise than PostgreSQL."""
+        if self.format.format == "text" and b"\\" in block.data:
+            nulls = sum(column.null_count for column in columns)
+            if nulls != count_byte(block.data, 0x5C):
+                return False  # backslashes that are not NULLs
+        return all(
+            _is_trusted_column(column, type_, block.data)
+            for column, type_ in zip(columns, self.target.types, strict=True)
+        )
+
+    def _convert(self, columns: list[pa.Array], typed: bool) -> list[pa.Array]:
+        converted = []
+        for column, type_ in zip(columns, self.target.types, strict=True):
+            if typed and type_.name in _NATIVE:
+                converted.append(column)
+                continue
+            if self.format.format == "text" and not typed:
+                column = unescape(column)
+            converted.append(decode_text_column(column, type_, self.target.timezone))
+        return converted
+
+
+def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
+    """A parser for one COPY in text or CSV format."""
+    csv = format_.format == "csv"
+    names = [str(index) for index in range(len(target.types))]
+    types = dict(zip(names, map(_csv_type, target.types), strict=True))
+    shared = {
+        "null_values": [format_.null],
+        "strings_can_be_null": True,
+        "quoted_strings_can_be_null": False,
+        "true_values": ["t", "true", "1", "T", "TRUE", "True"],
+        "false_values": ["f", "false", "0", "F", "FALSE", "False"],
+    }
+    return FastParser(
+        target,
+        format_,
+        pacsv.ParseOptions(
+            delimiter=format_.delimiter,
+            quote_char=format_.quote if csv else False,
+            double_quote=csv,
+            escape_char=False,
+            newlines_in_values=csv,
+            ignore_empty_lines=False,
+        ),
+        pacsv.ConvertOptions(column_types=types, **shared),
+        pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), **shared),
+    )
+
+
+def _csv_type(type_: SqlType) -> pa.DataType:
+    return type_.arrow if type_.name in _NATIVE else pa.string()
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _line_ends(data: bytes, end: bytes) -> tuple[int, int]:
+    """How many carriage returns and newlines there are if each ends a line."""
+    count = data.count(end)
+    return (0 if end == b"\n" else count), (0 if end == b"\r" else count)
+
+
+def _quotes_are_regular(data: bytes, format_: CopyFormat) -> bool:
+    """Whether every quoted section is a whole field, its quotes doubled: pyarrow reads others otherwise."""
+    quote = format_.quote.encode()
+    if quote not in data:
+        return True
+    values = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(values == quote[0])
+    if len(places) % 2:
+        return False
+    opens, closes = places[0::2], places[1::2]
+    doubled = closes[:-1] + 1 == opens[1:]
+    borders = np.zeros(256, bool)
+    borders[[ord(format_.delimiter), 10, 13]] = True
+    before = borders[values[opens - 1]]  # of the first byte: the last one, an end of line if there is any
+    before[0] |= opens[0] == 0
+    before[1:] |= doubled
+    after = borders[values[np.minimum(closes + 1, len(data) - 1)]]
+    after[-1] |= closes[-1] == len(data) - 1
+    after[:-1] |= doubled
+    return bool(before.all() and after.all())
+
+
+def _escapes_structure(data: bytes, delimiter: str) -> bool:
+    """Whether a backslash of the text format may stand before a delimiter or an end of line."""
+    if b"\\" not in data:
+        return False
+    return re.search(rb"\\[\r\n" + re.escape(delimiter.encode()) + rb"]", data) is not None
+
+
+def _has_hexadecimal(data: bytes) -> bool:
+    for offset in (0, 1):
+        pairs = np.frombuffer(data, "<u2", (len(data) - offset) // 2, offset) if len(data) > offset else np.empty(0)
+        if any((pairs == digits).any() for digits in _HEXADECIMAL):
+            return True
+    return False
+
+
+def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
+    if type_.name == "float8" and len(column):
+        values = vector(column, "<f8")
+        if not np.isfinite(values).all():
+            return False
+        # 1e-400 reads as zero here and is out of range in PostgreSQL.
+        return (values != 0).all() or not (b"e-" in data or b"E-" in data)
+    if type_.name == "date" and len(column):
+        first = pc.min(column.cast(pa.int32())).as_py()
+        return first is None or first >= _FIRST_DAY
+    return True

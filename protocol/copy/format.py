@@ -1,0 +1,54 @@
+"""COPY's options, and what a COPY is about: its columns, and the relation that errors name.
+
+Mirrors planner.statements.CopyOptions, which this layer cannot know; the server maps one to the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+
+#: PostgreSQL shows at most so many characters of a line or a value in an error's context.
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """COPY's options, defaults filled in by format; each but ``null`` is one ASCII character."""
+
+    format: Literal["text", "csv", "binary"] = "text"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTarget:
+    """The columns that COPY FROM fills."""
+
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+    relation: str
+    timezone: str = "UTC"
+
+    def line_error(self, sqlstate: str, message: str, line: int, content: bytes | None = None) -> SqlError:
+        """An error of a whole line."""
+        where = f"COPY {self.relation}, line {line}"
+        if content is not None:
+            where += f': "{_limited(content.decode(errors="replace"))}"'
+        return SqlError(sqlstate, message, where=where)
+
+    def value_error(self, error: SqlError, line: int, column: int, content: str | None) -> SqlError:
+        """An error of one value, with PostgreSQL's context line."""
+        shown = "" if content is None else f': "{_limited(content)}"'
+        where = f"COPY {self.relation}, line {line}, column {self.names[column]}{shown}"
+        return SqlError(error.sqlstate, error.message, error.detail, error.hint, None, where)
+
+
+def _limited(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

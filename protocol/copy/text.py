@@ -1,0 +1,43 @@
+"""The text format's backslash escapes.
+
+https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.2
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from protocol.values.strings import utf8_column
+
+_ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+_LETTERS: Final = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+def _replacement(match: re.Match[bytes]) -> bytes:
+    escape = match.group(1)
+    if escape in _LETTERS:
+        return _LETTERS[escape]
+    if escape[0] in b"01234567":
+        return bytes((int(escape, 8) & 0xFF,))
+    if escape[:1] == b"x" and len(escape) > 1:
+        return bytes((int(escape[1:], 16),))
+    return escape
+
+
+def unescape_value(data: bytes) -> bytes:
+    """One field's bytes without their escapes."""
+    return _ESCAPE.sub(_replacement, data) if b"\\" in data else data
+
+
+def unescape(column: pa.Array) -> pa.Array:
+    """A column's texts without their escapes. Raises ColumnError (22021) where bytes so written are not UTF-8."""
+    escaped = pc.match_substring(column, "\\")
+    if not pc.any(escaped).as_py():
+        return column
+    values = column.filter(escaped).cast(pa.binary()).to_pylist()
+    unescaped = utf8_column(pa.array([unescape_value(value) for value in values], pa.binary()))
+    return pc.replace_with_mask(column, escaped, unescaped)

@@ -1,0 +1,234 @@
+"""COPY with the client: a pipeline from the socket to the executor, and rows back out.
+
+Owns: the stages of COPY IN and their bounds. Bytes are cut into blocks of whole rows on the loop's thread; blocks are
+parsed on a few threads at once (Arrow releases the GIL); one thread per COPY appends the batches in order. When
+``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The first error ends the COPY
+at once; data that still comes is dropped by the connection's state machine.
+Knows nothing of formats (``protocol.copy``) or of where rows go (the executor's sink).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.copying import CopySink
+from planner.statements import CopyIn as CopyInStatement
+from planner.statements import CopyOut
+from protocol import encoder
+from protocol import messages as m
+from server import functions
+from server.planning import Plan
+from server.rows import CopyFormat
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: Blocks between the splitter and the appender.
+BLOCKS: Final = 8
+#: Bytes of a server-side file read at once.
+FILE_PORTION: Final = 1 << 20
+
+#: What is to be done when a COPY of the simple protocol has ended well.
+Then = Callable[[], Awaitable[None]]
+
+
+class CopyIn:
+    """One COPY FROM STDIN on its way. Methods run on the loop's thread, but for ``_append``."""
+
+    def __init__(self, session: Session, form: CopyFormat, sink: CopySink, then: Then | None) -> None:
+        self.then = then
+        self._session = session
+        self._form = form
+        self._sink = sink
+        self._blocks: queue.SimpleQueue[Future[pa.RecordBatch] | None] = queue.SimpleQueue()
+        self._under_way = 0
+        self._room: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
+        self._abandoned = False
+        self._appender = session.server.loop.run_in_executor(session.server.workers, self._append)
+
+    def feed(self, data: bytes) -> Awaitable[None] | None:
+        """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
+        self._raise_error()
+        for block in self._form.cut(data):
+            self._under_way += 1
+            self._blocks.put(self._session.server.parsers.submit(self._form.parse, block))
+        return self._wait_room() if self._under_way > BLOCKS else None
+
+    async def finish(self) -> int:
+        """The data is complete: number of rows. Raises what went wrong."""
+        for block in self._form.end():
+            self._blocks.put(self._session.server.parsers.submit(self._form.parse, block))
+        self._blocks.put(None)
+        await self._appender
+        self._raise_error()
+        self._session.copying = None  # from here on the sink looks after itself
+        return await self._session.work(self._sink.finish)
+
+    def cancel(self, error: SqlError) -> None:
+        """Somebody asks for the end of it."""
+        self._abandoned = True
+        self._broken(error)
+
+    async def abort(self) -> None:
+        """Ends the COPY with nothing of it visible."""
+        self._abandoned = True
+        self._blocks.put(None)
+        await self._appender
+        await self._session.work(self._sink.abort)
+
+    async def _wait_room(self) -> None:
+        while self._under_way > BLOCKS and self._error is None:
+            self._room = self._session.server.loop.create_future()
+            await self._room
+        self._raise_error()
+
+    def _append(self) -> None:
+        """Appends parsed blocks in order; in a thread of its own."""
+        completions = self._session.server.completions
+        while (block := self._blocks.get()) is not None:
+            if self._abandoned:
+                block.cancel()
+                continue
+            try:
+                self._sink.write(block.result())
+            except BaseException as error:
+                self._abandoned = True
+                completions.add(partial(self._broken, error))
+            else:
+                completions.add(self._taken)
+
+    def _taken(self) -> None:
+        self._under_way -= 1
+        self._wake()
+
+    def _broken(self, error: BaseException) -> None:
+        """Tells the client at once, unless it is being waited for something that will."""
+        self._error = error
+        self._wake()
+        if self._session.copying is self and isinstance(error, SqlError):
+            self._session.connection.interrupt(error)
+
+    def _wake(self) -> None:
+        waiting, self._room = self._room, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+async def begin(session: Session, statement: CopyInStatement, then: Then | None) -> None:
+    """Starts COPY FROM STDIN, or does all of COPY FROM a file; then goes on with ``then``."""
+    form = CopyFormat.reading(statement, session.settings.value("TimeZone"))
+    session.starts_statement()
+    if statement.path is not None:
+        rows = await session.work(_copy_file, session, form, statement, statement.path)
+        session.connection.send(encoder.command_complete(f"COPY {rows}"))
+        if then is not None:
+            await then()
+        return
+    sink = await session.work(session.db.copy_in, statement)
+    session.copying = CopyIn(session, form, sink, then)
+    session.connection.machine.begin_copy_in()
+    binary = statement.options.format == "binary"
+    session.connection.send(encoder.copy_in_response(len(statement.columns), binary))
+    session.connection.flush()
+
+
+def data(session: Session, message: m.CopyData) -> Awaitable[None] | None:
+    """CopyData."""
+    return session.copying.feed(message.data) if session.copying is not None else None
+
+
+def done(session: Session, message: m.CopyDone) -> Awaitable[None] | None:
+    """CopyDone."""
+    return _done(session, session.copying) if session.copying is not None else None
+
+
+async def _done(session: Session, copy: CopyIn) -> None:
+    rows = await copy.finish()
+    session.connection.send(encoder.command_complete(f"COPY {rows}"))
+    if copy.then is not None:
+        await copy.then()
+
+
+def fail(session: Session, message: m.CopyFail) -> None:
+    """CopyFail."""
+    if session.copying is not None:
+        raise SqlError("57014", f"COPY from stdin failed: {message.message}")
+
+
+def _copy_file(session: Session, form: CopyFormat, statement: CopyInStatement, path: str) -> int:
+    """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of opening are the statement's own
+    except OSError as error:
+        raise _file_error(path, error) from None
+    parsers, waiting = session.server.parsers, deque[Future[pa.RecordBatch]]()
+    with contextlib.closing(file):
+        sink = session.db.copy_in(statement)
+        try:
+            while portion := _read(file, path):
+                waiting.extend(parsers.submit(form.parse, block) for block in form.cut(portion))
+                while len(waiting) > BLOCKS:
+                    sink.write(waiting.popleft().result())
+            waiting.extend(parsers.submit(form.parse, block) for block in form.end())
+            while waiting:
+                sink.write(waiting.popleft().result())
+        except BaseException:
+            for block in waiting:
+                block.cancel()
+            sink.abort()
+            raise
+        return sink.finish()
+
+
+def _read(file: object, path: str) -> bytes:
+    try:
+        return file.read(FILE_PORTION)  # type: ignore[attr-defined, no-any-return]
+    except OSError as error:
+        raise _file_error(path, error) from None
+
+
+def _file_error(path: str, error: OSError) -> SqlError:
+    states = {"FileNotFoundError": "58P01", "PermissionError": "42501", "IsADirectoryError": "42809"}
+    state = states.get(type(error).__name__, "58030")
+    return SqlError(state, f'could not open file "{path}" for reading: {error.strerror}')
+
+
+async def send_out(session: Session, plan: Plan) -> None:
+    """COPY TO STDOUT."""
+    session.starts_statement()
+    statement = plan.statement
+    if plan.calls_session:
+        statement = functions.evaluate(session, statement, ())
+    assert isinstance(statement, CopyOut)
+    form = CopyFormat.writing(statement, session.settings.value("TimeZone"))
+    result = await session.work(session.db.copy_out, statement)
+    binary = statement.options.format == "binary"
+    session.connection.send(encoder.copy_out_response(len(statement.query.outputs), binary))
+    batches, rows = iter(result.batches or ()), 0
+
+    def take() -> tuple[bytes, int] | None:
+        batch = next(batches, None)
+        return None if batch is None else (form.write(batch), batch.num_rows)
+
+    session.connection.send(form.head())
+    while (portion := await session.work(take)) is not None:
+        data, count = portion
+        rows += count
+        session.connection.send(data)
+        await session.connection.drain()
+    session.connection.send(form.tail() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))

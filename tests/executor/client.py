@@ -1,0 +1,55 @@
+"""SQL text to rows against a Database in this process: what the server does, without sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from executor.database import Database
+from executor.options import Options
+from executor.session import DatabaseSession
+from planner.bind import bind
+from planner.bind.context import Context
+from planner.parse import parse
+from planner.statements import CopyIn
+
+
+def open_database(folder: Path, **options: Any) -> Database:
+    """A database without Spark, with short pauses."""
+    settings: dict[str, Any] = {"spark_enabled": False, "log_segment_bytes": 1 << 20, **options}
+    return Database.open(Options(folder, **settings))
+
+
+class Client:
+    """One session."""
+
+    def __init__(self, database: Database) -> None:
+        self.session: DatabaseSession = database.session("millstream", "millstream")
+        self.notices: list[str] = []
+
+    def run(self, text: str) -> list[tuple[Any, ...]] | str:
+        """Runs statements; the last one's rows, or its tag."""
+        answer: list[tuple[Any, ...]] | str = ""
+        for raw in parse(text):
+            statement = bind(raw, Context(self.session.catalog)).statement
+            result = self.session.execute(statement)
+            self.notices += [notice.message for notice in result.notices]
+            answer = result.tag if result.batches is None else [row for batch in result.batches for row in rows(batch)]
+        return answer
+
+    def copy(self, text: str, batches: list[pa.RecordBatch]) -> int:
+        """COPY ... FROM STDIN with rows that are parsed already."""
+        (raw,) = parse(text)
+        statement = bind(raw, Context(self.session.catalog)).statement
+        assert isinstance(statement, CopyIn)
+        sink = self.session.copy_in(statement)
+        for batch in batches:
+            sink.write(batch)
+        return sink.finish()
+
+
+def rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """A batch as tuples."""
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -1,0 +1,172 @@
+"""The whole executor in one process: streams, views, tables, transactions, restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog.errors import SqlError
+from executor.database import Database
+from tests.executor.client import Client, open_database
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    opened = open_database(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Client:
+    return Client(database)
+
+
+CLICKS = "CREATE FOREIGN TABLE clicks (page text, n int, price numeric(10,2)) SERVER stream"
+
+
+def test_a_view_sees_rows_that_come_after_its_creation(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("INSERT INTO clicks VALUES ('early', 1, 1)")
+    client.run("CREATE VIEW totals AS SELECT page, sum(n) AS n, sum(price) AS price FROM clicks GROUP BY page")
+    assert client.run("SELECT * FROM totals") == []
+    assert client.run("INSERT INTO clicks VALUES ('a', 1, 1.5), ('b', 2, 2), ('a', 3, NULL)") == "INSERT 0 3"
+    assert client.run("SELECT * FROM totals ORDER BY page") == [("a", 4, Decimal("1.50")), ("b", 2, Decimal("2.00"))]
+    client.run("INSERT INTO clicks VALUES ('b', 5, 0.01)")
+    assert client.run("SELECT n, price FROM totals WHERE page = 'b'") == [(7, Decimal("2.01"))]
+
+
+def test_a_view_without_groups_has_one_row(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW one AS SELECT count(*) AS c, sum(n) AS s, avg(n) AS a FROM clicks")
+    assert client.run("SELECT * FROM one") == [(0, None, None)]
+    client.run("INSERT INTO clicks VALUES ('a', 1, 1), ('b', 2, 2)")
+    assert client.run("SELECT * FROM one") == [(2, 3, Decimal("1.5"))]
+
+
+def test_rows_of_a_transaction_are_published_at_commit(database: Database, client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW c AS SELECT count(*) AS c FROM clicks")
+    other = Client(database)
+    client.run("BEGIN; INSERT INTO clicks VALUES ('a', 1, 1)")
+    assert other.run("SELECT * FROM c") == [(0,)]
+    client.run("SAVEPOINT s; INSERT INTO clicks VALUES ('b', 1, 1); ROLLBACK TO s; COMMIT")
+    assert other.run("SELECT * FROM c") == [(1,)]
+    client.run("BEGIN; INSERT INTO clicks VALUES ('a', 1, 1); ROLLBACK")
+    assert other.run("SELECT * FROM c") == [(1,)]
+
+
+def test_everything_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
+    database = open_database(tmp_path, maintenance_rows=3, maintenance_idle=0.01)
+    client = Client(database)
+    client.run(CLICKS)
+    client.run("CREATE TABLE names (page text PRIMARY KEY, title text)")
+    client.run("INSERT INTO names VALUES ('a', 'Alpha')")
+    client.run(
+        "CREATE VIEW v AS WITH t AS (SELECT page, count(*) AS c FROM clicks GROUP BY page) "
+        "SELECT title, c FROM t JOIN names ON names.page = t.page"
+    )
+    for count in range(1, 8):
+        client.run("INSERT INTO clicks VALUES ('a', 1, 1)")
+        if count % 3 == 0:
+            database.close()
+            database = open_database(tmp_path)
+            client = Client(database)
+        assert client.run("SELECT * FROM v") == [("Alpha", count)]
+    client.run("UPDATE names SET title = 'Omega'")
+    assert client.run("SELECT * FROM v") == [("Omega", 7)]
+    database.close()
+
+
+def test_a_table_joined_below_the_grouping_is_read_once(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE TABLE factor (page text, f int); INSERT INTO factor VALUES ('a', 10)")
+    client.run(
+        "CREATE VIEW v AS SELECT c.page, sum(c.n * f.f) AS s FROM clicks c JOIN factor f ON c.page = f.page GROUP BY c.page"
+    )
+    assert any("factor" in notice for notice in client.notices)
+    client.run("INSERT INTO clicks VALUES ('a', 2, 0), ('z', 5, 0)")
+    client.run("UPDATE factor SET f = 100")
+    client.run("INSERT INTO clicks VALUES ('a', 3, 0)")
+    assert client.run("SELECT * FROM v") == [("a", 50)]
+
+
+def test_a_large_copy_is_one_commit(database: Database, client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
+    pages = pa.array([f"p{number % 7}" for number in range(15_000)])
+    numbers = pa.array(range(15_000), pa.int32())
+    batch = pa.RecordBatch.from_arrays(
+        [pages, numbers, pa.nulls(15_000, pa.decimal128(10, 2))], names=["page", "n", "price"]
+    )
+    assert client.copy("COPY clicks FROM STDIN", [batch] * 4) == 60_000
+    assert sum(row[1] for row in client.run("SELECT * FROM v")) == 60_000
+    (raw,) = ["COPY clicks (n) FROM STDIN"]
+    client.copy(raw, [pa.RecordBatch.from_arrays([pa.array([1], pa.int32())], names=["n"])])
+    assert client.run("SELECT c FROM v WHERE page IS NULL") == [(1,)]
+
+
+def test_an_expression_that_fails_is_the_views_error_only(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW bad AS SELECT sum(10 / n) AS s FROM clicks")
+    client.run("CREATE VIEW good AS SELECT count(*) AS c FROM clicks")
+    client.run("INSERT INTO clicks VALUES ('a', 0, 0)")
+    with pytest.raises(SqlError, match="22012"):
+        client.run("SELECT * FROM bad")
+    client.run("INSERT INTO clicks VALUES ('a', 1, 0)")
+    with pytest.raises(SqlError, match="22012"):
+        client.run("SELECT * FROM bad")
+    assert client.run("SELECT * FROM good") == [(2,)]
+    assert client.run("SELECT error_sqlstate FROM millstream.views WHERE name = 'bad'") == [("22012",)]
+
+
+def test_dropping_a_view_frees_its_state(database: Database, client: Client, tmp_path: Path) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
+    states = database.options.shared_directory / "state"
+    assert list(states.iterdir())
+    with pytest.raises(SqlError, match="2BP01"):
+        client.run("DROP FOREIGN TABLE clicks")
+    client.run("DROP VIEW v")
+    assert not list(states.iterdir())
+    with pytest.raises(SqlError, match="42P01"):
+        client.run("SELECT * FROM v")
+    client.run("DROP FOREIGN TABLE clicks")
+    assert client.run("SELECT * FROM millstream.streams") == []
+
+
+def test_a_failed_transaction_refuses_until_it_ends(client: Client) -> None:
+    client.run("CREATE TABLE t (a int)")
+    client.run("BEGIN; INSERT INTO t VALUES (1)")
+    with pytest.raises(SqlError, match="22012"):
+        client.run("SELECT 1 / (a - a) FROM t")
+    assert client.session.status == "E"
+    with pytest.raises(SqlError, match="25P02"):
+        client.run("SELECT 1")
+    assert client.run("COMMIT") == "ROLLBACK"
+    assert client.run("SELECT count(*) FROM t") == [(0,)]
+
+
+def test_a_point_read_follows_the_rows(database: Database, client: Client) -> None:
+    client.run("CREATE FOREIGN TABLE s (k int, v int) SERVER stream")
+    client.run("CREATE VIEW sums AS SELECT k, sum(v) AS total FROM s GROUP BY k HAVING sum(v) > 0")
+    client.copy(
+        "COPY s FROM STDIN",
+        [pa.RecordBatch.from_arrays([pa.array(range(1000), pa.int32())] * 2, names=["k", "v"])],
+    )
+    oid = next(runtime.view.oid for runtime in database.runtimes())
+    assert database.point_key(oid) == ("k",)
+
+    def read(key: int) -> tuple[object, ...] | None:
+        row = database.point_read(oid, (key,))
+        return None if row.index is None else tuple(column[row.index].as_py() for column in row.table.columns)
+
+    assert read(7) == (7, 7)
+    assert read(0) is None
+    client.run("INSERT INTO s VALUES (0, 5), (7, 1), (9, -9), (5000, 2)")
+    assert [read(key) for key in (0, 7, 8, 9, 5000)] == [(0, 5), (7, 8), (8, 8), None, (5000, 2)]
+    assert database.fresh_index(oid) is not None

@@ -1,0 +1,106 @@
+"""Parquet files and sealed intervals, and the key index."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.errors import SqlError
+from executor.trace.index import KeyIndex
+from executor.trace.parquet import INTERVAL, read_table, to_schema, to_stored, write_table
+from executor.trace.sealed import delete_sealed, list_sealed, seal
+
+EVERYTHING = pa.table(
+    {
+        "flag": pa.array([True, None]),
+        "small": pa.array([1, None], pa.int16()),
+        "amount": pa.array([Decimal("12345678901234567890.123456789012345678"), None], pa.decimal128(38, 18)),
+        "text": pa.array(["ä", None]),
+        "bytes": pa.array([b"\x00", None]),
+        "date": pa.array([dt.date(2024, 2, 29), None]),
+        "time": pa.array([dt.time(23, 59, 59, 999999), None], pa.time64("us")),
+        "stamp": pa.array([dt.datetime(1, 1, 1, 0, 0, 0, 1), None], pa.timestamp("us")),
+        "zoned": pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None], pa.timestamp("us", tz="UTC")),
+        "span": pa.array([(14, 3, 4_000_005_000), None], pa.month_day_nano_interval()),
+        "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+    }
+)
+
+
+def test_every_type_survives_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "all.parquet"
+    write_table(path, EVERYTHING)
+    assert read_table((path, path), EVERYTHING.schema).equals(pa.concat_tables([EVERYTHING, EVERYTHING]))
+    assert read_table((), EVERYTHING.schema).equals(EVERYTHING.schema.empty_table())
+    metadata = pq.ParquetFile(path).metadata
+    assert metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert pq.read_schema(path).field("span").type == INTERVAL
+
+
+@given(
+    st.lists(st.none() | st.tuples(st.integers(-999, 999), st.integers(-999, 999), st.integers(-(10**12), 10**12))),
+    st.integers(0, 3),
+)
+def test_intervals_are_split_and_joined(values: list[tuple[int, int, int] | None], skipped: int) -> None:
+    spans = [None if value is None else pa.MonthDayNano([value[0], value[1], value[2] * 1000]) for value in values]
+    table = pa.table({"span": pa.array(spans, pa.month_day_nano_interval())}).slice(skipped)
+    stored = to_stored(table)
+    assert stored.column("span").type == INTERVAL
+    assert stored.column("span").to_pylist() == [
+        None if value is None else dict(zip(("months", "days", "microseconds"), value, strict=True))
+        for value in values[skipped:]
+    ]
+    assert to_schema(stored, table.schema).equals(table)
+
+
+def test_failed_write_leaves_no_file(tmp_path: Path) -> None:
+    class FullFile:
+        def __init__(self, *_: object) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+    path = tmp_path / "missing-folder" / "a.parquet"
+    with pytest.raises(SqlError) as caught:
+        write_table(path, EVERYTHING)
+    assert caught.value.sqlstate == "58030"
+    assert not path.exists()
+
+
+def test_sealed_intervals_are_listed_and_deleted(tmp_path: Path) -> None:
+    folder = tmp_path / "16400"
+    assert list_sealed(folder) == ()
+    table = pa.table({"a": [1, 2], "__lsn": [6, 7], "__ordinal": [0, 0]})
+    paths = [seal(folder, after, upto, table) for after, upto in ((7, 300), (0, 5), (5, 7))]
+    (folder / "unfinished.parquet.new").write_bytes(b"x")
+    assert [(each.after, each.upto) for each in list_sealed(folder)] == [(0, 5), (5, 7), (7, 300)]
+    assert list_sealed(folder)[2].path == paths[0]
+    assert read_table([paths[2]], table.schema).equals(table)
+    assert seal(folder, 5, 7, table.slice(1)) == paths[2]
+    assert read_table([paths[2]], table.schema).num_rows == 1
+    assert delete_sealed(folder, 6) == 1
+    assert delete_sealed(folder, 7) == 1
+    assert sorted(folder.iterdir()) == [paths[0]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.none() | st.text(max_size=2)), unique=True))
+def test_index_finds_each_key_and_no_other(keys: list[tuple[int, str | None]]) -> None:
+    table = pa.table(
+        {"a": pa.array([key[0] for key in keys], pa.int32()), "b": pa.array([key[1] for key in keys], pa.string())}
+    )
+    index = KeyIndex(table, ["a", "b"])
+    assert len(index) == len(keys)
+    assert [index.get(key) for key in keys] == list(range(len(keys)))
+    assert index.get((6, "")) is None
+
+
+def test_index_of_a_single_key() -> None:
+    table = pa.table({"k": pa.chunked_array([[3, 1], [None, 2]]), "v": [10, 20, 30, 40]})
+    index = KeyIndex(table, ["k"])
+    assert [index.get((key,)) for key in (1, 2, 3, None, 4)] == [1, 3, 0, 2, None]

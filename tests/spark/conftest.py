@@ -1,0 +1,19 @@
+"""One Spark driver for all of these tests; those that end it start one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from executor.spark.engine import SparkEngine
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+    """A ready engine with two cores."""
+    engine = SparkEngine(tmp_path_factory.mktemp("spark"), master="local[2]", driver_memory="1g")
+    ready = engine.process.wait_ready(180)
+    assert ready, engine.status()
+    yield engine
+    engine.close()
