@@ -75,7 +75,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An append-only relation whose rows only continuous views see (thesis 3.2.1): a foreign table of server ``stream``.
+    """An append-only relation whose rows only continuous views see: a foreign table of server ``stream`` (thesis 3.2.1).
 
     ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder.
     """
@@ -134,7 +134,9 @@ class Catalog:
     version: int = 0
     next_oid: int = FIRST_OID
 
-    def find(self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)) -> CatalogObject | None:
+    def find(
+        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
+    ) -> CatalogObject | None:
         """The object that a possibly unqualified name means, or None."""
         for candidate in (schema,) if schema is not None else ("pg_catalog", *search_path):
             oid = self.names.get((candidate, name))

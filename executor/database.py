@@ -41,7 +41,7 @@ from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
-from executor.streams import FileFeed, StreamRuntime, is_followed
+from executor.streams import Arrival, Feed, FileFeed, StreamRuntime, is_followed
 from executor.system import system_catalog, system_table
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
@@ -109,7 +109,7 @@ class Database:
         return self._stored if text is None else ddl.load_catalog(text, self._stored)
 
     def version_of(self, oids: tuple[int, ...]) -> int:
-        """The LSN of the last change of what these relations, and those below them, show. System views change always."""
+        """The LSN of the last change of what these relations, and those below them, show."""
         changed = self._changed
         newest = 0
         for oid in oids:
@@ -242,22 +242,22 @@ class Database:
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)
-        for oid in {part.stream for part in record if isinstance(part, StreamRows | Spooled | FilesArrived)}:
-            self._arrive(lsn, oid, record)
         for part in record:
-            if isinstance(part, TableChange):
+            if isinstance(part, StreamRows | Spooled | FilesArrived):
+                self._arrive(lsn, part)
+            elif isinstance(part, TableChange):
                 self._changed[part.table] = lsn
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
 
-    def _arrive(self, lsn: int, oid: int, record: TransactionRecord) -> None:
-        runtime = self.streams.get(oid)
+    def _arrive(self, lsn: int, part: Arrival) -> None:
+        runtime = self.streams.get(part.stream)
         if runtime is None:
             return
-        runtime.feed.publish(lsn, record)
+        runtime.feed.publish(lsn, part)
         runtime.last_lsn = lsn
         runtime.last_arrival = time.monotonic()
-        self._changed[oid] = lsn
+        self._changed[part.stream] = lsn
         self.maintenance.notify()
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
@@ -298,11 +298,11 @@ class Database:
 
     def _open_stream(self, stream: Stream) -> None:
         schema = ddl.schema_of(stream)
-        feed: Ring | FileFeed
+        feed: Feed
         if is_followed(stream):
             feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
         else:
-            feed = Ring(stream.oid, schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
+            feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         self.streams[stream.oid] = StreamRuntime(stream, schema, feed)
 
     def _open_view(self, view: View) -> None:
@@ -372,11 +372,16 @@ class Database:
         """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
         frontiers = {oid: self.durable_lsn(oid, self.log.last_lsn) for oid in self.streams}
         for lsn, record in replay(self.log, min(frontiers.values(), default=self.log.last_lsn)):
-            for oid in {part.stream for part in record if isinstance(part, StreamRows | Spooled | FilesArrived)}:
-                if oid in frontiers and (lsn > frontiers[oid] or is_followed(self.streams[oid].stream)):
-                    self.streams[oid].feed.publish(lsn, record)
-                    self.streams[oid].last_lsn = lsn
-                    self._changed[oid] = lsn
+            for part in record:
+                if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
+                    self._refill_part(lsn, part, frontiers[part.stream])
+
+    def _refill_part(self, lsn: int, part: Arrival, frontier: int) -> None:
+        runtime = self.streams[part.stream]
+        if lsn > frontier or isinstance(part, FilesArrived):
+            runtime.feed.publish(lsn, part)
+            runtime.last_lsn = lsn
+            self._changed[part.stream] = lsn
 
     # Frontiers --------------------------------------------------------------------------------------------------
 

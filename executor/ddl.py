@@ -84,10 +84,10 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     view = replace(view, oid=_oid(catalog, view.oid))
     notices = list(statement.notices)
     if view.continuous:
-        program = incremental.plan(statement.query, f"v{view.oid}")
-        statics = {static.name: _evaluate(transaction, static) for static in program.statics}
-        transaction.views.append(NewView(view, program, statics))
-        notices += incremental.notices(program)
+        planned = incremental.plan(statement.query, f"v{view.oid}")
+        statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        transaction.views.append(NewView(view, planned.program, statics))
+        notices += planned.notices
     _add(transaction, catalog, view)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
 

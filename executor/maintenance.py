@@ -1,6 +1,6 @@
-"""The scheduler: background maintenance of continuous views, at the pace and on the engine that settings and load allow.
+"""The scheduler: background maintenance of continuous views, when and on the engine that settings and load allow.
 
-Owns: when a path is due (rows or idle time, architecture section 3), which engine does it, one claim a stream at a time,
+Owns: when a path is due (rows or idle time, architecture section 3), which engine does it, one job at a time,
 and the list of jobs that ``millstream.jobs`` shows. A commit moves a path's durable frontier by compare-and-swap
 (executor/storage); whoever loses has only wasted work. Readers never wait for anything here.
 """
@@ -187,10 +187,24 @@ class Maintenance:
         return rows >= options.maintenance_rows or idle
 
     def _wants_spark(self, task: Task) -> bool:
-        setting = self._database.engine_setting(task.runtime.view)
-        if setting == "embedded" or self.spark is None or self.spark.status().state in ("absent", "failed"):
+        if self._database.engine_setting(task.runtime.view) == "embedded":
             return False
-        return self.spark.supports(task.progress.path.statements, self._states(task)) is None
+        return self._spark_can(task)[0]
+
+    def _spark_can(self, task: Task) -> tuple[bool, str]:
+        """Whether Spark can maintain a path now, or why not."""
+        if self.spark is None:
+            return False, "Spark is switched off"
+        status = self.spark.status()
+        if status.state in ("absent", "failed"):
+            return False, f"Spark is {status.state}: {status.detail}"
+        reason = self.spark.supports(task.progress.path.statements, self._states(task))
+        return reason is None, reason or ""
+
+    def spark_for(self, runtime: ViewRuntime, stream: int) -> tuple[bool, str]:
+        """Whether Spark maintains a view's path over a stream, or why not."""
+        progress = next(item for item in runtime.paths if item.path.stream == stream)
+        return self._spark_can(Task(runtime, progress))
 
     def _states(self, task: Task) -> tuple[State, ...]:
         targets = {statement.target for statement in task.progress.path.statements}
@@ -207,7 +221,9 @@ class Maintenance:
         names = tuple(task.runtime.view.name for task in tasks)
         now = dt.datetime.now(dt.UTC)
         rows = 0 if status == "postponed" else stream.feed.rows(after, upto)
-        return JobRecord(next(self._ids), names, stream.stream.name, engine, status, rows, after, upto, now, detail=detail)
+        return JobRecord(
+            next(self._ids), names, stream.stream.name, engine, status, rows, after, upto, now, detail=detail
+        )
 
     # Engines ----------------------------------------------------------------------------------------------------
 

@@ -111,8 +111,8 @@ class Reader:
         plan = self.database.plans.get(query.relation)
         wanted = _bare_view(plan.relation)
         if wanted is not None:
-            return self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)).to_batches()
-        return self.table(query.relation, parameters, transaction).to_batches()
+            return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
+        return _batches(self.table(query.relation, parameters, transaction))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
@@ -145,7 +145,9 @@ class Reader:
                     return run(moment)
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
-                    raise SqlError("40001", "could not serialize access: a view moved on during the statement") from None
+                    raise SqlError(
+                        "40001", "could not serialize access: a view moved on during the statement"
+                    ) from None
             finally:
                 self._running = None
                 if owned and moment.snapshot is not None:
@@ -195,6 +197,11 @@ class Reader:
             running.interrupt()
         else:
             self.database.engine.interrupt()
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = table.to_batches()
+    return batches
 
 
 @contextlib.contextmanager

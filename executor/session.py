@@ -257,10 +257,14 @@ class DatabaseSession:
     ) -> pa.Table:
         if target.option("source"):
             raise SqlError("42809", f'stream "{target.name}" is fed from files and takes no INSERT')
-        columns = self.database.streams[target.oid].schema if target.oid in self.database.streams else ddl.schema_of(target)
+        columns = (
+            self.database.streams[target.oid].schema if target.oid in self.database.streams else ddl.schema_of(target)
+        )
         rows = None if statement.literals is None else row_values(statement.literals, parameters, target)
         if rows is not None:
-            arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)]
+            arrays = [
+                pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)
+            ]
             return pa.Table.from_arrays(arrays, schema=columns)
         table = self._reader.table(statement.source, parameters, transaction)
         table = pa.Table.from_arrays(table.columns, schema=columns)

@@ -13,14 +13,17 @@ import threading
 from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.commit.records import FilesArrived, TransactionRecord
+from executor.commit.records import FilesArrived, Spooled, StreamRows
 from executor.sources import read_files
 from executor.trace.ring import Ring
+
+#: What brings a stream rows.
+Arrival = StreamRows | Spooled | FilesArrived
 
 
 class Feed(Protocol):
@@ -34,8 +37,8 @@ class Feed(Protocol):
         """The rows, with ``__lsn`` and ``__ordinal``."""
         ...
 
-    def publish(self, lsn: int, record: TransactionRecord) -> None:
-        """Adds what a record has for this stream."""
+    def publish(self, lsn: int, part: Any) -> int:
+        """Adds a part of a record, in LSN order; how many rows it has, as far as known."""
         ...
 
     def release(self, upto: int) -> None:
@@ -62,12 +65,12 @@ class FileFeed:
         self._arrived = _read_store(store)
         self._stored = len(self._arrived)
 
-    def publish(self, lsn: int, record: TransactionRecord) -> None:
-        """Adds a record's files; one that is known already is passed over."""
-        parts = [part for part in record if isinstance(part, FilesArrived) and part.stream == self._stream.oid]
+    def publish(self, lsn: int, part: FilesArrived) -> int:
+        """Adds a record's files; a record that is known already is passed over."""
         with self._lock:
-            if parts and (not self._arrived or lsn > self._arrived[-1].lsn):
-                self._arrived.append(ArrivedFiles(lsn, tuple(file for part in parts for file in part.files)))
+            if not self._arrived or lsn > self._arrived[-1].lsn:
+                self._arrived.append(ArrivedFiles(lsn, part.files))
+        return 0
 
     def known(self) -> dict[str, tuple[int, int]]:
         """Size and mtime of every file that ever arrived, by path."""
@@ -157,5 +160,3 @@ def folder_of(stream: Stream) -> Path:
 def file_format(stream: Stream) -> str:
     """parquet, csv or json."""
     return stream.option("format", "parquet")
-
-

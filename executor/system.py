@@ -191,5 +191,3 @@ def system_table(database: Database, oid: int) -> pa.Table:
     rows = filler(database)
     arrays = [pa.array([row[at] for row in rows], kind.arrow) for at, (_, kind) in enumerate(columns)]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
-
-

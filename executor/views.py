@@ -3,7 +3,7 @@
 Owns: the in-memory content of a view's states (a cache of what traces and log say) and the rules by which it moves:
 ``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
-(executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while no input changed (4.2.5).
+(executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 
 A state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of a large state.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
+from executor.streams import Feed
 from planner.program import Path, Program, State
 
 if TYPE_CHECKING:
@@ -31,18 +32,6 @@ TAIL_ROWS = 4096
 TAIL_SHARE = 0.125
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
-
-
-class Feed(Protocol):
-    """A stream's rows by LSN interval (executor.feeds)."""
-
-    def rows(self, after: int, upto: int) -> int:
-        """How many rows, or at least whether any, the interval holds."""
-        ...
-
-    def delta(self, after: int, upto: int) -> pa.Table:
-        """The rows, with ``__lsn`` and ``__ordinal``."""
-        ...
 
 
 @dataclass(slots=True)
@@ -92,7 +81,7 @@ class PendingRun:
 class Progress:
     """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
 
-    ``moved`` is the LSN up to which a run last changed the content: at any LSN from there to ``reached`` it is the same.
+    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same.
     """
 
     path: Path

@@ -6,6 +6,7 @@ For people and golden files only; nothing parses it. Iterative, as expressions m
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Final
 
 from planner.algebra import SortKey
@@ -14,6 +15,7 @@ from planner.expression import (
     Call,
     Case,
     Cast,
+    Column,
     ColumnRef,
     Exists,
     InSubquery,
@@ -39,8 +41,8 @@ _POSTFIX: Final = {
 _PLAIN: Final = frozenset(("int2", "int4", "int8", "numeric", "float8", "bool", "text", "varchar", "bpchar", "unknown"))
 
 
-def deparse(item: Item) -> str:
-    """The text of an expression."""
+def deparse(item: Item, names: Mapping[Column, str] | None = None) -> str:
+    """The text of an expression; ``names`` are those of columns whose own name would not tell them apart."""
     done: list[str] = []
     stack: list[tuple[Item, int]] = [(item, -1)]
     while stack:
@@ -53,14 +55,14 @@ def deparse(item: Item) -> str:
         split = len(done) - count
         parts = done[split:]
         del done[split:]
-        done.append(_text(node, parts))
+        done.append(_text(node, parts, names or {}))
     return done[0]
 
 
-def _text(node: Item, parts: list[str]) -> str:
+def _text(node: Item, parts: list[str], names: Mapping[Column, str]) -> str:
     match node:
         case ColumnRef(column=column):
-            return column.name
+            return names.get(column, column.name)
         case Literal():
             return _literal(node)
         case Parameter(index=index):

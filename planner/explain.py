@@ -29,7 +29,7 @@ from planner.deparse import Item, deparse
 from planner.expression import Column, ColumnRef
 from planner.placement import builds, spread
 from planner.program import Path, Program, State, Statement, Static
-from planner.walk import children, inputs, walk
+from planner.walk import children, inputs, produced_columns, walk
 
 _JOINS: Final[dict[JoinKind, str]] = {
     "inner": "Join",
@@ -67,104 +67,111 @@ def explain_relation(relation: Relation) -> list[str]:
 
 
 def _lines(root: Relation, indent: int, arrow: str) -> Iterator[str]:
+    describe = _Describer(root)
     stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
     while stack:
         relation, margin, mark = stack.pop()
-        entry, node = _described(relation)
+        entry, node = describe.operator(relation)
         yield f"{' ' * margin}{mark}{entry.title}"
         inner = margin + len(mark) + 2
         yield from (f"{' ' * inner}{name}: {text}" for name, text in entry.attributes)
         stack.extend((child, inner, "->  ") for child in reversed(_below(node)))
 
 
-def _below(node: Relation) -> list[Relation]:
-    """Inputs, then relations nested in expressions."""
-    return [*inputs(node), *_nested(node)]
-
-
-def _nested(node: Relation) -> list[Relation]:
-    below = inputs(node)
-    scalars = [child for child in children(node) if not any(child is item for item in below)]
-    found: list[Relation] = []
-    while scalars:
-        scalar = scalars.pop()
-        for child in children(scalar):
-            if isinstance(child, Relation):
-                found.append(child)
-            else:
-                scalars.append(child)
-    return found
-
-
-def _described(relation: Relation) -> tuple[_Entry, Relation]:
-    """The operator below any filters, with the filters as its attribute."""
-    predicates: list[str] = []
-    while isinstance(relation, Filter):
-        predicates.insert(0, deparse(relation.predicate))
-        relation = relation.input
-    entry = _entry(relation)
-    filters = tuple(("Filter", text) for text in predicates)
-    return _Entry(entry.title, (*entry.attributes, *filters)), relation
-
-
-def _entry(node: Relation) -> _Entry:
-    match node:
-        case Scan():
-            return _Entry(f"{_SCANS[node.kind]} {node.name}", ())
-        case Snapshot():
-            return _Entry(f"Snapshot of {node.trace}", ())
-        case Delta():
-            return _Entry(f"Delta of {node.name}", ())
-        case Values():
-            return _Entry("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
-        case Project():
-            return _Entry("Project", (("Output", _named(node.outputs)),))
-        case Join():
-            cross = node.kind == "inner" and node.predicate is None
-            condition = () if node.predicate is None else (("Join Cond", deparse(node.predicate)),)
-            return _Entry("Cross Join" if cross else _JOINS[node.kind], condition)
-        case Aggregate():
-            keys = (("Group Key", _named(node.keys)),) if node.keys else ()
-            calls = (("Aggregates", _named(node.aggregates)),) if node.aggregates else ()
-            return _Entry("Group" if node.keys else "Aggregate", (*keys, *calls))
-        case Sort():
-            return _Entry("Sort", (("Sort Key", ", ".join(map(deparse, node.keys))),))
-        case Limit():
-            parts = (("Count", node.count), ("Offset", node.offset))
-            return _Entry("Limit", tuple((name, deparse(part)) for name, part in parts if part is not None))
-        case SetOperation():
-            return _Entry(f"{node.kind.title()}{' All' if node.all else ''}", ())
-        case Filter():
-            raise AssertionError("filters are attributes")
-
-
-def _named(items: tuple[tuple[Column, Any], ...]) -> str:
-    """Expressions with the names of their columns, where these are other."""
-    return ", ".join(_as(column, item) for column, item in items)
-
-
-def _as(column: Column, item: Item) -> str:
-    if isinstance(item, ColumnRef) and item.column.name == column.name:
-        return column.name
-    return f"{deparse(item)} AS {column.name}"
-
-
 def relation_json(relation: Relation) -> dict[str, Any]:
     """The plan tree as EXPLAIN (FORMAT JSON) nests it."""
+    describe = _Describer(relation)
     root: list[dict[str, Any]] = []
     stack: list[tuple[Relation, list[dict[str, Any]]]] = [(relation, root)]
     while stack:
         item, siblings = stack.pop()
-        entry, node = _described(item)
-        value: dict[str, Any] = {"Node Type": entry.title}
-        for name, text in entry.attributes:
-            value[name] = f"{value[name]} AND {text}" if name in value else text
+        entry, node = describe.operator(item)
+        value: dict[str, Any] = {"Node Type": entry.title, **dict(entry.attributes)}
         siblings.append(value)
         below = _below(node)
         if below:
             value["Plans"] = []
             stack.extend((child, value["Plans"]) for child in reversed(below))
     return root[0]
+
+
+def _below(node: Relation) -> list[Relation]:
+    """Inputs, then relations nested in expressions."""
+    below = inputs(node)
+    found: list[Relation] = []
+    scalars = [child for child in children(node) if not any(child is item for item in below)]
+    while scalars:
+        for child in children(scalars.pop()):
+            if isinstance(child, Relation):
+                found.append(child)
+            else:
+                scalars.append(child)
+    return [*below, *found]
+
+
+class _Describer:
+    """Operators in words; columns that share a name with another carry their relation's name before it."""
+
+    def __init__(self, root: Relation) -> None:
+        produced = produced_columns(root)
+        uses = Counter(column.name for column in produced)
+        self._names: dict[Column, str] = {}
+        for node in walk(root):
+            if isinstance(node, Scan | Delta | Snapshot):
+                name = node.trace if isinstance(node, Snapshot) else node.name
+                self._names.update((item, f"{name}.{item.name}") for item in node.columns if uses[item.name] > 1)
+
+    def operator(self, relation: Relation) -> tuple[_Entry, Relation]:
+        """The operator below any filters, with the filters as its attribute."""
+        predicates: list[str] = []
+        while isinstance(relation, Filter):
+            predicates.insert(0, self._text(relation.predicate))
+            relation = relation.input
+        entry = self._entry(relation)
+        filters = (("Filter", " AND ".join(predicates)),) if predicates else ()
+        return _Entry(entry.title, (*entry.attributes, *filters)), relation
+
+    def _entry(self, node: Relation) -> _Entry:
+        match node:
+            case Scan():
+                return _Entry(f"{_SCANS[node.kind]} {node.name}", ())
+            case Snapshot():
+                return _Entry(f"Snapshot of {node.trace}", ())
+            case Delta():
+                return _Entry(f"Delta of {node.name}", ())
+            case Values():
+                return _Entry("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
+            case Project():
+                return _Entry("Project", (("Output", self._named(node.outputs)),))
+            case Join():
+                cross = node.kind == "inner" and node.predicate is None
+                condition = () if node.predicate is None else (("Join Cond", self._text(node.predicate)),)
+                return _Entry("Cross Join" if cross else _JOINS[node.kind], condition)
+            case Aggregate():
+                keys = (("Group Key", self._named(node.keys)),) if node.keys else ()
+                calls = (("Aggregates", self._named(node.aggregates)),) if node.aggregates else ()
+                return _Entry("Group" if node.keys else "Aggregate", (*keys, *calls))
+            case Sort():
+                return _Entry("Sort", (("Sort Key", ", ".join(map(self._text, node.keys))),))
+            case Limit():
+                parts = (("Count", node.count), ("Offset", node.offset))
+                return _Entry("Limit", tuple((name, self._text(part)) for name, part in parts if part is not None))
+            case SetOperation():
+                return _Entry(f"{node.kind.title()}{' All' if node.all else ''}", ())
+            case Filter():
+                raise AssertionError("filters are attributes")
+
+    def _text(self, item: Item) -> str:
+        return deparse(item, self._names)
+
+    def _named(self, items: tuple[tuple[Column, Any], ...]) -> str:
+        """Expressions with the names of their columns, where these are other."""
+        return ", ".join(self._as(column, item) for column, item in items)
+
+    def _as(self, column: Column, item: Item) -> str:
+        text = self._text(item)
+        same = isinstance(item, ColumnRef) and item.column.name == column.name
+        return text if same else f"{text} AS {column.name}"
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

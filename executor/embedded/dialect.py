@@ -20,7 +20,11 @@ from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded import casts, functions
 from executor.printer import Build, Expr, Printer, case, function, number, operand, text
+from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery
+
+#: The attached database that holds the tables.
+STORE: Final = "store"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -76,10 +80,12 @@ class DuckPrinter(Printer):
 
     functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
 
-    def __init__(self, *, wide: bool = False, timezone: str = "UTC") -> None:
+    def __init__(self, *, wide: bool = False, timezone: str = "UTC", inline: Sequence[object] | None = None) -> None:
+        """``inline`` are parameters' values to print as literals."""
         super().__init__()
         self.wide = wide
         self.timezone = timezone
+        self._inline = inline
         #: Types of the parameters met, by index: what EXECUTE must pass, in order.
         self.parameters: dict[int, SqlType] = {}
 
@@ -114,9 +120,19 @@ class DuckPrinter(Printer):
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use."""
+        if self._inline is not None:
+            return self.literal(Literal(self._inline[parameter.index], parameter.type))
         self.parameters.setdefault(parameter.index, parameter.type)
-        name = exp.Parameter(this=exp.Literal.number(parameter.index + 1))
-        return exp.Cast(this=name, to=duck_type(parameter.type))
+        place = list(self.parameters).index(parameter.index) + 1
+        return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
+        """Tables are in the attached store; all other leaves are registered on the connection."""
+        table = super().leaf(leaf)
+        if isinstance(leaf, Scan) and leaf.kind == "table":
+            table.set("db", exp.Identifier(this="main", quoted=True))
+            table.set("catalog", exp.Identifier(this=STORE, quoted=True))
+        return table
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """See ``casts``."""

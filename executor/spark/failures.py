@@ -39,6 +39,8 @@ def describe(error: BaseException) -> Failure:
     """The failure of a job as the driver reports it."""
     if isinstance(error, SqlError):
         return {"kind": "sql", "sqlstate": error.sqlstate, "message": error.message}
+    if isinstance(error, FileNotFoundError):
+        return {"kind": "sql", "sqlstate": "58P01", "message": f'file "{error.filename or ""}" is missing'}
     condition, parameters = _condition(error)
     found = _sql(condition, parameters)
     if found is not None:

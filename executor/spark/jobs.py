@@ -85,6 +85,8 @@ def _plan_settings(rows: int) -> dict[str, str]:
 
 def _count(spec: Frame) -> int:
     if spec.get("format", "parquet") == "parquet":
+        for path in spec["files"]:
+            os.stat(path)  # names the file when it is missing
         return sum(pq.read_metadata(path).num_rows for path in spec["files"])
     return sum(os.path.getsize(path) for path in spec["files"]) // 100
 

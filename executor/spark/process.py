@@ -28,7 +28,7 @@ from typing import IO, Final, Literal
 
 from executor.engine import EngineUnavailable
 from executor.spark.frames import Frame, read_frame, write_frame
-from executor.spark.java import Java, find_java
+from executor.spark.java import JVM_FOLDER, Java, find_java
 from executor.spark.settings import SparkSettings
 
 State = Literal["idle", "absent", "starting", "ready", "failed", "stopped"]
@@ -78,12 +78,14 @@ class SparkProcess:
         environment: Mapping[str, str] | None = None,
         notify: Callable[[Status], None] = lambda status: None,
         clock: Callable[[], float] = time.monotonic,
+        folder_of_jvms: Path = JVM_FOLDER,
     ) -> None:
         """``notify`` hears of every change of state, from the watching thread; it must not block."""
         self.settings = settings
         self._environment = dict(os.environ if environment is None else environment)
         self._notify = notify
         self._clock = clock
+        self._folder_of_jvms = folder_of_jvms
         self._condition = threading.Condition()
         self._status = Status("idle")
         self._child: _Child | None = None
@@ -97,6 +99,12 @@ class SparkProcess:
         """The state now."""
         with self._condition:
             return self._status
+
+    @property
+    def busy(self) -> int:
+        """Requests that are not answered yet."""
+        with self._condition:
+            return 0 if self._child is None else len(self._child.pending)
 
     def start(self) -> None:
         """Begins to start the driver in the background, once."""
@@ -175,7 +183,7 @@ class SparkProcess:
         """The runtime to use; None where none is needed (Connect); the reason when Spark cannot run here."""
         if importlib.util.find_spec("pyspark") is None:
             return "pyspark is not installed"
-        return None if self.settings.connect else find_java(self._environment)
+        return None if self.settings.connect else find_java(self._environment, self._folder_of_jvms)
 
     def _one_life(self, java: Java | None, restarts: int) -> str:
         """One child from start to end; the reason of its end."""

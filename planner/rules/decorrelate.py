@@ -300,6 +300,9 @@ class _Lift:
     def _single(self, single: SingleRow, otherwise: Scalar) -> Scalar:
         """The value over an aggregate without keys: its group may not exist, then counts are 0 and the rest is NULL."""
         relation = single.aggregate.input
+        given = produced_columns(relation)
+        if any(used_columns(call) - given for _, call in single.aggregate.aggregates):
+            raise refuse("whose aggregate uses the outer query's columns")
         pulled = pull(relation, self._fresh)
         keys, outer = self._keys(pulled.predicates, relation)
         grouped = Aggregate(pulled.relation, keys, single.aggregate.aggregates)

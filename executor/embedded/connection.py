@@ -1,0 +1,303 @@
+"""One DuckDB instance and its connections, and the fastest way through them from algebra to Arrow.
+
+Owns: the engine's settings, and per connection the registered inputs and the prepared statements. An input is registered once
+under its leaf's name as a ``Source``, whose table is exchanged before every run: DuckDB asks it for a stream each time it
+scans, so a statement stays prepared while its inputs change (a third of the time of registering a table anew). Plans are kept
+by the identity of their relation, which the caller keeps alive by using it again.
+
+Knows nothing of programs or of table semantics. A connection is used by one thread at a time; ``interrupt`` is for any.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+from executor.embedded import macros
+from executor.embedded.dialect import STORE, DuckPrinter
+from executor.embedded.errors import overflowed, translate
+from executor.printer import column_name
+from planner.algebra import Relation
+from planner.expression import Literal
+
+#: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
+#: again, which costs a small result five times as much as the copy.
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
+
+_PLANS: Final = 256
+_BATCH: Final = 65536
+_SETTINGS: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "ieee_floating_point_ops": False,  # 1.0 / 0.0 is an error
+    "error_on_division_by_zero": True,
+    "default_null_order": "nulls_last",
+    "max_expression_depth": 5000,
+}
+
+Parameters = Sequence[object]
+Bindings = Mapping[str, pa.Table]
+
+
+class Source:
+    """A registered input: streams whatever table it holds at the moment."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_schema__(self) -> object:
+        return self.table.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A relation prepared on a connection as ``name``."""
+
+    relation: Relation
+    name: str
+    parameters: tuple[tuple[int, SqlType], ...]
+    schema: pa.Schema
+
+
+class Database:
+    """A DuckDB instance in memory, with the tables' file attached where there is one. No SQL reaches files or network."""
+
+    def __init__(self, threads: int = 0, path: Path | None = None) -> None:
+        config = {**_SETTINGS, **({"threads": threads} if threads else {})}
+        self._database = duckdb.connect(":memory:", config=config)
+        self._database.execute(macros.STATEMENTS)
+        if path is not None:
+            quoted = str(path).replace("'", "''")
+            self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+        self._database.execute("SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
+        self._idle: list[Connection] = []
+        self._busy: dict[Connection, object] = {}
+        self._lock = threading.Lock()
+
+    def acquire(self, owner: object = None) -> Connection:
+        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else Connection(self._database.cursor())
+            self._busy[connection] = owner
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Gives a connection back; it must be outside a transaction."""
+        with self._lock:
+            self._busy.pop(connection, None)
+            self._idle.append(connection)
+
+    def interrupt(self, owner: object = None) -> None:
+        """Interrupts what runs for an owner; without one, everything."""
+        with self._lock:
+            for connection, its in self._busy.items():
+                if owner is None or its is owner:
+                    connection.interrupt()
+
+    def close(self) -> None:
+        """Closes the instance; nothing may run."""
+        with self._lock:
+            for connection in (*self._idle, *self._busy):
+                connection.close()
+            self._idle.clear()
+            self._busy.clear()
+            self._database.close()
+
+
+class Connection:
+    """One connection, with its inputs and plans."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+        self._sources: dict[str, Source] = {}
+        self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
+        self._names = 0
+        self.in_transaction = False
+
+    # Statements -------------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str) -> Any:
+        """Runs SQL of the engine's own making. Raises SqlError."""
+        try:
+            return self._cursor.execute(sql)
+        except duckdb.Error as error:
+            raise translate(error) from error
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a small result as Python values."""
+        rows: list[tuple[Any, ...]] = self.execute(sql).fetchall()
+        return rows
+
+    def table(self, sql: str) -> pa.Table:
+        """A result as Arrow, in DuckDB's types."""
+        try:
+            return self._cursor.execute(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise translate(error) from error
+
+    def begin(self) -> None:
+        """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
+        self.execute("BEGIN TRANSACTION")
+        self.in_transaction = True
+
+    def commit(self) -> None:
+        """Commits."""
+        self.in_transaction = False
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Rolls back, and forgets what the transaction registered."""
+        self.in_transaction = False
+        try:
+            self._cursor.execute("ROLLBACK")
+        except duckdb.Error:
+            pass  # DuckDB had ended it already
+        self.forget()
+
+    def interrupt(self) -> None:
+        """Makes what runs on this connection raise 57014."""
+        self._cursor.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._plans.clear()
+        self._cursor.close()
+        self._sources.clear()
+
+    # Inputs -----------------------------------------------------------------------------------------------------
+
+    def bind(self, bindings: Bindings) -> None:
+        """Makes tables available under their leaves' names."""
+        for name, table in bindings.items():
+            source = self._sources.get(name)
+            if source is not None and source.table.schema.equals(table.schema):
+                source.table = table
+                continue
+            if source is not None:
+                self._drop_plans()
+                self._cursor.unregister(name)
+            self._sources[name] = Source(table)
+            self._cursor.register(name, self._sources[name])
+
+    def unbind(self, bindings: Bindings) -> None:
+        """Lets go of the tables; names and statements stay."""
+        for name in bindings:
+            source = self._sources.get(name)
+            if source is not None:
+                source.table = source.table.schema.empty_table()
+
+    def forget(self) -> None:
+        """Drops all inputs and plans."""
+        self._drop_plans()
+        for name in self._sources:
+            self._cursor.unregister(name)
+        self._sources.clear()
+
+    # Queries ----------------------------------------------------------------------------------------------------
+
+    def query(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table:
+        """The relation's rows, columns c<id> in exactly their Arrow types."""
+        self.bind(bindings)
+        try:
+            return self._attempt(relation, parameters, timezone, wide=self.in_transaction)
+        except duckdb.Error as error:
+            if self.in_transaction or not overflowed(error):
+                raise translate(error) from error
+        finally:
+            self.unbind(bindings)
+        self.bind(bindings)
+        try:
+            return self._attempt(relation, parameters, timezone, wide=True)
+        except duckdb.Error as error:
+            raise translate(error) from error
+        finally:
+            self.unbind(bindings)
+
+    def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
+        plan = self._prepared(relation, timezone, wide)
+        table = self._cursor.execute(_call(plan, parameters)).to_arrow_table()
+        return conform(table, plan.schema)
+
+    def stream(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> Iterator[pa.RecordBatch]:
+        """The relation's rows batch by batch, computed while they are read. Decimals are computed wide throughout."""
+        self.bind(bindings)
+        try:
+            plan = self._prepared(relation, timezone, wide=True)
+            reader = self._cursor.execute(_call(plan, parameters)).to_arrow_reader(_BATCH)
+            for batch in reader:
+                yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise translate(error) from error
+        finally:
+            self.unbind(bindings)
+
+    def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
+        key = (id(relation), timezone, wide)
+        plan = self._plans.get(key)
+        if plan is not None:
+            self._plans.move_to_end(key)
+            return plan
+        printer = DuckPrinter(wide=wide, timezone=timezone)
+        sql = _printed(printer, relation)
+        self._names += 1
+        schema = pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
+        plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), schema)
+        self._cursor.execute(f"PREPARE {plan.name} AS {sql}")
+        self._plans[key] = plan
+        if len(self._plans) > _PLANS:
+            _, oldest = self._plans.popitem(last=False)
+            self._cursor.execute(f"DEALLOCATE {oldest.name}")
+        return plan
+
+    def _drop_plans(self) -> None:
+        for plan in self._plans.values():
+            self._cursor.execute(f"DEALLOCATE {plan.name}")
+        self._plans.clear()
+
+
+def _printed(printer: DuckPrinter, relation: Relation) -> str:
+    try:
+        return printer.print_relation(relation)
+    except RecursionError:
+        raise SqlError("54001", "stack depth limit exceeded") from None
+
+
+def _call(plan: Plan, parameters: Parameters) -> str:
+    """EXECUTE with the parameters as literals, since DuckDB takes none from outside there."""
+    if not plan.parameters:
+        return f"EXECUTE {plan.name}"
+    printer = DuckPrinter()
+    values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
+    return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with exactly the schema's types; DuckDB's decimals may be narrower or wider. Raises 22003."""
+    if table.num_columns > len(schema):  # the constant of a relation without columns
+        return pa.Table.from_arrays(table.columns[: len(schema)], schema=schema) if len(schema) else table
+    if table.schema.equals(schema):
+        return table
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise SqlError("22003", "numeric field overflow", str(error)) from error

@@ -1,0 +1,192 @@
+"""The embedded engine: programs' statements and queries over Arrow, on DuckDB.
+
+Owns: running a job's statements, merging runs by a state's key, and queries over bound leaves. Tables are the store's
+(``tables.py``); SQL is the printer's; connections and their speed are ``connection.py``'s.
+
+    merge, aggregate state   SELECT key, merge(column) ... FROM all runs GROUP BY key
+    merge, distinct state    SELECT DISTINCT
+    merge, concatenate       the runs one after the other, without the engine
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.embedded.connection import Bindings, Connection, Database, Parameters
+from executor.embedded.dialect import DuckPrinter
+from executor.engine import Inputs, Job, JobResult
+from executor.printer import column_name
+from planner.algebra import Aggregate, Project, Relation, SetOperation, Snapshot
+from planner.expression import ColumnRef
+from planner.program import State, Statement
+
+_MERGES: Final = 512
+_INPUT: Final = "__runs"
+
+
+class EmbeddedEngine:
+    """DuckDB in this process. Any number of threads may call at once."""
+
+    name = "embedded"
+
+    def __init__(self, threads: int = 0) -> None:
+        """``threads`` of one statement; 0 is one per core."""
+        self._database = Database(threads)
+        self._merges: OrderedDict[int, tuple[State, Relation]] = OrderedDict()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Ends the engine; nothing may run."""
+        self._database.close()
+
+    def interrupt(self, owner: object = None) -> None:
+        """Makes queries of this owner (without one: all) raise 57014."""
+        self._database.interrupt(owner)
+
+    # Queries ----------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        relation: Relation,
+        bindings: Bindings,
+        parameters: Parameters = (),
+        timezone: str = "UTC",
+        owner: object = None,
+    ) -> pa.Table:
+        """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
+        connection = self._database.acquire(owner)
+        try:
+            return connection.query(relation, bindings, parameters, timezone)
+        finally:
+            self._database.release(connection)
+
+    def stream(
+        self,
+        relation: Relation,
+        bindings: Bindings,
+        parameters: Parameters = (),
+        timezone: str = "UTC",
+        owner: object = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same batch by batch; the caller reads to the end or closes the iterator."""
+        connection = self._database.acquire(owner)
+        try:
+            yield from connection.stream(relation, bindings, parameters, timezone)
+        finally:
+            self._database.release(connection)
+
+    # Programs ---------------------------------------------------------------------------------------------------
+
+    def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
+        """None when every statement prints: what prints is computed exactly."""
+        for statement in statements:
+            try:
+                DuckPrinter().print_relation(statement.relation)
+            except SqlError as error:
+                return error.message
+        return None
+
+    def run(self, job: Job) -> JobResult:
+        """One job, whole or not at all: runs by state name, merged by key, columns c<id> of the state."""
+        started = time.perf_counter()
+        states = {state.name: state for state in job.states}
+        found: dict[str, list[pa.Table]] = {}
+        unique: set[str] = set()
+        connection = self._database.acquire(job)
+        try:
+            for statement in job.statements:
+                run = connection.query(statement.relation, _leaves(job.inputs, statement))
+                state = states[statement.target]
+                if statement.target not in found and _groups_by(statement.relation, state):
+                    unique.add(statement.target)
+                found.setdefault(statement.target, []).append(_renamed(run, state))
+        finally:
+            self._database.release(connection)
+        runs = {
+            name: tables[0] if len(tables) == 1 and name in unique else self.merge(states[name], tables)
+            for name, tables in found.items()
+        }
+        rows = job.inputs.delta.num_rows if isinstance(job.inputs.delta, pa.Table) else 0
+        return JobResult(runs, rows, time.perf_counter() - started)
+
+    def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
+        """The tables' rows merged by the state's key, in the order of the tables; column names stay the first table's."""
+        if not tables:
+            return _schema(state).empty_table()
+        names = tables[0].column_names
+        together = pa.concat_tables([_renamed(table, state) for table in tables])
+        if state.kind == "concatenate" or together.num_rows == 0:
+            return together.rename_columns(names)
+        return self.query(self._merge(state), {f"s_{_INPUT}": together}).rename_columns(names)
+
+    def _merge(self, state: State) -> Relation:
+        """The relation that merges a state's runs, one and the same for one state, so that it stays prepared."""
+        with self._lock:
+            known = self._merges.get(id(state))
+            if known is None:
+                known = (state, merge_relation(state))
+                self._merges[id(state)] = known
+                if len(self._merges) > _MERGES:
+                    self._merges.popitem(last=False)
+            return known[1]
+
+
+def merge_relation(state: State) -> Relation:
+    """What merges the rows of ``s___runs``; its columns are the state's, in order."""
+    runs = Snapshot(_INPUT, state.columns, tuple(map(column_name, state.columns)))
+    if state.kind == "distinct":
+        keys = tuple((column, ColumnRef(column)) for column in state.columns)
+        return Aggregate(runs, keys, ())
+    keys = tuple((column, ColumnRef(column)) for column in state.key)
+    merged = Aggregate(runs, keys, state.merge)
+    return Project(merged, tuple((column, ColumnRef(column)) for column in state.columns))
+
+
+def _schema(state: State) -> pa.Schema:
+    return pa.schema([pa.field(column_name(column), column.type.arrow) for column in state.columns])
+
+
+def _renamed(table: pa.Table, state: State) -> pa.Table:
+    """The table under the state's column names and types, position by position."""
+    schema = _schema(state)
+    if table.schema.equals(schema):
+        return table
+    table = table.rename_columns(schema.names)
+    return table if table.schema.equals(schema) else table.cast(schema)
+
+
+def _leaves(inputs: Inputs, statement: Statement) -> Mapping[str, pa.Table]:
+    """Engine names of the leaves that a statement may read."""
+    found: dict[str, pa.Table] = {}
+    for name, table in inputs.statics.items():
+        assert isinstance(table, pa.Table)
+        found[f"s_{name}"] = table
+    assert isinstance(inputs.delta, pa.Table)
+    for leaf in _streams(statement.relation):
+        found[leaf] = inputs.delta
+    return found
+
+
+def _streams(relation: Relation) -> set[str]:
+    from executor.printer import leaf_name
+    from planner.algebra import Delta
+    from planner.walk import walk
+
+    return {leaf_name(item) for item in walk(relation) if isinstance(item, Delta)}
+
+
+def _groups_by(relation: Relation, state: State) -> bool:
+    """Whether the relation yields each key of the state once already."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    return state.kind == "concatenate" or (isinstance(relation, Aggregate) and len(relation.keys) == len(state.key))
+
+
+__all__ = ["Connection", "EmbeddedEngine", "SetOperation", "merge_relation"]

@@ -1,0 +1,101 @@
+"""EXPLAIN: the plan of a query, and the four answers of each continuous view that it reads.
+
+Owns: adding to the planner's text what only a running server knows: when and where each path runs now, and with ANALYZE
+the measured rows and times. The text itself is planner.explain's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.errors import unsupported
+from catalog.types import JSON, TEXT
+from executor.queries import Reader
+from executor.transaction import Transaction
+from executor.views import ViewRuntime
+from planner.algebra import Relation
+from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
+from planner.expression import Value
+from planner.statements import CreateView, Delete, Explain, Insert, Output, Query, Update
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.session import Result
+
+
+def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+    """EXPLAIN's rows. ANALYZE runs the query."""
+    from executor.session import Result
+
+    relation = _relation(statement)
+    database = reader.database
+    plan = database.plans.get(relation)
+    runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
+    measured: dict[str, Any] = {}
+    if statement.analyze:
+        started = time.perf_counter()
+        rows = reader.table(relation, parameters, transaction).num_rows
+        measured = {"Actual Rows": rows, "Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
+    if statement.format == "json":
+        text = [json.dumps([_document(database, plan.relation, runtimes, measured)], indent=2)]
+        kind = JSON
+    else:
+        text = _text(database, plan.relation, runtimes, measured)
+        kind = TEXT
+    batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
+    return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
+
+
+def _relation(statement: Explain) -> Relation:
+    match statement.statement:
+        case Query(relation=relation) | CreateView(query=Query(relation=relation)):
+            return relation
+        case Insert(source=relation) | Update(relation=relation) | Delete(relation=relation) if not statement.analyze:
+            return relation
+        case other:
+            name = type(other).__name__.upper()
+            raise unsupported(f"EXPLAIN {'ANALYZE ' if statement.analyze else ''}{name}", "explain its query instead")
+
+
+def _text(database: Database, relation: Relation, runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
+    lines = explain_relation(relation)
+    for runtime in runtimes:
+        lines.append(f"Continuous View {runtime.view.name}")
+        lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
+    return lines + [f"{name}: {value}" for name, value in measured.items()]
+
+
+def _document(
+    database: Database, relation: Relation, runtimes: list[ViewRuntime], measured: dict[str, Any]
+) -> dict[str, Any]:
+    views = {runtime.view.name: program_json(runtime.program, path_facts(database, runtime)) for runtime in runtimes}
+    return {"Plan": relation_json(relation), **({"Continuous Views": views} if views else {}), **measured}
+
+
+def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
+    """When and where each path runs, by its stream's oid."""
+    options = database.options
+    setting = database.engine_setting(runtime.view)
+    when = (
+        f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
+        "what is left when the view is read"
+    )
+    found = {}
+    for progress in runtime.paths:
+        where = _where(database, runtime, progress.path.stream, setting)
+        reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
+        found[progress.path.stream] = Facts(f"{when} ({reached})", where)
+    return found
+
+
+def _where(database: Database, runtime: ViewRuntime, stream: int, setting: str) -> str:
+    if setting == "embedded":
+        return "embedded engine (maintenance_engine = embedded)"
+    spark, why = database.maintenance.spark_for(runtime, stream)
+    if spark:
+        return f"Spark in the background, the embedded engine for what a reader waits for ({setting})"
+    return f"embedded engine ({setting}: {why})"

@@ -1,0 +1,120 @@
+"""From the first byte to ReadyForQuery, and the ways not to get there."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from server.startup import startup_settings
+from tests.rig.server import ROOT, Millstream
+from tests.server.wire import Wire, error_fields, letters, rows, tags
+
+REPORTED = {
+    "application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "in_hot_standby",
+    "integer_datetimes", "IntervalStyle", "is_superuser", "server_encoding", "server_version",
+    "session_authorization", "standard_conforming_strings", "TimeZone",
+}  # fmt: skip
+
+
+def test_start_up_reports_what_clients_need(running: Millstream) -> None:
+    with Wire(running.port) as client:
+        messages = client.start(database="millstream", application_name="me", client_encoding="'utf-8'")
+    assert letters(messages) == "R" + "S" * 13 + "KZ"
+    assert messages[0][1] == struct.pack(">i", 0)
+    statuses = dict(body[:-1].decode().split("\0") for letter, body in messages if letter == "S")
+    assert statuses.keys() == REPORTED
+    assert statuses["application_name"] == "me"
+    assert statuses["client_encoding"] == "UTF8"
+    assert statuses["session_authorization"] == "millstream"
+    assert messages[-1][1] == b"I"
+
+
+@pytest.mark.parametrize("code", [80877103, 80877104])
+def test_encryption_is_declined_and_start_up_goes_on(running: Millstream, code: int) -> None:
+    with Wire(running.port) as client:
+        client.socket.sendall(struct.pack(">ii", 8, code))
+        assert client.read(1) == b"N"
+        assert letters(client.start())[-1] == "Z"
+
+
+@pytest.mark.parametrize(
+    ("user", "parameters", "sqlstate"),
+    [
+        ("", {}, "28000"),
+        ("nobody", {}, "28000"),
+        ("millstream", {"database": "other"}, "3D000"),
+        ("millstream", {"replication": "database"}, "0A000"),
+        ("millstream", {"colour": "red"}, "42704"),
+        ("millstream", {"TimeZone": "Mars/Olympus"}, "22023"),
+        ("millstream", {"options": "-c work_mem"}, "42601"),
+    ],
+)
+def test_refused(running: Millstream, user: str, parameters: dict[str, str], sqlstate: str) -> None:
+    with Wire(running.port) as client:
+        messages = client.start(user, **parameters)
+        fields = error_fields(messages)
+        assert (fields["S"], fields["C"]) == ("FATAL", sqlstate)
+        assert client.message() is None
+
+
+def test_protocol_versions(running: Millstream) -> None:
+    with Wire(running.port) as client:
+        client.socket.sendall(struct.pack(">ihh", 9, 2, 0) + b"\0")
+        assert error_fields(client.until_ready())["C"] == "0A000"
+    with Wire(running.port) as client:
+        body = b"user\0millstream\0_pq_.x\0y\0\0"
+        client.socket.sendall(struct.pack(">ihh", len(body) + 8, 3, 2) + body)
+        messages = client.until_ready()
+        assert messages[0] == ("v", struct.pack(">ii", 0, 1) + b"_pq_.x\0")
+        assert messages[-1] == ("Z", b"I")
+
+
+def test_start_up_options_are_settings(running: Millstream) -> None:
+    with Wire(running.port) as client:
+        client.start(options=r"-c statement_timeout=7s --application-name=a\ b")
+        assert rows(client.query("SHOW statement_timeout")) == [(b"7s",)]
+        assert rows(client.query("SHOW application_name")) == [(b"a b",)]
+        assert tags(client.query("RESET ALL")) == ["RESET"]
+        assert rows(client.query("SHOW statement_timeout")) == [(b"7s",)]
+
+
+def test_options_as_a_client_may_spell_them() -> None:
+    parameters = {"user": "u", "database": "d", "options": "-c a.b=1 -ca.c=2 --a.d=3", "jit": "on"}
+    assert startup_settings(parameters) == {"a.b": "1", "a.c": "2", "a.d": "3", "jit": "on"}
+
+
+def test_too_many_clients(running: Millstream) -> None:
+    clients = []
+    try:
+        for _ in range(60):
+            clients.append(Wire(running.port))
+            if letters(clients[-1].start())[-1] == "E":
+                break
+        else:
+            pytest.fail("nobody was refused")
+        assert len(clients) > 10
+    finally:
+        for client in clients:
+            client.__exit__(None, None, None)
+
+
+def test_garbage_ends_only_its_connection(running: Millstream) -> None:
+    with Wire(running.port) as client:
+        client.start()
+        client.socket.sendall(b"\xff\xff\xff\xff\xff")
+        assert error_fields(client.until_ready())["C"] == "08P01"
+        assert client.message() is None
+    with Wire(running.port) as client:
+        assert letters(client.start())[-1] == "Z"
+
+
+def test_wrong_configuration_says_so_and_exits() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "server", "--listen=0.0.0.0:5433"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "requires TLS and SCRAM, which come with a later release" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,200 @@
+"""The driver process dies, hangs and is replaced, and never outlives its server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from executor.engine import EngineUnavailable
+from executor.spark.process import SparkProcess, Status
+from executor.spark.settings import SparkSettings
+from tests.rig.process import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+ENDLESS = "SELECT count(*) AS n FROM range(1000000000000) WHERE id % 7 = rand()"
+
+
+def settings(folder: Path) -> SparkSettings:
+    """Quick to notice and to restart."""
+    return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=5.0, backoff=0.1)
+
+
+def alive(pid: int | None) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) -> dict[str, object]:
+    """One statement without inputs."""
+    return process.request("run", seconds, job=1, inputs=[], statements=[{"state": "s", "sql": sql}], output=str(folder))
+
+
+class Background(threading.Thread):
+    """A request that is running, and what came of it."""
+
+    def __init__(self, process: SparkProcess, folder: Path, seconds: float = 60.0) -> None:
+        super().__init__(daemon=True)
+        self.error: BaseException | None = None
+        self._request = (process, folder, ENDLESS, seconds)
+        self.start()
+
+    def run(self) -> None:
+        try:
+            job(*self._request)
+        except BaseException as error:
+            self.error = error
+
+
+@pytest.fixture()
+def process(tmp_path: Path) -> Iterator[SparkProcess]:
+    supervisor = SparkProcess(settings(tmp_path / "spark"))
+    assert supervisor.wait_ready(120), supervisor.status
+    yield supervisor
+    supervisor.stop()
+
+
+def restarted(process: SparkProcess, before: Status) -> Status:
+    """The status once another driver is ready."""
+    wait_until(lambda: process.status.state == "ready" and process.status.pid != before.pid, 120, "new driver")
+    return process.status
+
+
+@pytest.mark.parametrize("victim", ["jvm", "pid"])
+def test_kill_in_a_job_fails_it_and_a_new_driver_comes(process: SparkProcess, tmp_path: Path, victim: str) -> None:
+    before = process.status
+    running = Background(process, tmp_path / "out")
+    wait_until(lambda: process.busy > 0, 30, "running job")
+    pid = getattr(before, victim)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    running.join(30)
+    assert isinstance(running.error, EngineUnavailable)
+    after = restarted(process, before)
+    assert after.restarts == 1
+    wait_until(lambda: not alive(before.pid) and not alive(before.jvm), 10, "end of the old processes")
+    assert "error" not in job(process, tmp_path / "again", "SELECT 1 AS n")
+
+
+def test_a_jvm_that_hangs_is_replaced(process: SparkProcess, tmp_path: Path) -> None:
+    before = process.status
+    assert before.jvm is not None
+    os.kill(before.jvm, signal.SIGSTOP)
+    with pytest.raises(EngineUnavailable, match="has not answered"):
+        job(process, tmp_path / "out", "SELECT 1 AS n")
+    assert restarted(process, before).state == "ready"
+    assert not alive(before.jvm)
+
+
+def test_a_job_beyond_its_limit_ends_the_driver(process: SparkProcess, tmp_path: Path) -> None:
+    before = process.status
+    with pytest.raises(EngineUnavailable, match="time limit"):
+        job(process, tmp_path / "out", ENDLESS, seconds=2.0)
+    assert restarted(process, before).restarts == 1
+
+
+def test_cancel_ends_a_request_and_nothing_else(process: SparkProcess, tmp_path: Path) -> None:
+    before = process.status
+    statements = [{"state": "s", "sql": ENDLESS}]
+    number, future = process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
+
+    def ended() -> bool:  # a job that has not begun is not there to be cancelled
+        process.cancel(number)
+        return future.done()
+
+    wait_until(ended, 60, "end of the request")
+    assert future.result()["error"]["kind"] == "cancelled"
+    assert process.status == before
+
+
+def test_stop_leaves_no_process(process: SparkProcess) -> None:
+    status = process.status
+    process.stop()
+    assert not alive(status.pid)
+    assert not alive(status.jvm)
+    assert process.status.state == "stopped"
+    with pytest.raises(EngineUnavailable):
+        process.request("ping")
+
+
+def test_nothing_listens_beyond_loopback(process: SparkProcess) -> None:
+    listening = _listening({process.status.pid, process.status.jvm})
+    assert listening, "the JVM's gateway listens on loopback"
+    assert set(listening) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+
+def _listening(pids: set[int | None]) -> list[str]:
+    """Hexadecimal local addresses of the processes' listening TCP sockets."""
+    inodes = set()
+    for pid in pids:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(entry)
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text(encoding="utf-8").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.append(fields[1].partition(":")[0])
+    return found
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from executor.spark.process import SparkProcess
+from executor.spark.settings import SparkSettings
+process = SparkProcess(SparkSettings(Path(sys.argv[1]), "local[1]", "512m"))
+assert process.wait_ready(120)
+print(process.status.pid, process.status.jvm, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_killed_server_leaves_no_driver_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SERVER, str(tmp_path / "spark")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as server:
+        assert server.stdout is not None
+        pids = [int(item) for item in server.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(map(alive, pids))
+        server.kill()
+        server.wait()
+        wait_until(lambda: not any(map(alive, pids)), 10, "end of driver and JVM")
+
+
+def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path) -> None:
+    heard: list[Status] = []
+    broken = replace(settings(tmp_path / "spark"), master="no-such-master", backoff=60.0)
+    supervisor = SparkProcess(broken, notify=heard.append)
+    supervisor.start()
+    wait_until(lambda: supervisor.status.state == "failed", 60, "failure")
+    assert "Spark cannot start" in supervisor.status.reason
+    assert [status.state for status in heard] == ["starting", "failed"]
+    started = time.monotonic()
+    supervisor.stop()
+    assert time.monotonic() - started < 10  # it does not wait for the backoff
+
+
+def test_without_java_spark_is_absent_with_one_line(tmp_path: Path) -> None:
+    supervisor = SparkProcess(settings(tmp_path), environment={"JAVA_HOME": str(tmp_path)}, folder_of_jvms=tmp_path)
+    assert not supervisor.wait_ready(10)
+    assert supervisor.status.state == "absent"
+    assert "apt-get install" in supervisor.status.reason
+    assert "\n" not in supervisor.status.reason
+    with pytest.raises(EngineUnavailable, match="Java"):
+        supervisor.request("ping")
+    supervisor.stop()
