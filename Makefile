@@ -34,7 +34,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache
 fast: $(VENV)/.installed-dev
@@ -81,10 +81,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing the locked dependencies into $(VENV) ..."
-	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
-	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	$(PIP) install --quiet --use-pep517 --require-hashes -r requirements-dev.lock
 	@touch $@

@@ -75,7 +75,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An append-only relation whose rows only continuous views see: a foreign table of server ``stream`` (thesis 3.2.1).
+    """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
     ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder.
     """

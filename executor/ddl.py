@@ -17,6 +17,7 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, CatalogObject, Stream, Table, View
 from executor.transaction import NewView, Transaction
 from planner import incremental
+from planner.incremental.names import stored_name
 from planner.program import Static
 from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
 
@@ -95,7 +96,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
 def _evaluate(transaction: Transaction, static: Static) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     table = transaction.writer().query(static.relation, {}, ())
-    return table.rename_columns([column.name for column in static.columns])
+    return table.rename_columns([stored_name(column) for column in static.columns])
 
 
 def _skipped(name: str) -> SqlError:

@@ -18,6 +18,7 @@ from executor.trace.index import KeyIndex
 from executor.views import ViewRuntime
 from planner.algebra import Filter, Project, Relation, Scan
 from planner.expression import Call, Column, ColumnRef, Literal, Parameter, Scalar, Value
+from planner.incremental.names import stored_name
 from planner.statements import Query
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class ViewIndex:
         return Indexed(result, KeyIndex(result, self._key))
 
     def _patched(self, current: Indexed, changes: pa.Table, final: Final) -> Indexed:
-        names = [column.name for column in self._state.key]
+        names = [stored_name(column) for column in self._state.key]
         if self._state_rows is None:
             self._state_rows = KeyIndex(self._state_table, names)
         changed = list(zip(*(changes.column(name).to_pylist() for name in names), strict=True))

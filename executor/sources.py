@@ -188,7 +188,9 @@ def _read_csv(path: str, stream: Stream) -> pa.Table:
 def _read_json(path: str, stream: Stream) -> pa.Table:
     if os.path.getsize(path) == 0:
         return pa.table({item.name: pa.array([], _parsed(item.type)) for item in stream.columns})
-    schema = pa.schema([pa.field(item.name, _parsed(item.type)) for item in stream.columns])
+    # pyarrow's JSON reader takes dates for numbers, so they are read as text and cast.
+    kinds = {item.name: pa.string() if item.type.name == "date" else _parsed(item.type) for item in stream.columns}
+    schema = pa.schema(list(kinds.items()))
     options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     return pyarrow.json.read_json(path, parse_options=options)
 

@@ -22,6 +22,7 @@ from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.streams import Feed
+from planner.incremental.names import stored_name
 from planner.program import Path, Program, State
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class ViewRuntime:
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)
-        return Content(state, self.engine.merge(state, tables) if len(tables) != 1 else tables[0])
+        base = tables[0] if len(tables) == 1 else self.engine.merge(state, tables)
+        return Content(state, named((state,), state.name, base))
 
     @property
     def version(self) -> int:
@@ -278,7 +280,7 @@ class ViewRuntime:
 
 
 def named(states: Iterable[State], name: str, run: object) -> pa.Table:
-    """A run as its trace keeps it: columns under the state's names."""
+    """A run as its trace keeps it: columns under the names that snapshots refer to."""
     assert isinstance(run, pa.Table)
     state = next(state for state in states if state.name == name)
-    return run.rename_columns([column.name for column in state.columns])
+    return run.rename_columns([stored_name(column) for column in state.columns])

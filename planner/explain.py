@@ -6,6 +6,7 @@ pace, measured rows) is passed in as ``Facts``. A filter prints as an attribute 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -134,11 +135,11 @@ class _Describer:
     def _entry(self, node: Relation) -> _Entry:
         match node:
             case Scan():
-                return _Entry(f"{_SCANS[node.kind]} {node.name}", ())
+                return _Entry(f"{_SCANS[node.kind]} {node.name}{_columns(node)}", ())
             case Snapshot():
-                return _Entry(f"Snapshot of {node.trace}", ())
+                return _Entry(f"Snapshot of {node.trace}{_columns(node)}", ())
             case Delta():
-                return _Entry(f"Delta of {node.name}", ())
+                return _Entry(f"Delta of {node.name}{_columns(node)}", ())
             case Values():
                 return _Entry("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
             case Project():
@@ -172,6 +173,11 @@ class _Describer:
         text = self._text(item)
         same = isinstance(item, ColumnRef) and item.column.name == column.name
         return text if same else f"{text} AS {column.name}"
+
+
+def _columns(leaf: Scan | Snapshot | Delta) -> str:
+    """The columns that are read."""
+    return f" ({', '.join(column.name for column in leaf.columns)})"
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

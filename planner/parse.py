@@ -146,6 +146,24 @@ def _below(node: Any, step: str | int) -> Any:
     return node.get(step) if isinstance(node, dict) else None
 
 
+def text_after_as(raw: Raw) -> str:
+    """The query of CREATE VIEW ... AS query or PREPARE ... AS query, as written; WITH [NO] DATA at its end is left out."""
+    tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.name == "ASCII_40") - (token.name == "ASCII_41")
+        if depth == 0 and token.name == "AS":
+            break
+    else:
+        raise AssertionError("the statement's grammar has AS")
+    names = [item.name for item in tokens]
+    end = tokens[-1].end + 1
+    for tail in (["WITH", "NO", "DATA_P"], ["WITH", "DATA_P"]):
+        if names[-len(tail) :] == tail:
+            end = tokens[-len(tail)].start
+    return raw.text[tokens[index].end + 1 : end].strip()
+
+
 # --- plan sharing ------------------------------------------------------------------------------------------------------
 
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))

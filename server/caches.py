@@ -11,9 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from catalog.objects import Catalog
-
 if TYPE_CHECKING:
+    from catalog.objects import Catalog
     from executor.database import Database
 
 #: An entry's own weight beside its bytes.

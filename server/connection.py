@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from catalog.errors import SqlError
 from protocol import encoder
 from protocol.decoder import Decoder
 from protocol.machine import Machine
 from protocol.messages import FrontendMessage, Malformed
+from server.startup import Startup
 
 if TYPE_CHECKING:
     from server.serving import Server
@@ -54,8 +55,6 @@ class Connection(asyncio.Protocol):
     """One client. All methods run on the event loop's thread."""
 
     def __init__(self, server: Server, handler: Handler | None = None) -> None:
-        from server.startup import Startup
-
         self.server = server
         self.machine = Machine()
         self.handler: Handler = handler or Startup(self)
@@ -74,7 +73,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast(asyncio.Transport, transport)  # uvloop's own class, by its interface
         transport.set_write_buffer_limits(high=WRITE_BEHIND)
         self._transport = transport
         self.server.connections.add(self)

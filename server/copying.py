@@ -2,8 +2,8 @@
 
 Owns: the stages of COPY IN and their bounds. Bytes are cut into blocks of whole rows on the loop's thread; blocks are
 parsed on a few threads at once (Arrow releases the GIL); one thread per COPY appends the batches in order. When
-``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The first error ends the COPY
-at once; data that still comes is dropped by the connection's state machine.
+``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The first error ends the
+COPY at once; data that still comes is dropped by the connection's state machine.
 Knows nothing of formats (``protocol.copy``) or of where rows go (the executor's sink).
 """
 
@@ -15,6 +15,7 @@ import queue
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,12 +24,12 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.copying import CopySink
 from planner.statements import CopyIn as CopyInStatement
-from planner.statements import CopyOut
+from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
 from protocol import messages as m
+from protocol.copy import CopyFormat, CopyReader, CopyWriter
 from server import functions
 from server.planning import Plan
-from server.rows import CopyFormat
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -45,10 +46,10 @@ Then = Callable[[], Awaitable[None]]
 class CopyIn:
     """One COPY FROM STDIN on its way. Methods run on the loop's thread, but for ``_append``."""
 
-    def __init__(self, session: Session, form: CopyFormat, sink: CopySink, then: Then | None) -> None:
+    def __init__(self, session: Session, reader: CopyReader, sink: CopySink, then: Then | None) -> None:
         self.then = then
         self._session = session
-        self._form = form
+        self._reader = reader
         self._sink = sink
         self._blocks: queue.SimpleQueue[Future[pa.RecordBatch] | None] = queue.SimpleQueue()
         self._under_way = 0
@@ -60,15 +61,15 @@ class CopyIn:
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
         self._raise_error()
-        for block in self._form.cut(data):
+        for block in self._reader.split(data):
             self._under_way += 1
-            self._blocks.put(self._session.server.parsers.submit(self._form.parse, block))
+            self._blocks.put(self._session.server.parsers.submit(self._reader.parse, block))
         return self._wait_room() if self._under_way > BLOCKS else None
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
-        for block in self._form.end():
-            self._blocks.put(self._session.server.parsers.submit(self._form.parse, block))
+        for block in self._reader.rest():
+            self._blocks.put(self._session.server.parsers.submit(self._reader.parse, block))
         self._blocks.put(None)
         await self._appender
         self._raise_error()
@@ -129,22 +130,39 @@ class CopyIn:
             raise self._error
 
 
+def is_with_client(plan: Plan) -> bool:
+    """Whether the statement is COPY FROM STDIN, COPY FROM a file (which the server reads) or COPY TO STDOUT."""
+    statement = plan.statement
+    return isinstance(statement, CopyInStatement) or (isinstance(statement, CopyOut) and statement.path is None)
+
+
 async def begin(session: Session, statement: CopyInStatement, then: Then | None) -> None:
     """Starts COPY FROM STDIN, or does all of COPY FROM a file; then goes on with ``then``."""
-    form = CopyFormat.reading(statement, session.settings.value("TimeZone"))
+    reader = _reader(session, statement)
     session.starts_statement()
     if statement.path is not None:
-        rows = await session.work(_copy_file, session, form, statement, statement.path)
+        rows = await session.work(_copy_file, session, reader, statement, statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         if then is not None:
             await then()
         return
     sink = await session.work(session.db.copy_in, statement)
-    session.copying = CopyIn(session, form, sink, then)
+    session.copying = CopyIn(session, reader, sink, then)
     session.connection.machine.begin_copy_in()
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_in_response(len(statement.columns), binary))
     session.connection.flush()
+
+
+def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
+    columns = [statement.target.columns[index] for index in statement.columns]
+    types, names = [item.type for item in columns], [item.name for item in columns]
+    time_zone = session.settings.value("TimeZone")
+    return CopyReader(types, names, _format(statement.options), statement.target.name, time_zone)
+
+
+def _format(options: CopyOptions) -> CopyFormat:
+    return CopyFormat(**{item.name: getattr(options, item.name) for item in fields(options)})
 
 
 def data(session: Session, message: m.CopyData) -> Awaitable[None] | None:
@@ -170,7 +188,7 @@ def fail(session: Session, message: m.CopyFail) -> None:
         raise SqlError("57014", f"COPY from stdin failed: {message.message}")
 
 
-def _copy_file(session: Session, form: CopyFormat, statement: CopyInStatement, path: str) -> int:
+def _copy_file(session: Session, reader: CopyReader, statement: CopyInStatement, path: str) -> int:
     """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
     try:
         file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of opening are the statement's own
@@ -181,10 +199,10 @@ def _copy_file(session: Session, form: CopyFormat, statement: CopyInStatement, p
         sink = session.db.copy_in(statement)
         try:
             while portion := _read(file, path):
-                waiting.extend(parsers.submit(form.parse, block) for block in form.cut(portion))
+                waiting.extend(parsers.submit(reader.parse, block) for block in reader.split(portion))
                 while len(waiting) > BLOCKS:
                     sink.write(waiting.popleft().result())
-            waiting.extend(parsers.submit(form.parse, block) for block in form.end())
+            waiting.extend(parsers.submit(reader.parse, block) for block in reader.rest())
             while waiting:
                 sink.write(waiting.popleft().result())
         except BaseException:
@@ -215,7 +233,9 @@ async def send_out(session: Session, plan: Plan) -> None:
     if plan.calls_session:
         statement = functions.evaluate(session, statement, ())
     assert isinstance(statement, CopyOut)
-    form = CopyFormat.writing(statement, session.settings.value("TimeZone"))
+    outputs = statement.query.outputs
+    types, names = [item.type for item in outputs], [item.name for item in outputs]
+    writer = CopyWriter(types, names, _format(statement.options), session.settings.value("TimeZone"))
     result = await session.work(session.db.copy_out, statement)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(statement.query.outputs), binary))
@@ -223,12 +243,18 @@ async def send_out(session: Session, plan: Plan) -> None:
 
     def take() -> tuple[bytes, int] | None:
         batch = next(batches, None)
-        return None if batch is None else (form.write(batch), batch.num_rows)
+        return None if batch is None else (writer.encode(batch), batch.num_rows)
 
-    session.connection.send(form.head())
+    _send_data(session, writer.header())
     while (portion := await session.work(take)) is not None:
         data, count = portion
         rows += count
-        session.connection.send(data)
+        _send_data(session, data)
         await session.connection.drain()
-    session.connection.send(form.tail() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
+    _send_data(session, writer.trailer())
+    session.connection.send(encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
+
+
+def _send_data(session: Session, data: bytes) -> None:
+    if data:
+        session.connection.send(encoder.copy_data(data))

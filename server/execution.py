@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import JSON, TEXT, SqlType
+from catalog.types import SqlType
 from executor.session import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
@@ -27,21 +27,19 @@ from planner.statements import (
     Discard,
     Drop,
     ExecutePrepared,
-    Explain,
     Insert,
     Output,
     Prepare,
     Query,
     SetVariable,
     ShowVariable,
-    Statement,
     TransactionControl,
     Truncate,
     Update,
 )
-from server import extended, functions
-from server.parameters import PARAMETERS
+from server import functions
 from server.planning import Plan
+from server.prepared import Prepared, add_statement, find_statement, show_outputs
 from server.rows import encode_rows
 
 if TYPE_CHECKING:
@@ -133,31 +131,6 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...]) -> Result:
     return session.db.execute(statement, parameters)
 
 
-def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
-    """The columns that a statement returns; None when it returns no rows. Does not block."""
-    match statement:
-        case Query(outputs=outputs):
-            return outputs
-        case Insert() | Update() | Delete():
-            return statement.returning.outputs if statement.returning is not None else None
-        case ShowVariable(name=name):
-            return _show_outputs(name)
-        case Explain(format=form):
-            return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
-        case ExecutePrepared(name=name):
-            prepared = extended.find_statement(session, name)
-            return outputs_of(session, prepared.plan.statement) if prepared.plan is not None else None
-        case _:
-            return None
-
-
-def _show_outputs(name: str) -> tuple[Output, ...]:
-    if name.lower() == "all":
-        return tuple(Output(word, TEXT) for word in ("name", "setting", "description"))
-    known = PARAMETERS.get(name.lower())
-    return (Output(known.name if known is not None else name, TEXT),)
-
-
 # -- statements of the session itself ------------------------------------------------------------------------------
 
 
@@ -180,16 +153,16 @@ def _show(session: Session, statement: ShowVariable) -> Result:
         else [(session.settings.show(statement.name),)]
     )
     arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    outputs = _show_outputs(statement.name)
+    outputs = show_outputs(statement.name)
     batch = pa.RecordBatch.from_arrays(arrays, names=[item.name for item in outputs])
     return Result("SHOW", outputs, (batch,))
 
 
 def _prepare(session: Session, statement: Prepare) -> Result:
-    prepared = extended.Prepared.make(session, statement.text, statement.types)
+    prepared = Prepared.make(session, statement.text, statement.types)
     if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete):
         raise unsupported("PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE or VALUES.")
-    extended.add_statement(session, statement.name, prepared)
+    add_statement(session, statement.name, prepared)
     return Result("PREPARE")
 
 
@@ -197,7 +170,7 @@ def _deallocate(session: Session, statement: Deallocate) -> Result:
     if statement.name is None:
         session.statements.clear()
         return Result("DEALLOCATE ALL")
-    extended.find_statement(session, statement.name)
+    find_statement(session, statement.name)
     del session.statements[statement.name]
     return Result("DEALLOCATE")
 
@@ -226,7 +199,7 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
 
 def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, tuple[Value, ...]]:
     """What EXECUTE runs, and the values of its arguments."""
-    prepared = extended.find_statement(session, statement.name)
+    prepared = find_statement(session, statement.name)
     if prepared.raw is None:
         raise SqlError("26000", f'prepared statement "{statement.name}" is empty')
     plan = prepared.current(session)

@@ -14,63 +14,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
 from catalog.types import SqlType, by_oid
 from executor.points import Row
 from executor.session import Result
 from planner.expression import Value
-from planner.parse import Raw
 from planner.statements import CopyIn, Insert, Output
 from protocol import encoder
 from protocol import messages as m
-from server import copying, simple
+from server import copying
+from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, outputs_of, run
+from server.execution import Cursor, run
 from server.planning import Plan
+from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows
 
 if TYPE_CHECKING:
     from server.session import Session
 
 _UNKNOWN_OIDS = (0, 705)
-
-
-@dataclass(slots=True)
-class Prepared:
-    """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server."""
-
-    text: str
-    raw: Raw | None
-    declared: tuple[SqlType | None, ...]
-    plan: Plan | None
-
-    @classmethod
-    def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
-        """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
-        raws = session.server.plans.parse(text)
-        if not raws:
-            return cls(text, None, declared, None)
-        if len(raws) > 1:
-            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        plan = session.plan_allowed(raws[0], declared, session.surroundings)
-        return cls(text, raws[0], declared, plan)
-
-    def current(self, session: Session) -> Plan:
-        """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
-        assert self.raw is not None
-        assert self.plan is not None
-        if self.plan.catalog is session.db.catalog:
-            return self.plan
-        before = outputs_of(session, self.plan.statement)
-        plan = session.plan_allowed(self.raw, self.plan.types, session.surroundings)
-        if _shape(outputs_of(session, plan.statement)) != _shape(before):
-            raise SqlError("0A000", "cached plan must not change result type")
-        self.plan = plan
-        return plan
-
-
-def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:
-    return None if outputs is None else [(item.name, item.type.oid) for item in outputs]
 
 
 @dataclass(slots=True)
@@ -84,22 +46,6 @@ class Portal:
     key: Hashable
     outputs: tuple[Output, ...] | None
     cursor: Cursor | None = None
-
-
-def find_statement(session: Session, name: str) -> Prepared:
-    """A prepared statement. Raises 26000."""
-    prepared = session.statements.get(name)
-    if prepared is None:
-        text = f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
-        raise SqlError("26000", text)
-    return prepared
-
-
-def add_statement(session: Session, name: str, prepared: Prepared) -> None:
-    """Keeps a prepared statement; only the unnamed one may be replaced. Raises 42P05."""
-    if name and name in session.statements:
-        raise SqlError("42P05", f'prepared statement "{name}" already exists')
-    session.statements[name] = prepared
 
 
 def find_portal(session: Session, name: str) -> Portal:
@@ -227,7 +173,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     if portal.cursor is None:
         statement = plan.statement
         if isinstance(statement, Insert):
-            if _is_plain_append(session, plan, statement) and _append(session, statement, portal.values):
+            if is_plain(session, plan, statement) and _append(session, statement, portal.values):
                 return None
         elif plan.repeatable and not message.max_rows and session.is_idle:
             data = _known_answer(session, portal, plan)
@@ -252,23 +198,11 @@ def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
     return plan.serial, portal.key, session.settings.key
 
 
-def _is_plain_append(session: Session, plan: Plan, insert: Insert) -> bool:
-    return (
-        insert.literals is not None
-        and isinstance(insert.target, Stream)
-        and insert.returning is None
-        and not plan.calls_session
-        and not session.implicit
-        and not session.settings.read_only
-        and session.db.status == "I"
-    )
-
-
 def _append(session: Session, insert: Insert, values: tuple[Value, ...]) -> bool:
     """Appends a row at once when Sync is next; else keeps it for Sync."""
     tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
     if not session.pending and type(session.connection.peek()) is m.Sync:
-        return simple.append(session, insert, [values], partial(_appended, session, tag))
+        return append(session, insert, [values], partial(_appended, session, tag))
     if session.pending and session.pending[-1][0] is insert:
         session.pending[-1][1].append(values)
     else:
@@ -284,19 +218,6 @@ def _appended(session: Session, tag: bytes, error: SqlError | None) -> None:
         session.failed(error)
 
 
-async def settle(session: Session) -> None:
-    """Turns rows kept for Sync into statements of the implicit transaction, since another statement follows them."""
-    pending, session.pending = session.pending, []
-    session.begin_implicit()
-
-    def insert_all() -> None:
-        for insert, rows in pending:
-            for values in rows:
-                session.db.execute(insert, values)
-
-    await session.work(insert_all)
-
-
 async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
     if session.pending:
         await settle(session)
@@ -304,7 +225,7 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
         if type(session.connection.peek()) is not m.Sync:
             session.begin_implicit()
         with session.timed():
-            if simple.is_copy_with_client(plan):
+            if copying.is_with_client(plan):
                 session.check(plan.statement)
                 await _copy(session, plan)
                 return
@@ -385,7 +306,7 @@ def sync(session: Session, message: m.Sync) -> Awaitable[None] | None:
         pending = session.pending
         if len(pending) == 1 and not session.implicit:
             insert, rows = pending[0]
-            if simple.append(session, insert, rows, partial(_synced, session)):
+            if append(session, insert, rows, partial(_synced, session)):
                 session.pending = []
                 return None
         return _settle_and_sync(session)

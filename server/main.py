@@ -31,9 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logs.configure(config.log_level)
     try:
         uvloop.run(serve(config))
-    except* OSError as group:
-        for error in group.exceptions:
-            logger.error("cannot serve: %s", error)
+    except OSError as error:
+        logger.error("cannot listen on %s: %s", config.listen, error)
+        return 1
+    except Exception as error:
+        logger.critical("the server cannot go on", exc_info=error)
         return 1
     return 0
 

@@ -16,8 +16,7 @@ from catalog.errors import SqlError
 from catalog.objects import Catalog
 from catalog.types import UNKNOWN, SqlType
 from planner.algebra import Scan
-from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind import Context, bind
 from planner.expression import Call, Literal, Parameter
 from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parameterise, parse
@@ -184,7 +183,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         and all(scan.kind in ("table", "view") for scan in scans)
     )
     reads = tuple(sorted({scan.oid for scan in scans}))
-    return Plan(next(_serials), statement, bound.parameter_types, around.catalog, reads, repeatable, bool(calls))
+    return Plan(next(_serials), statement, bound.parameters, around.catalog, reads, repeatable, bool(calls))
 
 
 def _roots(value: Any) -> list[Any]:

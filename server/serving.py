@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SqlError
@@ -19,11 +20,11 @@ from server.caches import ResultCache
 from server.cancel import CancelRegistry
 from server.config import Config
 from server.connection import Connection
-from server.planning import PlanCache
-from server.points import Points
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from server.planning import PlanCache
+    from server.points import Points
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,15 @@ class Completions:
             call()
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What is there only once the heavy modules are loaded and the database is open."""
+
+    database: Database
+    plans: PlanCache
+    points: Points
+
+
 class Server:
     """Everything that sessions share. Made and used on the event loop's thread."""
 
@@ -65,14 +75,12 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.cancels = CancelRegistry()
-        self.plans = PlanCache()
         self.results = ResultCache(config.result_cache_bytes)
-        self.points = Points()
         self.completions = Completions(self.loop)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
-        self._database: asyncio.Future[Database] = self.loop.create_future()
+        self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -90,7 +98,17 @@ class Server:
 
     async def wait_open(self) -> Database:
         """The database, once it is open."""
-        return await asyncio.shield(self._database)
+        return (await asyncio.shield(self._opened)).database
+
+    @property
+    def plans(self) -> PlanCache:
+        """Parsed texts and plans of all sessions."""
+        return self._opened.result().plans
+
+    @property
+    def points(self) -> Points:
+        """Point reads of all sessions."""
+        return self._opened.result().points
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs a task of a session; it must not raise."""
@@ -119,8 +137,7 @@ class Server:
             self.parsers.shutdown()
 
     async def _serve(self, stop: asyncio.Event) -> None:
-        opening = self.loop.run_in_executor(None, _open_database, self.config)
-        self._database.set_result(await opening)
+        self._opened.set_result(await self.loop.run_in_executor(None, _open, self.config))
         logger.info("database open data=%s", self.config.data)
         await stop.wait()
 
@@ -131,14 +148,18 @@ class Server:
             connection.end(SqlError("57P01", "terminating connection due to administrator command"))
 
     async def _close_database(self) -> None:
-        if self._database.done():
-            await self.loop.run_in_executor(None, self._database.result().close)
+        if self._opened.done():
+            await self.loop.run_in_executor(None, self._opened.result().database.close)
             logger.info("database closed")
         else:
-            self._database.cancel()
+            self._opened.cancel()
 
 
-def _open_database(config: Config) -> Database:
-    from executor.database import Database  # heavy: the socket listens already
+def _open(config: Config) -> Opened:
+    """Loads what is heavy, while the socket listens already."""
+    from executor.database import Database
+    from server import session  # noqa: F401 -- for the first client
+    from server.planning import PlanCache
+    from server.points import Points
 
-    return Database.open(config.options())
+    return Opened(Database.open(config.options()), PlanCache(), Points())

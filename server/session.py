@@ -26,6 +26,7 @@ from protocol import encoder
 from protocol import messages as m
 from server import copying, execution, extended, simple
 from server.planning import Plan, Surroundings, surroundings
+from server.prepared import Prepared
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Session:
         self.user = user
         self.database_name = database_name
         self.backend = self.server.cancels.register(self.cancel)
-        self.statements: dict[str, extended.Prepared] = {}
+        self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, extended.Portal] = {}
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
         self.copying: copying.CopyIn | None = None

@@ -8,13 +8,12 @@ one hop for the common single statement. https://www.postgresql.org/docs/15/prot
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
 from executor.session import Result
 from planner.expression import Value
 from planner.parse import Raw
@@ -22,6 +21,7 @@ from planner.statements import CopyIn, CopyOut, Insert
 from protocol import encoder
 from protocol.messages import Query
 from server import copying
+from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
 from server.planning import Plan, Shared
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _INSERT: Final = re.compile(r"\s*insert\b", re.IGNORECASE)
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
-#: What is to be done when rows are durable, or not.
-Answer = Callable[[SqlError | None], None]
 #: An INSERT text longer than this is planned in a worker.
 _SHORT: Final = 2048
 
@@ -67,38 +65,16 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
 def _append(session: Session, text: str) -> bool:
     """Hands the rows of an INSERT into a stream to the appender; False when it cannot go that way."""
     shared = session.server.plans.shared(text, session.surroundings, make=False)
-    if shared is None or session.settings.read_only:
+    if shared is None:
         return False
     insert = shared.plan.statement
-    if not isinstance(insert, Insert) or not isinstance(insert.target, Stream) or insert.literals is None:
-        return False
-    if shared.plan.calls_session or insert.returning is not None:
+    if not isinstance(insert, Insert) or not is_plain(session, shared.plan, insert):
         return False
     try:
         values = literal_values(shared.literals, shared.plan.types, session.settings.value("TimeZone"))
     except SqlError:
         return False  # again with the whole text, which gives the position
-    return append(session, insert, [values], partial(_appended, session, f"INSERT 0 {len(insert.literals)}"))
-
-
-def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
-    """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible."""
-    session.starts_statement()
-    completions, connection = session.server.completions, session.connection
-
-    def finished(error: SqlError | None) -> None:
-        then(error)
-        connection.resume()
-
-    connection.hold()
-    try:
-        taken = session.db.append_rows(insert, rows, lambda error: completions.add(partial(finished, error)))
-    except BaseException:
-        connection.release()
-        raise
-    if not taken:
-        connection.release()
-    return taken
+    return append(session, insert, [values], partial(_appended, session, f"INSERT 0 {len(insert.literals or ())}"))
 
 
 def _appended(session: Session, tag: str, error: SqlError | None) -> None:
@@ -110,6 +86,8 @@ def _appended(session: Session, tag: str, error: SqlError | None) -> None:
 
 
 async def _run(session: Session, text: str) -> None:
+    if session.pending:
+        await settle(session)
     raws = session.server.plans.parsed(text)
     if raws is None:
         raws = await session.work(session.server.plans.parse, text)
@@ -143,7 +121,7 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
 def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
     """Plans and runs a statement up to its first portion of rows. In a worker thread."""
     plan, values = _plan(session, raw, whole)
-    if is_copy_with_client(plan):
+    if copying.is_with_client(plan):
         session.check(plan.statement)
         return Begun(plan, None)
     stamp = None
@@ -153,12 +131,6 @@ def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
     cursor = Cursor(result, (), session.settings.value("TimeZone"))
     data, rows = cursor.take()
     return Begun(plan, result, cursor, data, rows, stamp)
-
-
-def is_copy_with_client(plan: Plan) -> bool:
-    """Whether the statement is COPY FROM STDIN, COPY FROM a file (which the server reads) or COPY TO STDOUT."""
-    statement = plan.statement
-    return isinstance(statement, CopyIn) or (isinstance(statement, CopyOut) and statement.path is None)
 
 
 def _plan(session: Session, raw: Raw, whole: str | None) -> tuple[Plan, tuple[Value, ...]]:

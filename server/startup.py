@@ -21,7 +21,6 @@ from protocol.messages import (
     StartupMessage,
     Terminate,
 )
-from server.session import Session
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ class Startup:
         database = await server.wait_open()
         if connection.is_lost:
             return
+        from server.session import Session  # needs the executor, which the opening of the database has loaded
+
         session = Session(connection, database.session(user, name), settings, user, name)
         connection.handler = session
         connection.machine.authenticated()

@@ -1,5 +1,5 @@
 # Sourced. `as_root COMMAND...` runs a command as root where that is possible; `apt_install PACKAGE...` installs Debian
-# packages. Both fail without a word where they cannot, and their callers say what to do.
+# packages. Where they cannot they fail, and their callers say what to do.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
@@ -13,7 +13,14 @@ as_root() {
 }
 
 apt_install() {
+    local log
     command -v apt-get >/dev/null || return 1
-    as_root apt-get update -qq >/dev/null || true
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    log=$(mktemp)
+    as_root apt-get update -qq >"$log" 2>&1 || true
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >>"$log" 2>&1; then
+        tail -n 3 "$log" >&2
+        rm -f "$log"
+        return 1
+    fi
+    rm -f "$log"
 }

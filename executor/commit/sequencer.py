@@ -84,7 +84,8 @@ class Sequencer:
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
         self._last_written = self.visible
-        self._writer = threading.Thread(target=self._run, name="sequencer")
+        # A daemon, so that a process that dies of an error elsewhere ends; who closes waits for it.
+        self._writer = threading.Thread(target=self._run, name="sequencer", daemon=True)
         self._writer.start()
 
     def on_publish(self, publisher: Publisher) -> None:

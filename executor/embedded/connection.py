@@ -127,6 +127,7 @@ class Connection:
         self._cursor = cursor
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
+        self._texts: dict[str, str] = {}
         self._names = 0
         self.in_transaction = False
 
@@ -140,16 +141,28 @@ class Connection:
             raise translate(error) from error
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a small result as Python values."""
-        rows: list[tuple[Any, ...]] = self.execute(sql).fetchall()
+        """The rows of a small result as Python values; the statement stays prepared."""
+        rows: list[tuple[Any, ...]] = self.execute(self._again(sql)).fetchall()
         return rows
 
-    def table(self, sql: str) -> pa.Table:
-        """A result as Arrow, in DuckDB's types."""
+    def table(self, sql: str, schema: pa.Schema) -> pa.Table:
+        """A result as Arrow of a schema; the statement stays prepared."""
         try:
-            return self._cursor.execute(sql).to_arrow_table()
+            return conform(self._cursor.execute(self._again(sql)).to_arrow_table(), schema)
         except duckdb.Error as error:
             raise translate(error) from error
+
+    def _again(self, sql: str) -> str:
+        """EXECUTE of a text that is prepared the first time."""
+        name = self._texts.get(sql)
+        if name is None:
+            if len(self._texts) >= _PLANS:
+                self._drop_texts()
+            self._names += 1
+            name = f"p{self._names}"
+            self.execute(f"PREPARE {name} AS {sql}")
+            self._texts[sql] = name
+        return f"EXECUTE {name}"
 
     def begin(self) -> None:
         """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
@@ -273,6 +286,12 @@ class Connection:
         for plan in self._plans.values():
             self._cursor.execute(f"DEALLOCATE {plan.name}")
         self._plans.clear()
+        self._drop_texts()
+
+    def _drop_texts(self) -> None:
+        for name in self._texts.values():
+            self._cursor.execute(f"DEALLOCATE {name}")
+        self._texts.clear()
 
 
 def _printed(printer: DuckPrinter, relation: Relation) -> str:

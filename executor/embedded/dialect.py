@@ -116,7 +116,7 @@ class DuckPrinter(Printer):
         if name == "interval":
             return _interval(value)
         written = text(_written(value))
-        return written if _TYPES[name] is exp.DataType.Type.VARCHAR else exp.Cast(this=written, to=duck_type(literal.type))
+        return written if _TYPES.get(name) is exp.DataType.Type.VARCHAR else exp.Cast(this=written, to=duck_type(literal.type))
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use."""

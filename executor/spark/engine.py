@@ -71,6 +71,8 @@ class SparkEngine:
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
         """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
+        if stream.option("null") and stream.option("format") == "csv":
+            raise EngineUnavailable("option null of CSV files is not supported on Spark")
         files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
         delta: Frame = {
             "raw": True,

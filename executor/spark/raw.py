@@ -20,6 +20,8 @@ from executor.spark.frames import Frame
 
 #: monotonically_increasing_id() numbers a partition's rows in its low bits.
 _PARTITION_ROWS: Final = (1 << 33) - 1
+#: What stands for NULL while Spark parses CSV; no field has this text.
+_NULL: Final = "\x00NULL"
 
 
 def read_raw(spark: Any, spec: Frame) -> Any:
@@ -74,7 +76,8 @@ def _text(spark: Any, spec: Frame, path: str) -> Any:
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
     reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
-    return reader.option("nullValue", options.get("null", "")).csv(path)
+    # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
+    return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 
 
 def _quoted(name: str) -> str:

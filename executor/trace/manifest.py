@@ -30,6 +30,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
 from executor.trace.parquet import StoredFile, describe_file, verify_file
+from planner.incremental.names import stored_name
 from planner.program import State
 
 MANIFEST: Final = "manifest.json"
@@ -141,7 +142,7 @@ class Manifest:
         made durable first. Raises 53100, 58030, and XX001 for a file outside of the view's folder.
         """
         assert after < upto, "a commit moves the frontier forward"
-        if self.content.frontiers[path] != after:
+        if self.content.frontiers[path] > after:  # it only moves forward, so no need to look at the file
             return False
         stored = {
             name: StoredRun(path, after, upto, self._store(run.files), run.rows)
@@ -244,14 +245,14 @@ class Manifest:
 
 def describe_state(state: State) -> StateSchema:
     """A program's state as its manifest says it."""
-    columns = tuple((column.name, str(column.type.arrow)) for column in state.columns)
-    merge = tuple((column.name, call.function) for column, call in state.merge)
-    return StateSchema(state.kind, columns, tuple(column.name for column in state.key), merge)
+    columns = tuple((stored_name(column), str(column.type.arrow)) for column in state.columns)
+    merge = tuple((stored_name(column), call.function) for column, call in state.merge)
+    return StateSchema(state.kind, columns, tuple(map(stored_name, state.key)), merge)
 
 
 def schema_of(state: State) -> pa.Schema:
-    """The Arrow schema of a state's runs, in which columns have their own names."""
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in state.columns])
+    """The Arrow schema of a state's runs, in which columns have the names c<id>."""
+    return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in state.columns])
 
 
 def _identity(folder: Path) -> tuple[int, int, int]:

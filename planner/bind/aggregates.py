@@ -39,7 +39,10 @@ def _table() -> dict[str, tuple[Overload, ...]]:
         **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
         "bool_or": unary("bool_or", ("bool",)),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
-        "string_agg": (Overload("string_agg", ("text", "text"), "text"), Overload("string_agg", ("bytea", "bytea"), "bytea")),
+        "string_agg": (
+            Overload("string_agg", ("text", "text"), "text"),
+            Overload("string_agg", ("bytea", "bytea"), "bytea"),
+        ),
         "array_agg": (Overload("array_agg", ("any",), "array"),),
     }
 
@@ -90,7 +93,8 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     if chosen.arguments[0] == "bytea":
         raise unsupported("string_agg(bytea)", position=env.binding.position(node))
     coerced = tuple(
-        _argument(env, item, target, place) for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
+        _argument(env, item, target, place)
+        for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
     )
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
 

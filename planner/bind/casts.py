@@ -137,7 +137,8 @@ def _most_exact(candidates: list[Overload], arguments: Sequence[str]) -> list[Ov
 def _most_preferred(candidates: list[Overload], arguments: Sequence[str]) -> list[Overload]:
     def points(item: Overload) -> int:
         return sum(
-            target == _based(source) or (_preferred(target) and source != "unknown" and _category(target) == _category(source))
+            target == _based(source)
+            or (_preferred(target) and source != "unknown" and _category(target) == _category(source))
             for source, target in zip(arguments, item.arguments, strict=True)
             if source != "unknown"
         )

@@ -90,7 +90,9 @@ class Binding:
         """Bounds what inlining CTEs and views may multiply. Raises 54001."""
         self._relations += 1
         if self._relations > _RELATIONS:
-            raise SqlError("54001", f"statement reads more than {_RELATIONS} relations once views and CTEs are expanded")
+            raise SqlError(
+                "54001", f"statement reads more than {_RELATIONS} relations once views and CTEs are expanded"
+            )
 
     def count_reference(self, node: Any) -> int:
         """How often a WITH query has been bound so far, this time included."""

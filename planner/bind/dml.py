@@ -38,7 +38,9 @@ def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any
     """A value in its column's type. Raises 42804."""
     found = coerce(env.binding, scalar, column.type, "assignment", node)
     if found is None:
-        message = f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
+        message = (
+            f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
+        )
         raise env.error("42804", message, node, hint="You will need to rewrite or cast the expression.")
     return found
 
@@ -65,7 +67,9 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
     found = find_object(binding, node)
     if isinstance(found, View):
         detail = "Views that are maintained or computed take no changes."
-        raise SqlError("55000", f'cannot {verb} view "{found.name}"', detail, "Change the tables and streams that it reads.")
+        raise SqlError(
+            "55000", f'cannot {verb} view "{found.name}"', detail, "Change the tables and streams that it reads."
+        )
     if isinstance(found, SystemView):
         raise SqlError("42501", f"permission denied for view {found.name}")
     return found
@@ -132,7 +136,9 @@ def _plain_values(query: Any) -> tuple[Any, ...] | None:
 
 def _is_plain(scalar: Scalar) -> bool:
     """Whether a value needs no engine: a literal, a parameter, or a parameter fitted to its column."""
-    return isinstance(scalar, Literal | Parameter) or (isinstance(scalar, Cast) and isinstance(scalar.argument, Parameter))
+    return isinstance(scalar, Literal | Parameter) or (
+        isinstance(scalar, Cast) and isinstance(scalar.argument, Parameter)
+    )
 
 
 def _value_row(
@@ -146,7 +152,8 @@ def _value_row(
         if type(cell).__name__ != "SetToDefault":
             values[index] = assign(env, bind_scalar(env, cell), target.columns[index], cell)
     return tuple(
-        values[index] if index in values else default_of(level.binding, column) for index, column in enumerate(target.columns)
+        values[index] if index in values else default_of(level.binding, column)
+        for index, column in enumerate(target.columns)
     )
 
 
@@ -163,7 +170,9 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     query = bind_select(level, node.selectStmt, resolve_unknown=False)
     if isinstance(target, Stream) and any(name == target.name for name, _ in binding.streams):
         message = f'INSERT INTO stream "{target.name}" reads the stream itself'
-        raise SqlError("0A000", message, hint="Read a continuous view over it.", position=binding.position(node.relation))
+        raise SqlError(
+            "0A000", message, hint="Read a continuous view over it.", position=binding.position(node.relation)
+        )
     relation, env = query.relation, Environment(binding, Scope(), "INSERT", subquery_binder(level))
     nodes = [getattr(item, "val", None) for item in node.selectStmt.targetList or ()]
     places = nodes if len(nodes) == len(relation.columns) else [None] * len(relation.columns)
@@ -191,7 +200,9 @@ def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, C
     target = writable(binding, node, verb)
     if isinstance(target, Stream):
         hint = "A stream is append-only."
-        raise SqlError("0A000", f'cannot {verb} foreign table "{target.name}"', hint=hint, position=binding.position(node))
+        raise SqlError(
+            "0A000", f'cannot {verb} foreign table "{target.name}"', hint=hint, position=binding.position(node)
+        )
     alias = node.alias.aliasname if node.alias is not None else None
     scan, scope = scan_object(binding, target, alias, False)
     row_id = binding.column(ROW_ID, INT8, False)
@@ -260,7 +271,9 @@ def bind_delete(binding: Binding, node: Any) -> Delete:
     relation: Relation = scan
     if node.usingClause:
         other, other_scope = bind_from(level, node.usingClause)
-        env = Environment(binding, _beside(binding, scope, other_scope, node.usingClause[0]), "WHERE", subquery_binder(level))
+        env = Environment(
+            binding, _beside(binding, scope, other_scope, node.usingClause[0]), "WHERE", subquery_binder(level)
+        )
         predicate = bind_boolean(env, node.whereClause, "WHERE") if node.whereClause is not None else None
         relation = Join("semi", scan, other, predicate)
     elif node.whereClause is not None:

@@ -64,6 +64,8 @@ class Environment:
         """The arguments of an aggregate."""
         return replace(self, in_aggregate=True)
 
-    def error(self, sqlstate: str, message: str, node: Any, hint: str | None = None, detail: str | None = None) -> SqlError:
+    def error(
+        self, sqlstate: str, message: str, node: Any, hint: str | None = None, detail: str | None = None
+    ) -> SqlError:
         """An error at a parse node's place."""
         return SqlError(sqlstate, message, detail, hint, self.binding.position(node))

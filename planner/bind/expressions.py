@@ -13,7 +13,20 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, DATE, INT4, INT8, INTERVAL, MAX_PRECISION, TEXT, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, numeric
+from catalog.types import (
+    BOOL,
+    DATE,
+    INT4,
+    INT8,
+    INTERVAL,
+    MAX_PRECISION,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    SqlType,
+    numeric,
+)
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
@@ -177,7 +190,11 @@ def _like(env: Environment, node: Any) -> Scalar:
 def _escaped(env: Environment, node: Any) -> Scalar:
     """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
     pattern, escape = (bind_scalar(env, item) for item in node.args)
-    if not (isinstance(pattern, Literal) and isinstance(escape, Literal)) or pattern.value is None or escape.value is None:
+    if (
+        not (isinstance(pattern, Literal) and isinstance(escape, Literal))
+        or pattern.value is None
+        or escape.value is None
+    ):
         raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
     mark, text = str(escape.value), str(pattern.value)
     if len(mark) > 1:
@@ -222,7 +239,9 @@ def _array_operation(env: Environment, node: Any) -> Scalar:
     if type(array_node).__name__ == "TypeCast":
         array_node = array_node.arg if type(array_node.arg).__name__ == "A_ArrayExpr" else array_node
     if (symbol, every) not in (("=", False), ("<>", True)):
-        raise unsupported(f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node))
+        raise unsupported(
+            f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node)
+        )
     left = bind_scalar(env, node.lexpr)
     if type(array_node).__name__ == "A_ArrayExpr":
         items = [bind_scalar(env, item) for item in array_node.elements or ()]
@@ -238,7 +257,11 @@ def _array_items(env: Environment, left: Scalar, value: Scalar, node: Any) -> li
         typed = coerce(env.binding, value, kind, "implicit", node)
         if isinstance(typed, Literal) and isinstance(typed.value, list) and kind.element is not None:
             return [Literal(item, kind.element) for item in typed.value]
-    raise unsupported("= ANY (an array that is no constant)", "Use IN (...) with one parameter for each value.", env.binding.position(node))
+    raise unsupported(
+        "= ANY (an array that is no constant)",
+        "Use IN (...) with one parameter for each value.",
+        env.binding.position(node),
+    )
 
 
 def _not(scalar: Scalar) -> Scalar:

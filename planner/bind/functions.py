@@ -125,7 +125,18 @@ _UNSUPPORTED: Final[dict[str, str | None]] = {
     "bit_or": None,
 }
 _WINDOWS: Final = frozenset(
-    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value")
+    (
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+    )
     + ("nth_value",)
 )
 
@@ -226,7 +237,9 @@ def _cast_or_fail(env: Environment, name: str, arguments: list[Scalar], node: An
 def _concat(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     if not arguments:
         raise _no_function(env, "concat", arguments, node, ambiguous=False)
-    texts = [coerce(env.binding, item, TEXT, "explicit", place) for item, place in zip(arguments, node.args, strict=True)]
+    texts = [
+        coerce(env.binding, item, TEXT, "explicit", place) for item, place in zip(arguments, node.args, strict=True)
+    ]
     return Call("concat_values", tuple(item for item in texts if item is not None), TEXT)
 
 
@@ -254,7 +267,20 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
 
 
 #: Fields of extract() with the digits of their values, by what has them.
-_DATE_FIELDS: Final = ("year", "month", "day", "quarter", "week", "dow", "isodow", "doy", "isoyear", "decade", "century", "millennium")
+_DATE_FIELDS: Final = (
+    "year",
+    "month",
+    "day",
+    "quarter",
+    "week",
+    "dow",
+    "isodow",
+    "doy",
+    "isoyear",
+    "decade",
+    "century",
+    "millennium",
+)
 _TIME_FIELDS: Final = ("hour", "minute", "second", "milliseconds", "microseconds")
 _DIGITS: Final = {"second": (8, 6), "milliseconds": (8, 3), "microseconds": (10, 0)}
 _SPELLINGS: Final = {
@@ -281,4 +307,3 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     digits = (12, 0) if (word, source.type.name) == ("epoch", "date") else (20, 6) if word == "epoch" else (10, 0)
     call = Call("extract", (Literal(word, TEXT), source), numeric(*_DIGITS.get(word, digits)))
     return Cast(call, FLOAT8, True) if name == "date_part" else call
-

@@ -21,7 +21,9 @@ from planner.walk import RELATIONS, SCALARS, children, descend
 class Grouping:
     """One query level's groups. ``over`` rewrites expressions; ``relation`` is asked for afterwards."""
 
-    def __init__(self, binding: Binding, scope: Scope, source: Relation, keys: Sequence[Scalar], groups: Groups) -> None:
+    def __init__(
+        self, binding: Binding, scope: Scope, source: Relation, keys: Sequence[Scalar], groups: Groups
+    ) -> None:
         self._binding = binding
         self._scope = scope
         self._input = source

@@ -14,7 +14,13 @@ from catalog.errors import SqlError
 
 Interval = tuple[int, int, int]
 
-_MICROSECONDS: Final = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+_MICROSECONDS: Final = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 10**6,
+    "minute": 60 * 10**6,
+    "hour": 3600 * 10**6,
+}
 _MONTHS: Final = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 _DAYS: Final = {"day": 1, "week": 7}
 _UNITS: Final[dict[str, str]] = {
@@ -39,10 +45,19 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"|(?P<word>[A-Za-z]+)|(?P<at>@))\s*"
 )
-_ISO: Final = re.compile(r"P(?:([-+]?[0-9.]+)Y)?(?:([-+]?[0-9.]+)M)?(?:([-+]?[0-9.]+)W)?(?:([-+]?[0-9.]+)D)?"
-                         r"(?:T(?:([-+]?[0-9.]+)H)?(?:([-+]?[0-9.]+)M)?(?:([-+]?[0-9.]+)S)?)?")
+_ISO: Final = re.compile(
+    r"P(?:([-+]?[0-9.]+)Y)?(?:([-+]?[0-9.]+)M)?(?:([-+]?[0-9.]+)W)?(?:([-+]?[0-9.]+)D)?"
+    r"(?:T(?:([-+]?[0-9.]+)H)?(?:([-+]?[0-9.]+)M)?(?:([-+]?[0-9.]+)S)?)?"
+)
 #: Fields of the typmod's range (utils/timestamp.h, INTERVAL_MASK), smallest last, with the unit each stands for.
-_FIELDS: Final = ((1 << 2, "year"), (1 << 1, "month"), (1 << 3, "day"), (1 << 10, "hour"), (1 << 11, "minute"), (1 << 12, "second"))
+_FIELDS: Final = (
+    (1 << 2, "year"),
+    (1 << 1, "month"),
+    (1 << 3, "day"),
+    (1 << 10, "hour"),
+    (1 << 11, "minute"),
+    (1 << 12, "second"),
+)
 FULL_RANGE: Final = 0x7FFF
 
 
@@ -56,7 +71,9 @@ def interval_value(text: str, fields: int = FULL_RANGE) -> Interval:
     if match := _ISO.fullmatch(word):
         if len(word) < 3:
             raise total.invalid()
-        for number, unit in zip(match.groups(), ("year", "month", "week", "day", "hour", "minute", "second"), strict=True):
+        for number, unit in zip(
+            match.groups(), ("year", "month", "week", "day", "hour", "minute", "second"), strict=True
+        ):
             if number is not None:
                 total.add(Decimal(number), unit)
     else:

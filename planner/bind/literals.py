@@ -61,7 +61,9 @@ def _integer(text: str, kind: SqlType) -> Value:
     if len(word) > 400:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
     value = int(word)
-    low, high = (0, 1 << 32) if kind.name == "oid" else (-(1 << INTEGER_BITS[kind.name] - 1), 1 << INTEGER_BITS[kind.name] - 1)
+    low, high = (
+        (0, 1 << 32) if kind.name == "oid" else (-(1 << INTEGER_BITS[kind.name] - 1), 1 << INTEGER_BITS[kind.name] - 1)
+    )
     if not low <= value < high:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
     return value
@@ -84,7 +86,9 @@ def _float(text: str, kind: SqlType) -> Value:
 def _numeric(text: str, kind: SqlType) -> Value:
     word = text.strip()
     if word.lower().lstrip("+-") in ("nan", "infinity", "inf"):
-        raise SqlError("0A000", f'numeric value "{word}" is not supported', hint="Use double precision for NaN and Infinity.")
+        raise SqlError(
+            "0A000", f'numeric value "{word}" is not supported', hint="Use double precision for NaN and Infinity."
+        )
     if not _NUMBER.fullmatch(word):
         raise invalid_text("numeric", text)
     try:
@@ -106,7 +110,9 @@ def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
 
 def _overflow(precision: int, scale: int, unconstrained: bool) -> SqlError:
     if unconstrained:
-        return SqlError("22003", "value overflows numeric format", detail="At most 38 digits are kept, 18 of them decimals.")
+        return SqlError(
+            "22003", "value overflows numeric format", detail="At most 38 digits are kept, 18 of them decimals."
+        )
     bound = f"10^{precision - scale}" if precision > scale else "1"
     detail = f"A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
     return SqlError("22003", "numeric field overflow", detail=detail)
@@ -268,7 +274,9 @@ def _jsonb_text(value: Any) -> str:
     """jsonb's own output: keys by length and then bytes, one blank after colons and commas."""
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
-        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_jsonb_text(value[key])}" for key in keys) + "}"
+        return (
+            "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_jsonb_text(value[key])}" for key in keys) + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(_jsonb_text, value)) + "]"
     if isinstance(value, Decimal):

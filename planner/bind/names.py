@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pglast.enums import A_Expr_Kind, MinMaxOp, SubLinkType, SQLValueFunctionOp
+from pglast.enums import A_Expr_Kind, MinMaxOp, SQLValueFunctionOp, SubLinkType
 
 from planner.bind.typenames import names_of
 

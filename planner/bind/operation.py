@@ -108,7 +108,9 @@ def _concatenate(env: Environment, left: Scalar, right: Scalar, node: Any, nodes
         raise unsupported(f"|| on {' and '.join(map(display, kinds))}", position=env.binding.position(node))
     if not any(kind.name in STRINGS or kind.name == "unknown" for kind in kinds):
         raise _no_operator(env, "||", left, right, node, 0)
-    sides = [coerce(env.binding, side, TEXT, "explicit", place) for side, place in zip((left, right), nodes, strict=True)]
+    sides = [
+        coerce(env.binding, side, TEXT, "explicit", place) for side, place in zip((left, right), nodes, strict=True)
+    ]
     return Call("concat", tuple(side for side in sides if side is not None), TEXT)
 
 
@@ -137,7 +139,9 @@ def prefix(env: Environment, symbol: str, argument: Scalar, node: Any, argument_
 
 def compare(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> tuple[Scalar, Scalar]:
     """Both sides as the operator compares them."""
-    found = operate(env, symbol, left, right, node, (node.lexpr, node.rexpr) if hasattr(node, "lexpr") else (node, node))
+    found = operate(
+        env, symbol, left, right, node, (node.lexpr, node.rexpr) if hasattr(node, "lexpr") else (node, node)
+    )
     while isinstance(found, Call) and found.function == "not":
         found = found.arguments[0]
     assert isinstance(found, Call)

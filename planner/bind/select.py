@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pglast.enums import LimitOption, SetOperation as SetKindNode
+from pglast.enums import LimitOption
+from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT8, TEXT, SqlType
@@ -55,7 +56,9 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     if type(node).__name__ != "SelectStmt":
         raise unsupported("INSERT, UPDATE or DELETE as a query", "Run it as a statement.", level.binding.position(node))
     if node.intoClause is not None:
-        raise unsupported("SELECT INTO", "Use CREATE TABLE and INSERT ... SELECT.", level.binding.position(node.intoClause.rel))
+        raise unsupported(
+            "SELECT INTO", "Use CREATE TABLE and INSERT ... SELECT.", level.binding.position(node.intoClause.rel)
+        )
     if node.lockingClause:
         raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
     if node.withClause is not None:
@@ -78,7 +81,9 @@ def with_ctes(level: Level, clause: Any) -> Level:
             raise SqlError("42712", message, position=level.binding.position(item))
         names.add(item.ctename)
         if type(item.ctequery).__name__ != "SelectStmt":
-            raise unsupported("INSERT, UPDATE or DELETE in WITH", "Run it as a statement.", level.binding.position(item))
+            raise unsupported(
+                "INSERT, UPDATE or DELETE in WITH", "Run it as a statement.", level.binding.position(item)
+            )
         cte = Cte(item, level)
         _check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
@@ -108,7 +113,11 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
     keys = [_group_key(env, item, targets, groups) for item in node.groupClause or ()]
-    having = bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING") if node.havingClause is not None else None
+    having = (
+        bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING")
+        if node.havingClause is not None
+        else None
+    )
     order = [_order_item(inner, item, targets) for item in node.sortClause or ()]
     if keys or groups.aggregates or having is not None:
         grouping = Grouping(level.binding, scope, relation, keys, groups)
@@ -205,7 +214,9 @@ def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
         scalar = bind_scalar(env, node)
     except SqlError as error:
         if error.sqlstate in ("42703", "42P01"):
-            raise SqlError("42P10", f"argument of {clause} must not contain variables", position=error.position) from None
+            raise SqlError(
+                "42P10", f"argument of {clause} must not contain variables", position=error.position
+            ) from None
         raise
     found = coerce(level.binding, scalar, INT8, "assignment", node)
     if found is None:
@@ -287,7 +298,9 @@ def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         column = [row[index] for row in rows]
         if not resolve_unknown and all(item.type.name == "unknown" for item in column):
             continue
-        for row, scalar in zip(rows, unify(env, column, "VALUES", [cells[index] for cells in node.valuesLists]), strict=True):
+        for row, scalar in zip(
+            rows, unify(env, column, "VALUES", [cells[index] for cells in node.valuesLists]), strict=True
+        ):
             row[index] = scalar
     columns = tuple(level.binding.column(f"column{index + 1}", scalar.type) for index, scalar in enumerate(rows[0]))
     relation = Values(columns, tuple(map(tuple, rows)))
@@ -333,11 +346,13 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         common_type([first.type, second.type], word, lambda _, at=index: place_of(at))  # type: ignore[misc]
         for index, (first, second) in enumerate(zip(left.relation.columns, right.relation.columns, strict=True))
     ]
-    columns = tuple(
-        level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True)
-    )
+    columns = tuple(level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True))
     relation = SetOperation(
-        kind, bool(node.all), retyped(level.binding, left.relation, types), retyped(level.binding, right.relation, types), columns
+        kind,
+        bool(node.all),
+        retyped(level.binding, left.relation, types),
+        retyped(level.binding, right.relation, types),
+        columns,
     )
     outputs = tuple(
         Output(one.name, column.type, one.typmod if one.typmod == other.typmod and one.type == other.type else -1)
@@ -351,7 +366,9 @@ def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType]) -> R
     if all(column.type == kind for column, kind in zip(relation.columns, types, strict=True)):
         return relation
     if isinstance(relation, Values):
-        rows = tuple(tuple(_as(binding, item, kind) for item, kind in zip(row, types, strict=True)) for row in relation.rows)
+        rows = tuple(
+            tuple(_as(binding, item, kind) for item, kind in zip(row, types, strict=True)) for row in relation.rows
+        )
         columns = (binding.column(column.name, kind) for column, kind in zip(relation.columns, types, strict=True))
         return Values(tuple(columns), rows)
     if isinstance(relation, Project):
@@ -378,9 +395,7 @@ def _as(binding: Binding, scalar: Scalar, kind: SqlType) -> Scalar:
 
 def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tuple[Output, ...]) -> BoundQuery:
     """ORDER BY over VALUES or a set operation: only output columns."""
-    targets = [
-        Target(output.name, ColumnRef(column)) for output, column in zip(outputs, relation.columns, strict=True)
-    ]
+    targets = [Target(output.name, ColumnRef(column)) for output, column in zip(outputs, relation.columns, strict=True)]
     keys = []
     for item in node.sortClause or ():
         name = _simple_name(item.node)
@@ -396,4 +411,3 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             raise SqlError("0A000", message, detail, hint, level.binding.position(item.node))
         keys.append(SortKey(target.scalar, *direction(level.binding, item)))
     return BoundQuery(_sorted_and_limited(level, node, relation, keys), outputs)
-

@@ -66,7 +66,9 @@ def _beside(level: Level, left: Scope, right: Scope, node: Any) -> Scope:
     names = {(source.name) for source in left.sources}
     for source in right.sources:
         if source.name in names and source.name:
-            raise SqlError("42712", f'table name "{source.name}" specified more than once', position=level.binding.position(node))
+            raise SqlError(
+                "42712", f'table name "{source.name}" specified more than once', position=level.binding.position(node)
+            )
     return Scope(left.sources + right.sources, left.entries + right.entries)
 
 
@@ -187,7 +189,9 @@ def _cte_names(binding: Binding, cte: Cte, query: BoundQuery) -> tuple[str, ...]
     given = names_of(cte.node.aliascolnames)
     names = tuple(output.name for output in query.outputs)
     if len(given) > len(names):
-        message = f'WITH query "{cte.node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
+        message = (
+            f'WITH query "{cte.node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
+        )
         raise SqlError("42P10", message, position=binding.position(cte.node))
     return given + names[len(given) :]
 
@@ -199,7 +203,9 @@ def _subselect(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope
     from planner.bind.select import bind_select
 
     if node.lateral:
-        raise unsupported("LATERAL", "Use a correlated subquery in the select list, or a join.", level.binding.position(node))
+        raise unsupported(
+            "LATERAL", "Use a correlated subquery in the select list, or a join.", level.binding.position(node)
+        )
     query = bind_select(level, node.subquery)
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
@@ -299,7 +305,13 @@ def _using(
         conditions.append(operate(env, "=", first.scalar, second.scalar, node, (node, node)))
         merged.append(_merge(env, kind, first, second))
     rest = [entry for entry in (*left.entries, *right.entries) if entry.name not in names]
-    predicate = None if not conditions else conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), conditions[0].type)
+    predicate = (
+        None
+        if not conditions
+        else conditions[0]
+        if len(conditions) == 1
+        else Call("and", tuple(conditions), conditions[0].type)
+    )
     return predicate, (*merged, *rest)
 
 

@@ -46,10 +46,14 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
     every = node.subLinkType == SubLinkType.ALL_SUBLINK
     symbol = names_of(node.operName)[-1] if node.operName else "="
     if type(node.testexpr).__name__ == "RowExpr":
-        raise unsupported("(a, b) IN (subquery)", "Use EXISTS with one comparison for each column.", env.binding.position(node))
+        raise unsupported(
+            "(a, b) IN (subquery)", "Use EXISTS with one comparison for each column.", env.binding.position(node)
+        )
     if (symbol, every) not in (("=", False), ("<>", True)):
         word = "ALL" if every else "ANY"
-        raise unsupported(f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node))
+        raise unsupported(
+            f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node)
+        )
     argument = bind(env, node.testexpr)
     query = env.subquery(node.subselect, env.scope)
     if len(query.relation.columns) > 1:

@@ -87,4 +87,3 @@ def check_columns(names: tuple[str, ...]) -> None:
         if name in seen:
             raise SqlError("42701", f'column "{name}" specified more than once')
         seen.add(name)
-

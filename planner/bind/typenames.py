@@ -20,7 +20,19 @@ _KNOWN: Final = frozenset(
 _FOREIGN: Final = frozenset(
     ("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point", "line", "lseg", "box")
     + ("path", "polygon", "circle", "tsvector", "tsquery", "int4range", "int8range", "numrange", "tsrange", "tstzrange")
-    + ("daterange", "regclass", "regtype", "regproc", "regnamespace", "regrole", "xid", "cid", "tid", "pg_lsn", "jsonpath")
+    + (
+        "daterange",
+        "regclass",
+        "regtype",
+        "regproc",
+        "regnamespace",
+        "regrole",
+        "xid",
+        "cid",
+        "tid",
+        "pg_lsn",
+        "jsonpath",
+    )
 )
 
 
@@ -74,7 +86,9 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
             return SqlType(name, modifiers)
         case "time" | "timestamp" | "timestamptz":
             if modifiers[0] < 6:
-                raise unsupported(f"type {name}({modifiers[0]})", "Leave the precision out: microseconds are kept.", position)
+                raise unsupported(
+                    f"type {name}({modifiers[0]})", "Leave the precision out: microseconds are kept.", position
+                )
             return by_name(name)
         case "interval" | "float8" | "float4":
             return by_name(name)
@@ -87,7 +101,11 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
     if not 1 <= precision <= 1000:
         raise SqlError("22023", f"NUMERIC precision {precision} must be between 1 and 1000", position=position)
     if precision > MAX_PRECISION or not 0 <= scale <= precision:
-        raise unsupported(f"numeric({precision},{scale})", f"Use at most {MAX_PRECISION} digits, with 0 to that many decimals.", position)
+        raise unsupported(
+            f"numeric({precision},{scale})",
+            f"Use at most {MAX_PRECISION} digits, with 0 to that many decimals.",
+            position,
+        )
     return SqlType("numeric", (precision, scale))
 
 

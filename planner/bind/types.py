@@ -12,7 +12,18 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range
-from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, TYPES, UNCONSTRAINED, SqlType, by_name, numeric
+from catalog.types import (
+    DISPLAY,
+    MAX_PRECISION,
+    NUMERIC,
+    QUOTIENT,
+    TEXT,
+    TYPES,
+    UNCONSTRAINED,
+    SqlType,
+    by_name,
+    numeric,
+)
 from planner.bind.casts import NUMBERS, STRINGS, Level, can_cast
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
@@ -107,7 +118,11 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
         if known == target:
             return parameter
         if not castable(known, target, "assignment"):
-            raise SqlError("42P08", f"inconsistent types deduced for parameter ${scalar.index + 1}", position=binding.position(node))
+            raise SqlError(
+                "42P08",
+                f"inconsistent types deduced for parameter ${scalar.index + 1}",
+                position=binding.position(node),
+            )
         return Cast(parameter, target, level == "explicit")
     return Cast(scalar, target, True)
 

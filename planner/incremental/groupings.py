@@ -86,12 +86,12 @@ class Groupings:
         splits = {column: part for column, part in parts.items() if isinstance(part, Split)}
         main = _distinct_columns(splits)
         arms = _Arms(*self._regions.branches(aggregate.input))
+        needs_main = bool(main) or bool(aggregate.keys)
+        sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
         children: list[Values] = []
         for number, (child, calls) in enumerate(_children(parts), 1):
             child_name = f"{name}_{'values' if child.collects else 'distinct'}_{number}"
             children.append(Values(child, tuple(self._child_sources(aggregate, child, arms, child_name)), calls))
-        needs_main = bool(main) or bool(aggregate.keys)
-        sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
         return Grouping(aggregate, splits, main, sources, tuple(children))
 
     def _main_sources(

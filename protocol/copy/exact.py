@@ -23,7 +23,10 @@ from protocol.values.registry import decode_text_column
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One row's text; ``number`` is that of its last physical line, as PostgreSQL counts."""
+    """One row's text; ``number`` is that of its last line, counting ends of lines in quotes as PostgreSQL does.
+
+    (PostgreSQL does not count those in the first row, where it does not know yet how lines end; we do.)
+    """
 
     number: int
     raw: bytes
@@ -93,8 +96,8 @@ def _text_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterat
         match = stop.match(block.data, position)
         assert match is not None
         raw, position = match[1], match.end()
-        number += 1 + raw.count(block.end)
-        _check_end(match[2], block.end, number, target, raw, "literal", '"\\n"')
+        number += 1
+        _check_end(match[2], block.end, number, target, format_)
         _decoded(raw, number, target)
         fields: list[str | None] = []
         start = 0
@@ -108,48 +111,59 @@ def _text_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterat
         yield _Line(number, raw, fields)
 
 
-def _check_end(found: bytes, end: bytes, number: int, target: CopyTarget, raw: bytes, kind: str, instead: str) -> None:
+def _check_end(found: bytes, end: bytes, number: int, target: CopyTarget, format_: CopyFormat) -> None:
     """A line must end as the first one did."""
     if found in (end, b"", b"\\"):
         return
-    name = "newline" if found == b"\n" else "carriage return"
-    error = target.line_error("22P04", f"{kind} {name} found in data", number, raw)
-    what = instead if name == "newline" else instead.replace("\\n", "\\r").replace("newline", name)
-    error.hint = f"Use {what} to represent {name}."
+    csv = format_.format == "csv"
+    name, escape = ("newline", '"\\n"') if found == b"\n" else ("carriage return", '"\\r"')
+    error = target.line_error("22P04", f"{'unquoted' if csv else 'literal'} {name} found in data", number)
+    error.hint = f"Use {'quoted CSV field' if csv else escape} to represent {name}."
     raise _LineError(error)
 
 
 def _csv_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterator[_Line]:
-    quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
-    delimiter, null = re.escape(format_.delimiter.encode()), format_.null.encode()
-    section = rb"%b(?:%b[%b%b]|[^%b])*(?:%b|(?P<open>\Z))" % (quote, escape, quote, escape, quote, quote)
-    plain = rb"[^%b%b\r\n]" % (quote, delimiter)
-    field = re.compile(rb"((?:%b|%b)*)(%b|\r\n|\r|\n|\Z)" % (plain, section, delimiter), re.DOTALL)
-    unquote = re.compile(rb"%b((?:%b[%b%b]|[^%b])*)%b?" % (quote, escape, quote, escape, quote, quote), re.DOTALL)
-    doubled = re.compile(rb"%b([%b%b])" % (escape, quote, escape))
-
-    def value(raw: bytes, number: int) -> str | None:
-        if raw == null:
-            return None
-        if format_.quote.encode() in raw:
-            raw = unquote.sub(lambda match: doubled.sub(rb"\1", match[1]), raw)
-        return _decoded(raw, number, target)
-
+    grammar = _CsvGrammar(format_)
+    data, delimiter = block.data, format_.delimiter.encode()
     position, number = 0, block.line - 1
-    data = block.data
     while position < len(data):
-        start, pieces, separator = position, [], format_.delimiter.encode()
+        start, separator = position, delimiter
+        pieces: list[bytes] = []
         number += 1
-        while separator == format_.delimiter.encode():
-            match = field.match(data, position)
+        while separator == delimiter:
+            match = grammar.field.match(data, position)
             assert match is not None
             number += match[1].count(block.end)
             if match["open"] is not None:
-                error = target.line_error("22P04", "unterminated CSV quoted field", number, data[start:])
-                raise _LineError(error)
+                raise _LineError(target.line_error("22P04", "unterminated CSV quoted field", number, data[start:]))
             pieces.append(match[1])
-            position, separator = match.end(), match[2]
+            position, separator = match.end(), match["end"]
         raw = data[start : position - len(separator)]
-        _check_end(separator, block.end, number, target, raw, "unquoted", "quoted CSV field")
+        _check_end(separator, block.end, number, target, format_)
         _decoded(raw, number, target)
-        yield _Line(number, raw, [value(piece, number) for piece in pieces])
+        values = [grammar.value(piece) for piece in pieces]
+        yield _Line(number, raw, [None if value is None else _decoded(value, number, target) for value in values])
+
+
+class _CsvGrammar:
+    """Regular expressions of a field (bare and quoted pieces, then what ends it) for one COPY's characters."""
+
+    def __init__(self, format_: CopyFormat) -> None:
+        quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
+        delimiter = re.escape(format_.delimiter.encode())
+        body = rb"(?:%b[%b%b]|[^%b])*" % (escape, quote, escape, quote)
+        section = rb"%b%b(?:%b|(?P<open>\Z))" % (quote, body, quote)
+        plain = rb"[^%b%b\r\n]" % (quote, delimiter)
+        self.field = re.compile(rb"((?:%b|%b)*)(?P<end>%b|\r\n|\r|\n|\Z)" % (plain, section, delimiter), re.DOTALL)
+        self._quoted = re.compile(rb"%b(%b)%b" % (quote, body, quote), re.DOTALL)
+        self._escaped = re.compile(rb"%b([%b%b])" % (escape, quote, escape))
+        self._quote = format_.quote.encode()
+        self._null = format_.null.encode()
+
+    def value(self, raw: bytes) -> bytes | None:
+        """What a field's text stands for."""
+        if raw == self._null:
+            return None
+        if self._quote not in raw:
+            return raw
+        return self._quoted.sub(lambda match: self._escaped.sub(rb"\1", match[1]), raw)

@@ -3,8 +3,8 @@
 Owns: which blocks those are, and the two ways of reading them: with the columns' types, or as strings that the value
 codecs convert. Raises ``NotFast`` where the exact way must decide; never accepts what PostgreSQL would not.
 
-What pyarrow takes and PostgreSQL does not, or reads otherwise, is looked for in the bytes beforehand: quotes inside of
-a field, zero bytes, mixed line ends, hexadecimal integers; or in the result: floats that are not finite.
+What pyarrow takes and PostgreSQL does not, or reads otherwise, is looked for in the bytes beforehand: zero bytes, mixed
+line ends, hexadecimal integers; or in the result: quotes inside of a field, floats that are not finite.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from catalog.types import SqlType
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
-from protocol.values.codec import ColumnError, vector
+from protocol.values.codec import ColumnError, value_bytes, vector
 from protocol.values.registry import decode_text_column
 
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
-_STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"))
 _HEXADECIMAL: Final = (0x7830, 0x5830)  # 0x and 0X as little-endian numbers
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
@@ -51,20 +50,33 @@ class FastParser:
         """The columns of a block. Raises NotFast."""
         if not self._is_regular(block):
             raise NotFast
+        columns = self._parse_typed(block) if self._is_typed(block) else None
+        if columns is not None:
+            return columns
         try:
-            if self._is_typed(block):
-                columns = self._read(block, self.typed)
-                if self._is_trusted(columns, block):
-                    return self._convert(columns, typed=True)
-            return self._convert(self._read(block, self.strings), typed=False)
-        except (pa.ArrowInvalid, ColumnError):
-            return self._reread(block)
-
-    def _reread(self, block: Block) -> list[pa.Array]:
-        try:
-            return self._convert(self._read(block, self.strings), typed=False)
+            return [
+                decode_text_column(unescape(column) if self._escapes else column, type_, self.target.timezone)
+                for column, type_ in zip(self._read(block, self.strings), self.target.types, strict=True)
+            ]
         except (pa.ArrowInvalid, ColumnError):
             raise NotFast from None
+
+    @property
+    def _escapes(self) -> bool:
+        return self.format.format == "text"
+
+    def _parse_typed(self, block: Block) -> list[pa.Array] | None:
+        """The columns where every value is written as usual."""
+        try:
+            columns = self._read(block, self.typed)
+            if not self._is_trusted(columns, block):
+                return None
+            return [
+                column if type_.name in _NATIVE else decode_text_column(column, type_, self.target.timezone)
+                for column, type_ in zip(columns, self.target.types, strict=True)
+            ]
+        except (pa.ArrowInvalid, ColumnError):
+            return None
 
     def _read(self, block: Block, convert_options: pacsv.ConvertOptions) -> list[pa.Array]:
         read_options = pacsv.ReadOptions(
@@ -73,7 +85,20 @@ class FastParser:
             column_names=[str(index) for index in range(len(self.target.types))],
         )
         table = pacsv.read_csv(pa.BufferReader(block.data), read_options, self.parse_options, convert_options)
-        return [_whole(column) for column in table.columns]
+        columns = [_whole(column) for column in table.columns]
+        if not self._escapes and self._keeps_quotes(columns) and not _quotes_are_regular(block.data, self.format):
+            raise NotFast
+        if len(columns) > 1 and _may_be_empty(columns[0]) and _has_empty_line(block):
+            raise NotFast
+        return columns
+
+    def _keeps_quotes(self, columns: list[pa.Array]) -> bool:
+        """Whether a quote is left in a value.
+
+        Where none is, each opened at the beginning of a field and closed later, and both parsers agree on such.
+        """
+        quote = ord(self.format.quote)
+        return any(bool((value_bytes(column) == quote).any()) for column in columns if column.type == pa.string())
 
     def _is_regular(self, block: Block) -> bool:
         """Whether lines and quotes are what both parsers agree on."""
@@ -84,20 +109,23 @@ class FastParser:
             returns, newlines = count_byte(data, 13), count_byte(data, 10)
             if (returns, newlines) != _line_ends(data, end):
                 return False
-        if self.format.format == "csv":
-            return self.format.quote == self.format.escape and _quotes_are_regular(data, self.format)
-        return not _escapes_structure(data, self.format.delimiter)
+        if self._escapes:
+            return not _escapes_structure(data, self.format.delimiter)
+        quote = self.format.quote.encode()
+        if quote not in data:
+            return True
+        return self.format.quote == self.format.escape and count_byte(data, quote[0]) % 2 == 0
 
     def _is_typed(self, block: Block) -> bool:
         """Whether pyarrow's own conversions can be tried."""
-        if self.format.format == "text" and b"\\" in block.data and self.format.null != "\\N":
+        if self._escapes and b"\\" in block.data and self.format.null != "\\N":
             return False
         integers = any(type_.name in _INTEGERS for type_ in self.target.types)
         return not (integers and _has_hexadecimal(block.data))
 
     def _is_trusted(self, columns: list[pa.Array], block: Block) -> bool:
         """Whether the result shows none of the values that pyarrow reads otherwise than PostgreSQL."""
-        if self.format.format == "text" and b"\\" in block.data:
+        if self._escapes and b"\\" in block.data:
             nulls = sum(column.null_count for column in columns)
             if nulls != count_byte(block.data, 0x5C):
                 return False  # backslashes that are not NULLs
@@ -105,17 +133,6 @@ class FastParser:
             _is_trusted_column(column, type_, block.data)
             for column, type_ in zip(columns, self.target.types, strict=True)
         )
-
-    def _convert(self, columns: list[pa.Array], typed: bool) -> list[pa.Array]:
-        converted = []
-        for column, type_ in zip(columns, self.target.types, strict=True):
-            if typed and type_.name in _NATIVE:
-                converted.append(column)
-                continue
-            if self.format.format == "text" and not typed:
-                column = unescape(column)
-            converted.append(decode_text_column(column, type_, self.target.timezone))
-        return converted
 
 
 def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
@@ -152,6 +169,15 @@ def _csv_type(type_: SqlType) -> pa.DataType:
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _may_be_empty(column: pa.Array) -> bool:
+    return bool(column.null_count) or (column.type == pa.string() and pc.any(pc.equal(column, "")).as_py())
+
+
+def _has_empty_line(block: Block) -> bool:
+    """Whether a line has no field: pyarrow takes it for a row of NULLs, PostgreSQL misses its second column."""
+    return block.data.startswith(block.end) or block.end * 2 in block.data
 
 
 def _line_ends(data: bytes, end: bytes) -> tuple[int, int]:

@@ -80,7 +80,7 @@ class LineSplitter:
         end = self._end or self._detect_end(data, 0) or b"\n"
         self._end = end
         line = self._line
-        self._line += count_byte(data, end[-1])
+        self._line += count_byte(data, end[-1]) - self._escaped_ends(data, end)
         if self._header:
             self._header = False
             first = self._first_end(data, end)
@@ -88,6 +88,12 @@ class LineSplitter:
             data = data[first:]
         data = self._before_marker(data, end)
         return [Block(data, line, end)] if data else []
+
+    def _escaped_ends(self, data: bytes, end: bytes) -> int:
+        """Ends of lines after a backslash, which PostgreSQL does not count."""
+        if self._quotes is not None or b"\\" not in data or b"\\" + end not in data:
+            return 0
+        return len(re.findall(rb"(?<!\\)(?:\\\\)*\\" + end, data))
 
     def _first_end(self, data: bytes, end: bytes) -> int:
         """The position after the first line."""

@@ -73,8 +73,11 @@ def _exceeds(strings: pa.Array, length: int) -> bool:
 
 def _ends_in_blank(strings: pa.Array) -> bool:
     bounds = offsets(strings)
-    ends = (bounds[1:] - bounds[0])[np.diff(bounds) > 0] - 1
-    return bool((value_bytes(strings)[ends] == 0x20).any())
+    data = value_bytes(strings)
+    if not len(data):
+        return False
+    # An empty text looks at the end of the one before it: at worst, nothing is trimmed in vain.
+    return bool((data[np.maximum(bounds[1:] - bounds[0] - 1, 0)] == 0x20).any())
 
 
 def _shorten(strings: pa.Array, type_: SqlType) -> pa.Array:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 
@@ -33,7 +34,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(0.01)
 
 
-def end(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
+def end(process: subprocess.Popen[Any], signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
     """Signals a child and waits; kills it when it does not end in time."""
     if process.poll() is None:
         process.send_signal(signal_number)

@@ -1,0 +1,245 @@
+"""Constraints, checked per statement before its changes are applied, with PostgreSQL's errors.
+
+Owns: NOT NULL (23502), unique keys (23505), foreign keys in both directions and their actions (23503). CHECK is evaluated by
+``writing.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table; what a key's or a
+reference's partner looks like after the statement is the stored table without the rows that go and with those that come.
+
+See https://www.postgresql.org/docs/15/ddl-constraints.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import ForeignKey, Table, UniqueKey
+from executor.embedded.changes import (
+    ROW_ID,
+    Change,
+    bound,
+    listed,
+    names_of,
+    nothing,
+    quoted,
+    schema_of,
+    stored,
+)
+from executor.embedded.connection import Connection
+
+Statement = dict[int, Change]
+
+
+def shown(value: Any) -> str:
+    """A value as an error's DETAIL shows it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "t" if value else "f"
+        case bytes():
+            return "\\x" + value.hex()
+        case _:
+            return str(value)
+
+
+def failing_row(rows: pa.Table, place: int) -> str:
+    """DETAIL of a row that breaks a constraint."""
+    values = (column[place].as_py() for column in rows.columns)
+    return f"Failing row contains ({', '.join(map(shown, values))})."
+
+
+def check_not_null(table: Table, rows: pa.Table) -> None:
+    """Raises 23502 for the first column that must have a value and has none."""
+    primary = {name for key in table.keys if key.primary for name in key.columns}
+    for column, values in zip(table.columns, rows.columns, strict=True):
+        if (column.not_null or column.name in primary) and values.null_count:
+            place = pc.index(values.is_null(), True).as_py()
+            message = f'null value in column "{column.name}" of relation "{table.name}" violates not-null constraint'
+            raise SqlError("23502", message, failing_row(rows, place))
+
+
+class Checker:
+    """Checks one statement's changes, after it has added what foreign keys' actions change."""
+
+    def __init__(self, connection: Connection, definitions: Mapping[int, Table], changes: Statement) -> None:
+        self._connection = connection
+        self._definitions = definitions
+        self.changes = changes
+
+    def check(self) -> None:
+        """Adds the actions' changes, then checks everything. Raises 23502, 23503, 23505."""
+        self._act()
+        for oid, change in self.changes.items():
+            table = self._definitions[oid]
+            check_not_null(table, change.inserted)
+            for key in table.keys:
+                self._check_unique(table, key, change)
+        for oid, change in self.changes.items():
+            table = self._definitions[oid]
+            for reference in table.foreign_keys:
+                self._check_reference(table, reference, change)
+            self._check_referencing(table, change)
+
+    def _bind(self, table: Table) -> None:
+        bound(self._connection, table, self.changes.get(table.oid) or nothing(table))
+
+    # Unique keys ------------------------------------------------------------------------------------------------
+
+    def _check_unique(self, table: Table, key: UniqueKey, change: Change) -> None:
+        if not change.inserted.num_rows:
+            return
+        self._bind(table)
+        columns, new = listed(key.columns), f'"__new{table.oid}"'
+        known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
+        found = self._connection.rows(
+            f"SELECT {columns} FROM {new} WHERE {known} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+        ) if change.inserted.num_rows > 1 else []  # fmt: skip
+        if not found:
+            same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
+            rest = self._remaining(table, change)
+            found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} t SEMI JOIN {new} n ON {same} LIMIT 1")
+        if found:
+            message = f'duplicate key value violates unique constraint "{key.name}"'
+            raise SqlError("23505", message, f"Key {_pair(key.columns, found[0])} already exists.")
+
+    def _remaining(self, table: Table, change: Change | None) -> str:
+        """A table without the rows that go, as a FROM item."""
+        if change is None or not len(change.row_ids):
+            return stored(table)
+        return f'(SELECT *, rowid FROM {stored(table)} WHERE rowid NOT IN (SELECT {ROW_ID} FROM "__gone{table.oid}"))'
+
+    # Foreign keys -----------------------------------------------------------------------------------------------
+
+    def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
+        """Every row that comes has its partner."""
+        if not change.inserted.num_rows:
+            return
+        target = self._definitions[reference.target]
+        self._bind(table)
+        self._bind(target)
+        pairs = list(zip(reference.columns, reference.target_columns, strict=True))
+        same = " AND ".join(f"n.{quoted(own)} = t.{quoted(other)}" for own, other in pairs)
+        known = " AND ".join(f"n.{quoted(own)} IS NOT NULL" for own in reference.columns)
+        others = listed(reference.target_columns)
+        after = f"SELECT {others} FROM {self._remaining(target, self.changes.get(target.oid))}"
+        if target.oid in self.changes:
+            after += f' UNION ALL SELECT {others} FROM "__new{target.oid}"'
+        found = self._connection.rows(
+            f'SELECT {listed(reference.columns, "n")} FROM "__new{table.oid}" n ANTI JOIN ({after}) t ON {same} WHERE {known} LIMIT 1'
+        )
+        if found:
+            message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
+            detail = f'Key {_pair(reference.columns, found[0])} is not present in table "{target.name}".'
+            raise SqlError("23503", message, detail)
+
+    def _referencing(self, table: Table) -> list[tuple[Table, ForeignKey]]:
+        return [
+            (other, reference)
+            for other in self._definitions.values()
+            for reference in other.foreign_keys
+            if reference.target == table.oid
+        ]
+
+    def _vanished(self, table: Table, columns: tuple[str, ...], change: Change) -> pa.Table | None:
+        """Keys that no row has any more after the statement; None when there are none."""
+        if not change.deleted.num_rows:
+            return None
+        old = change.deleted.select(list(columns))
+        if not change.inserted.num_rows:
+            return old
+        names = {f"__before{table.oid}": old, f"__after{table.oid}": change.inserted.select(list(columns))}
+        self._connection.bind(names)
+        before, after = (f'SELECT * FROM "{name}"' for name in names)
+        keys = self._connection.table(f"{before} EXCEPT {after}", old.schema)
+        self._connection.unbind(names)
+        return keys if keys.num_rows else None
+
+    def _children(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> pa.Table | None:
+        """Rows of ``child`` that stay and refer to keys that vanish, with their row ids first."""
+        keys = self._vanished(table, reference.target_columns, change)
+        if keys is None:
+            return None
+        self._bind(child)
+        name = f"__keys{child.oid}"
+        self._connection.bind({name: keys.rename_columns([f"k{i}" for i in range(keys.num_columns)])})
+        same = " AND ".join(f't.{quoted(column)} = k."k{i}"' for i, column in enumerate(reference.columns))
+        rest = self._remaining(child, self.changes.get(child.oid))
+        fields = [pa.field(ROW_ID, pa.int64()), *schema_of(child)]
+        rows = self._connection.table(
+            f'SELECT t.rowid, {listed(names_of(child), "t")} FROM {rest} t SEMI JOIN "{name}" k ON {same}', pa.schema(fields)
+        )
+        self._connection.unbind({name: keys})
+        return rows if rows.num_rows else None
+
+    def _check_referencing(self, table: Table, change: Change) -> None:
+        for child, reference in self._referencing(table):
+            rows = self._children(table, child, reference, change)
+            if rows is None:
+                continue
+            message = (
+                f'update or delete on table "{table.name}" violates foreign key constraint "{reference.name}" '
+                f'on table "{child.name}"'
+            )
+            values = tuple(rows.column(name)[0].as_py() for name in reference.columns)
+            key = _pair(reference.target_columns, values)
+            raise SqlError("23503", message, f'Key {key} is still referenced from table "{child.name}".')
+
+    # Actions ----------------------------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        """CASCADE and SET NULL, until nothing more changes."""
+        pending = list(self.changes)
+        while pending:
+            table = self._definitions[pending.pop(0)]
+            change = self.changes[table.oid]
+            for child, reference in self._referencing(table):
+                action = reference.on_update if change.inserted.num_rows else reference.on_delete
+                if action in "ar":
+                    continue
+                rows = self._children(table, child, reference, change)
+                if rows is not None:
+                    self._add(child, self._action(child, reference, action, rows, change))
+                    pending.append(child.oid)
+
+    def _action(self, child: Table, reference: ForeignKey, action: str, rows: pa.Table, change: Change) -> Change:
+        old = rows.drop_columns([ROW_ID])
+        ids = rows.column(ROW_ID)
+        if action == "n":
+            return Change(ids, old, self._with(old, reference, [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]))
+        if action == "d":
+            raise unsupported("SET DEFAULT of a foreign key", "use SET NULL or CASCADE")
+        if not change.inserted.num_rows:
+            return Change(ids, old, old.slice(0, 0))
+        return Change(ids, old, self._with(old, reference, self._moved(old, reference, change)))
+
+    def _with(self, rows: pa.Table, reference: ForeignKey, columns: list[Any]) -> pa.Table:
+        for name, values in zip(reference.columns, columns, strict=True):
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, rows.schema.field(place), values)
+        return rows
+
+    def _moved(self, rows: pa.Table, reference: ForeignKey, change: Change) -> list[Any]:
+        """ON UPDATE CASCADE: the new keys of the old ones; an UPDATE's old and new rows are aligned."""
+        if change.deleted.num_rows != change.inserted.num_rows:
+            raise unsupported("ON UPDATE CASCADE in this combination of foreign keys")
+        names = list(reference.target_columns)
+        old = change.deleted.select(names).rename_columns([f"o{i}" for i in range(len(names))])
+        new = change.inserted.select(names).rename_columns([f"n{i}" for i in range(len(names))])
+        pairs = pa.table([*old.columns, *new.columns], names=[*old.column_names, *new.column_names])
+        keys = rows.select(list(reference.columns)).rename_columns([f"r{i}" for i in range(len(names))])
+        keys = keys.append_column("place", pa.array(range(keys.num_rows), pa.int64()))
+        joined = keys.join(pairs, [f"r{i}" for i in range(len(names))], [f"o{i}" for i in range(len(names))])
+        joined = joined.sort_by("place")
+        return [joined.column(f"n{i}") for i in range(len(names))]
+
+    def _add(self, table: Table, change: Change) -> None:
+        known = self.changes.get(table.oid)
+        self.changes[table.oid] = change if known is None else known.also(change)
+
+
+def _pair(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    return f"({', '.join(columns)})=({', '.join(map(shown, values))})"

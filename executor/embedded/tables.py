@@ -1,0 +1,143 @@
+"""The tables of one server, in a DuckDB database file.
+
+Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the one writer at a time
+(``writing.py``). A table is ``t<oid>`` with its columns as declared and no constraints of DuckDB's: those are checked by us
+(``constraints.py``), since DuckDB refuses to delete and insert one key in a transaction and has no foreign key actions.
+Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an index.
+
+Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.errors import SqlError
+from catalog.objects import Table
+from executor.embedded.changes import Changes
+from executor.embedded.connection import Bindings, Connection, Database, Parameters
+from executor.embedded.dialect import STORE
+from executor.embedded.writing import WriteTransaction
+from planner.algebra import Relation
+
+META: Final = f"{STORE}.main.__millstream"
+DEFINITIONS: Final = f"{STORE}.main.__tables"
+_POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
+
+
+class ReadSnapshot:
+    """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
+
+    def __init__(self, database: Database, connection: Connection) -> None:
+        self._database = database
+        self._connection = connection
+        self._open = True
+        connection.begin()
+        connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
+
+    def query(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table:
+        """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
+        return self._connection.query(relation, bindings, parameters, timezone)
+
+    def interrupt(self) -> None:
+        """Makes the running query raise 57014."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Ends the snapshot; closing twice is harmless."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._connection.commit()
+        except SqlError:
+            self._connection.rollback()
+        self._database.release(self._connection)
+
+
+class TableStore:
+    """All tables of a server. Methods may be called from any thread."""
+
+    def __init__(self, path: Path, threads: int = 0) -> None:
+        self._database = Database(threads, path)
+        self._writer = threading.Lock()
+        connection = self._database.acquire()
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
+        stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
+        if "applied_lsn" not in stored:
+            connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
+        #: The LSN of the last log record that the tables contain.
+        self.applied_lsn = int(stored.get("applied_lsn", "0"))
+        self._catalog: str | None = stored.get("catalog")
+        self.definitions: dict[int, Table] = {}
+        for oid, definition in connection.rows(f"SELECT oid, definition FROM {DEFINITIONS}"):
+            self.definitions[oid] = decode(json.loads(definition), CATALOG_CLASSES)
+        self._database.release(connection)
+
+    @classmethod
+    def open(cls, path: Path, threads: int = 0) -> TableStore:
+        """Opens the file, or creates it."""
+        return cls(path, threads)
+
+    def load_catalog(self) -> str | None:
+        """What ``save_catalog`` stored last, as of ``applied_lsn``."""
+        return self._catalog
+
+    def snapshot(self) -> ReadSnapshot:
+        """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
+        return ReadSnapshot(self._database, self._database.acquire())
+
+    def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] | None = None) -> WriteTransaction:
+        """The writer's transaction, once no other writes.
+
+        Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so (57014).
+        """
+        self._lock_writer(timeout, cancelled)
+        connection = self._database.acquire()
+        try:
+            return WriteTransaction(connection, self.definitions, self._ended)
+        except BaseException:
+            self._database.release(connection)
+            self._writer.release()
+            raise
+
+    def _lock_writer(self, timeout: float, cancelled: Callable[[], bool] | None) -> None:
+        deadline = time.monotonic() + timeout if timeout > 0 else None
+        while True:
+            left = _POLL if deadline is None else min(_POLL, deadline - time.monotonic())
+            if cancelled is None:
+                left = -1 if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._writer.acquire(timeout=max(left, 0.0) if left != -1 else -1):
+                return
+            if cancelled is not None and cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise SqlError("55P03", "canceling statement due to lock timeout")
+
+    def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
+        """A write transaction is over; ``lsn`` None when it was rolled back."""
+        if lsn is not None:
+            self.applied_lsn = lsn
+            self.definitions = transaction.definitions
+            if transaction.catalog is not None:
+                self._catalog = transaction.catalog
+        self._database.release(transaction.connection)
+        self._writer.release()
+
+    def close(self) -> None:
+        """Closes the file; nothing may run."""
+        self._database.close()
+
+
+__all__ = ["Changes", "ReadSnapshot", "TableStore", "WriteTransaction"]

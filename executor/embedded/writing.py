@@ -1,0 +1,379 @@
+"""The table writer's transaction: statements, savepoints, net changes.
+
+Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. DuckDB has no
+savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the journal's replay up to it,
+under the same writer's lock (architecture, section 4). A statement is checked whole before anything of it is applied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.codec import encode
+from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.objects import Table
+from executor.embedded import changes as tools
+from executor.embedded.changes import Change, Changes
+from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.constraints import Checker, failing_row
+from executor.embedded.dialect import STORE, type_text
+from executor.printer import column_name
+from planner.algebra import Project, Relation, Snapshot
+from planner.expression import Column, Scalar
+from planner.statements import Delete, Insert, Returning, Update
+
+_ROWS: Final = "__rows"
+_RELATIONS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A table was created."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A table was dropped."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Rows of a table went and came."""
+
+    table: Table
+    deleted: pa.Table
+    inserted: pa.Table
+
+
+Entry = Created | Dropped | Changed
+
+
+class WriteTransaction:
+    """One transaction that may change tables. Used by one thread at a time; ``interrupt`` by any."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        definitions: Mapping[int, Table],
+        ended: Callable[[WriteTransaction, int | None], None],
+    ) -> None:
+        self.connection = connection
+        #: The tables as this transaction sees them.
+        self.definitions = dict(definitions)
+        #: The catalog that it stores, if any.
+        self.catalog: str | None = None
+        self._start = dict(definitions)
+        self._ended = ended
+        self._journal: list[Entry] = []
+        self._savepoints: list[tuple[str, int]] = []
+        self._broken = False
+        self._open = True
+        self._relations: dict[int, tuple[object, Relation]] = {}
+        connection.begin()
+
+    # Statements -------------------------------------------------------------------------------------------------
+
+    def query(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table:
+        """A relation's rows; the transaction sees its own changes."""
+        with self._statement():
+            return self.connection.query(relation, bindings, parameters, timezone)
+
+    def insert(
+        self, statement: Insert, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+    ) -> Changes:
+        """INSERT. Raises the constraints' errors; nothing of a failed statement stays."""
+        assert isinstance(statement.target, Table)
+        with self._statement():
+            rows = self.connection.query(statement.source, bindings, parameters, timezone)
+            rows = self._typed(statement.target, rows)
+            return self._change(statement, tools.insertion(statement.target, rows), statement.row, parameters, timezone)
+
+    def update(
+        self, statement: Update, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+    ) -> Changes:
+        """UPDATE: the old rows go, the new ones come."""
+        with self._statement():
+            found = self._found(statement, parameters, bindings, timezone)
+            old, new = (
+                self._typed(statement.target, found.select([column_name(column) for column in columns]))
+                for columns in (statement.old, statement.new)
+            )
+            change = Change(found.column(column_name(statement.row_id)), old, new)
+            return self._change(statement, change, statement.new, parameters, timezone)
+
+    def delete(
+        self, statement: Delete, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+    ) -> Changes:
+        """DELETE."""
+        with self._statement():
+            found = self._found(statement, parameters, bindings, timezone)
+            old = self._typed(statement.target, found.select([column_name(column) for column in statement.old]))
+            change = Change(found.column(column_name(statement.row_id)), old, old.slice(0, 0))
+            return self._change(statement, change, statement.old, parameters, timezone)
+
+    def append(self, table: Table, rows: pa.Table, checks: tuple[tuple[str, Scalar], ...] = (), row: tuple[Column, ...] = ()) -> Changes:
+        """COPY: complete rows in the table's column order. ``checks`` are over ``row``, as an INSERT's."""
+        with self._statement():
+            rows = self._typed(table, rows)
+            self._check(table, checks, row, rows, (), "UTC")
+            self._apply({table.oid: tools.insertion(table, rows)})
+            return Changes(rows.num_rows)
+
+    def truncate(self, targets: Iterable[Table]) -> Changes:
+        """TRUNCATE: all rows go, unless another table refers to them (0A000, as PostgreSQL says it)."""
+        targets = list(targets)
+        oids = {table.oid for table in targets}
+        with self._statement():
+            for table in targets:
+                self._refuse_referenced(table, oids)
+                rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
+                self.connection.rows(f"DELETE FROM {tools.stored(table)}")
+                self._journal.append(Changed(table, rows, rows.slice(0, 0)))
+            return Changes(0)
+
+    def _refuse_referenced(self, table: Table, together: set[int]) -> None:
+        for other in self.definitions.values():
+            if other.oid not in together and any(key.target == table.oid for key in other.foreign_keys):
+                detail = f'Table "{other.name}" references "{table.name}".'
+                hint = f'Truncate table "{other.name}" at the same time, or use TRUNCATE ... CASCADE.'
+                raise SqlError("0A000", "cannot truncate a table referenced in a foreign key constraint", detail, hint)
+
+    # Definitions ------------------------------------------------------------------------------------------------
+
+    def create(self, table: Table) -> None:
+        """CREATE TABLE."""
+        with self._statement():
+            self._create(table)
+            self._journal.append(Created(table))
+
+    def drop(self, oid: int) -> None:
+        """DROP TABLE; what refers to it was dropped before."""
+        with self._statement():
+            table = self.definitions[oid]
+            self._drop(table)
+            self._journal.append(Dropped(table))
+
+    def _create(self, table: Table) -> None:
+        lowered = [column.name.lower() for column in table.columns]
+        if not table.columns:
+            raise unsupported("a table without columns")
+        if len(set(lowered)) < len(lowered) or "rowid" in lowered:
+            raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")
+        columns = ", ".join(f"{tools.quoted(column.name)} {type_text(column.type)}" for column in table.columns)
+        self.connection.execute(f"CREATE TABLE {tools.stored(table)}({columns})")
+        definition = json.dumps(encode(table)).replace("'", "''")
+        self.connection.execute(f"INSERT INTO {STORE}.main.__tables VALUES ({table.oid}, '{definition}')")
+        self.definitions[table.oid] = table
+
+    def _drop(self, table: Table) -> None:
+        self.connection.execute(f"DROP TABLE {tools.stored(table)}")
+        self.connection.execute(f"DELETE FROM {STORE}.main.__tables WHERE oid = {table.oid}")
+        del self.definitions[table.oid]
+
+    def save_catalog(self, document: str) -> None:
+        """Stores the server's catalog with the transaction."""
+        with self._statement():
+            quoted = document.replace("'", "''")
+            self.connection.execute(f"DELETE FROM {STORE}.main.__millstream WHERE key = 'catalog'")
+            self.connection.execute(f"INSERT INTO {STORE}.main.__millstream VALUES ('catalog', '{quoted}')")
+            self.catalog = document
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def _found(self, statement: Update | Delete, parameters: Parameters, bindings: Bindings, timezone: str) -> pa.Table:
+        rows = self.connection.query(statement.relation, bindings, parameters, timezone)
+        return tools.distinct_ids(rows, column_name(statement.row_id))
+
+    def _typed(self, table: Table, rows: pa.Table) -> pa.Table:
+        """Rows under the table's names and types, position by position."""
+        return pa.Table.from_arrays(rows.columns, schema=tools.schema_of(table))
+
+    def _change(
+        self, statement: Insert | Update | Delete, change: Change, row: tuple[Column, ...], parameters: Parameters, timezone: str
+    ) -> Changes:
+        table = statement.target
+        assert isinstance(table, Table)
+        checks = () if isinstance(statement, Delete) else statement.checks
+        self._check(table, checks, row, change.inserted, parameters, timezone)
+        changed = change.deleted if isinstance(statement, Delete) else change.inserted
+        returned = self._returned(statement.returning, row, changed, parameters, timezone)
+        self._apply({table.oid: change})
+        return Changes(changed.num_rows, returned)
+
+    def _apply(self, statement: dict[int, Change]) -> None:
+        """Checks one statement's changes and applies them with what foreign keys add."""
+        checker = Checker(self.connection, self.definitions, statement)
+        checker.check()
+        for oid, change in checker.changes.items():
+            table = self.definitions[oid]
+            names = tools.bound(self.connection, table, change)
+            tools.apply_by_id(self.connection, table, change)
+            self.connection.unbind(names)
+            self._journal.append(Changed(table, change.deleted, change.inserted))
+
+    def _over_rows(self, owner: object, row: tuple[Column, ...], outputs: tuple[tuple[Column, Scalar], ...]) -> Relation:
+        """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
+        known = self._relations.get(id(owner))
+        if known is None:
+            leaf = Snapshot(_ROWS, row, tuple(map(column_name, row)))
+            known = (owner, Project(leaf, outputs))
+            if len(self._relations) >= _RELATIONS:
+                self._relations.clear()
+            self._relations[id(owner)] = known
+        return known[1]
+
+    def _evaluate(self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str) -> pa.Table:
+        bound = rows.rename_columns([column_name(column) for column in row])
+        return self.connection.query(relation, {f"s_{_ROWS}": bound}, parameters, timezone)
+
+    def _returned(
+        self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str
+    ) -> pa.Table | None:
+        if returning is None:
+            return None
+        return self._evaluate(self._over_rows(returning, row, returning.expressions), row, rows, parameters, timezone)
+
+    def _check(
+        self,
+        table: Table,
+        checks: tuple[tuple[str, Scalar], ...],
+        row: tuple[Column, ...],
+        rows: pa.Table,
+        parameters: Parameters,
+        timezone: str,
+    ) -> None:
+        """CHECK: false is a violation, NULL is none (23514). NOT NULL comes first, as in PostgreSQL."""
+        from executor.embedded.constraints import check_not_null
+
+        check_not_null(table, rows)
+        if not checks or not rows.num_rows:
+            return
+        outputs = tuple((Column(-1 - place, name, check.type), check) for place, (name, check) in enumerate(checks))
+        results = self._evaluate(self._over_rows(checks, row, outputs), row, rows, parameters, timezone)
+        for (name, _), values in zip(checks, results.columns, strict=True):
+            place = pc.index(values, pa.scalar(False)).as_py()
+            if place >= 0:
+                message = f'new row for relation "{table.name}" violates check constraint "{name}"'
+                raise SqlError("23514", message, failing_row(rows, place))
+
+    def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
+        """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record."""
+        gathered: dict[int, tuple[list[pa.Table], list[pa.Table]]] = {}
+        for entry in self._journal:
+            match entry:
+                case Changed():
+                    inserted, deleted = gathered.setdefault(entry.table.oid, ([], []))
+                    inserted.append(entry.inserted)
+                    deleted.append(entry.deleted)
+                case Dropped():
+                    gathered.pop(entry.table.oid, None)
+                case Created():
+                    pass
+        with self._statement():
+            found = [(oid, *self._net(oid, *both)) for oid, both in sorted(gathered.items())]
+        return [change for change in found if change[1].num_rows or change[2].num_rows]
+
+    def _net(self, oid: int, inserted: list[pa.Table], deleted: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
+        table = self.definitions[oid]
+        return tools.net(self.connection, table, pa.concat_tables(deleted), pa.concat_tables(inserted))
+
+    def apply(self, changes: Iterable[tuple[int, pa.Table, pa.Table]]) -> None:
+        """Recovery: a log record's (oid, inserted, deleted), taken as they are."""
+        with self._statement():
+            for oid, inserted, deleted in changes:
+                table = self.definitions[oid]
+                tools.apply_by_value(self.connection, table, self._typed(table, deleted), self._typed(table, inserted))
+
+    # Savepoints and the end -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[None]:
+        """After an error nothing but going back to a savepoint, or the end, is possible."""
+        if self._broken:
+            raise failed_transaction()
+        try:
+            yield
+        except BaseException:
+            self._broken = True
+            raise
+
+    def savepoint(self, name: str) -> None:
+        """SAVEPOINT; one of the same name hides the earlier one."""
+        self._savepoints.append((name, len(self._journal)))
+
+    def _find(self, name: str) -> int:
+        for place in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[place][0] == name:
+                return place
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    def release(self, name: str) -> None:
+        """RELEASE SAVEPOINT: forgets it and the later ones."""
+        del self._savepoints[self._find(name) :]
+
+    def rollback_to(self, name: str) -> None:
+        """ROLLBACK TO SAVEPOINT: undoes what came after it; the savepoint stays."""
+        place = self._find(name)
+        length = self._savepoints[place][1]
+        del self._savepoints[place + 1 :]
+        if not self._broken and length == len(self._journal):
+            return
+        del self._journal[length:]
+        self.connection.rollback()
+        self.connection.begin()
+        self.definitions = dict(self._start)
+        self._broken = False
+        with self._statement():
+            for entry in self._journal:
+                self._replay(entry)
+
+    def _replay(self, entry: Entry) -> None:
+        match entry:
+            case Created(table=table):
+                self._create(table)
+            case Dropped(table=table):
+                self._drop(table)
+            case Changed(table=table, deleted=deleted, inserted=inserted):
+                tools.apply_by_value(self.connection, table, deleted, inserted)
+
+    def commit(self, lsn: int) -> None:
+        """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""
+        if self._broken:
+            raise failed_transaction()
+        try:
+            self.connection.execute(f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'")
+            self.connection.commit()
+        except BaseException:
+            self.rollback()
+            raise
+        self._end(lsn)
+
+    def rollback(self) -> None:
+        """Undoes everything and lets the next writer in; harmless after the end."""
+        if self._open:
+            self.connection.rollback()
+            self._end(None)
+
+    def _end(self, lsn: int | None) -> None:
+        self._open = False
+        self._ended(self, lsn)
+
+    def interrupt(self) -> None:
+        """Makes the running statement raise 57014."""
+        self.connection.interrupt()
+
+
+__all__ = ["Any", "WriteTransaction"]

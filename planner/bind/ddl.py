@@ -1,0 +1,39 @@
+"""Definitions by kind of parse node: tables, streams, views, DROP and TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from planner.bind.context import Binding
+from planner.bind.drops import bind_drop, bind_truncate
+from planner.bind.tables import SERVERS, bind_create_stream, bind_create_table
+from planner.bind.views import bind_alter_view, bind_create_as, bind_create_view
+from planner.statements import NoOperation, Statement
+
+
+def _create_server(binding: Binding, node: Any) -> Statement:
+    """The thesis (4.2.6) keeps the server name for streams."""
+    if node.servername in SERVERS:
+        message = f'server name "{node.servername}" is reserved'
+        raise SqlError(
+            "42939", message, hint="Streams need no CREATE SERVER: use CREATE FOREIGN TABLE ... SERVER stream."
+        )
+    raise unsupported("CREATE SERVER", "Use the built-in server named stream.")
+
+
+def _alter(binding: Binding, node: Any) -> Statement:
+    return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+
+
+HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "CreateStmt": bind_create_table,
+    "CreateForeignTableStmt": bind_create_stream,
+    "CreateForeignServerStmt": _create_server,
+    "ViewStmt": bind_create_view,
+    "CreateTableAsStmt": bind_create_as,
+    "AlterTableStmt": _alter,
+    "DropStmt": bind_drop,
+    "TruncateStmt": bind_truncate,
+}

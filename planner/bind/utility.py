@@ -1,0 +1,237 @@
+"""Statements about the session: transactions, settings, EXPLAIN, PREPARE and what has nothing to do here.
+
+Owns: their parse nodes' meaning. Names and values of settings are checked by the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from pglast.enums import DiscardMode, TransactionStmtKind, VariableSetKind
+
+from catalog.errors import SqlError, unsupported
+from planner.bind.context import Binding
+from planner.bind.copying import bind_copy
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_scalar
+from planner.bind.scope import Scope
+from planner.bind.select import subquery_binder
+from planner.bind.sources import Level
+from planner.bind.typenames import type_of
+from planner.parse import text_after_as
+from planner.statements import (
+    Deallocate,
+    Delete,
+    Discard,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    NoOperation,
+    Prepare,
+    Query,
+    SetVariable,
+    ShowVariable,
+    Statement,
+    TransactionControl,
+    Update,
+)
+
+_Action = Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
+_ACTIONS: Final[dict[Any, _Action]] = {
+    TransactionStmtKind.TRANS_STMT_BEGIN: "begin",
+    TransactionStmtKind.TRANS_STMT_START: "begin",
+    TransactionStmtKind.TRANS_STMT_COMMIT: "commit",
+    TransactionStmtKind.TRANS_STMT_ROLLBACK: "rollback",
+    TransactionStmtKind.TRANS_STMT_SAVEPOINT: "savepoint",
+    TransactionStmtKind.TRANS_STMT_RELEASE: "release",
+    TransactionStmtKind.TRANS_STMT_ROLLBACK_TO: "rollback_to",
+}
+
+
+def _transaction(binding: Binding, node: Any) -> Statement:
+    action = _ACTIONS.get(node.kind)
+    if action is None:
+        raise unsupported("two-phase commit", "Use COMMIT.")
+    if node.chain:
+        raise unsupported("AND CHAIN", "Send BEGIN after it.")
+    options = {item.defname: item.arg.val for item in node.options or ()}
+    isolation = options["transaction_isolation"].sval if "transaction_isolation" in options else None
+    read_only = bool(options["transaction_read_only"].ival) if "transaction_read_only" in options else None
+    return TransactionControl(action, node.savepoint_name, isolation, read_only)
+
+
+# --- settings ----------------------------------------------------------------------------------------------------------
+
+
+def _value(node: Any) -> str:
+    """One value of SET: a constant, or an identifier that the grammar made one."""
+    if type(node).__name__ != "A_Const":
+        raise unsupported("SET TIME ZONE INTERVAL", "Name the zone.")
+    value = node.val
+    match type(value).__name__:
+        case "String":
+            return str(value.sval)
+        case "Integer":
+            return str(value.ival)
+        case "Boolean":
+            return "on" if value.boolval else "off"
+        case _:
+            return str(value.fval)
+
+
+def _set(binding: Binding, node: Any) -> Statement:
+    match node.kind:
+        case VariableSetKind.VAR_RESET_ALL:
+            return SetVariable("all", None)
+        case VariableSetKind.VAR_RESET | VariableSetKind.VAR_SET_DEFAULT:
+            return SetVariable(node.name.lower(), None, bool(node.is_local))
+        case VariableSetKind.VAR_SET_MULTI:
+            return _set_transaction(node)
+        case VariableSetKind.VAR_SET_VALUE:
+            values = [_value(item) for item in node.args]
+            text = (
+                values[0]
+                if len(values) == 1
+                else ", ".join(f'"{item}"' if not item.islower() else item for item in values)
+            )
+            return SetVariable(node.name.lower(), text, bool(node.is_local))
+        case _:
+            raise unsupported("SET ... FROM CURRENT")
+
+
+def _set_transaction(node: Any) -> Statement:
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS, one mode at a time."""
+    if len(node.args) != 1:
+        raise unsupported("several modes in one SET TRANSACTION", "Set them one by one, or give them to BEGIN.")
+    item = node.args[0]
+    if item.defname not in ("transaction_isolation", "transaction_read_only", "transaction_deferrable"):
+        raise unsupported("SET TRANSACTION SNAPSHOT")
+    session = node.name != "TRANSACTION"
+    value = item.arg.val
+    text = value.sval if type(value).__name__ == "String" else "on" if value.ival else "off"
+    return SetVariable(f"default_{item.defname}" if session else item.defname, text, not session)
+
+
+def _show(binding: Binding, node: Any) -> Statement:
+    return ShowVariable(node.name.lower())
+
+
+# --- EXPLAIN, PREPARE --------------------------------------------------------------------------------------------------
+
+
+def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Statement]) -> Explain:
+    """EXPLAIN [(options)] statement."""
+    analyze, form = False, "text"
+    for item in node.options or ():
+        match item.defname.lower():
+            case "analyze":
+                analyze = _flag(item)
+            case "format":
+                form = str(item.arg.sval).lower()
+                if form not in ("text", "json"):
+                    raise unsupported(f"EXPLAIN (FORMAT {form})", "Use TEXT or JSON.", binding.position(item))
+            case "verbose" | "costs" | "buffers" | "timing" | "summary" | "settings" | "wal":
+                pass  # these choose details that plans here do not have
+            case name:
+                raise SqlError("42601", f'unrecognized EXPLAIN option "{name}"', position=binding.position(item))
+    statement = bind_node(binding, node.query)
+    if not isinstance(statement, Query | Insert | Update | Delete):
+        raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE or DELETE.")
+    return Explain(statement, analyze, "json" if form == "json" else "text")
+
+
+def _flag(item: Any) -> bool:
+    value = getattr(item.arg, "sval", getattr(item.arg, "ival", getattr(item.arg, "boolval", True)))
+    return str(value).lower() not in ("false", "off", "0")
+
+
+def _prepare(binding: Binding, node: Any) -> Statement:
+    types = tuple(type_of(binding, item) for item in node.argtypes or ())
+    return Prepare(node.name, text_after_as(binding.raw), types)
+
+
+def _execute(binding: Binding, node: Any) -> Statement:
+    """Arguments keep type unknown where they are bare strings: the prepared statement's types decide."""
+    env = Environment(binding, Scope(), "EXECUTE parameters", subquery_binder(Level(binding)))
+    return ExecutePrepared(node.name, tuple(bind_scalar(env, item) for item in node.params or ()))
+
+
+# --- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def _deallocate(binding: Binding, node: Any) -> Statement:
+    return Deallocate(None if node.isall else node.name)
+
+
+def _discard(binding: Binding, node: Any) -> Statement:
+    return Discard(DiscardMode(node.target).name.removeprefix("DISCARD_").lower())
+
+
+def _unlisten(binding: Binding, node: Any) -> Statement:
+    return Discard("unlisten")
+
+
+def _close(binding: Binding, node: Any) -> Statement:
+    if node.portalname is not None:
+        raise unsupported("CLOSE of one cursor", "Fetch in portions through the protocol's portals.")
+    return Discard("close all")
+
+
+def _vacuum(binding: Binding, node: Any) -> Statement:
+    return NoOperation("VACUUM" if node.is_vacuumcmd else "ANALYZE")
+
+
+def _refuse(construct: str, instead: str | None = None) -> Callable[[Binding, Any], Statement]:
+    def refuse(binding: Binding, node: Any) -> Statement:
+        raise unsupported(construct, instead)
+
+    return refuse
+
+
+def _nothing(tag: str) -> Callable[[Binding, Any], Statement]:
+    def nothing(binding: Binding, node: Any) -> Statement:
+        return NoOperation(tag)
+
+    return nothing
+
+
+HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "TransactionStmt": _transaction,
+    "VariableSetStmt": _set,
+    "VariableShowStmt": _show,
+    "CopyStmt": bind_copy,
+    "PrepareStmt": _prepare,
+    "ExecuteStmt": _execute,
+    "DeallocateStmt": _deallocate,
+    "DiscardStmt": _discard,
+    "UnlistenStmt": _unlisten,
+    "ClosePortalStmt": _close,
+    "VacuumStmt": _vacuum,
+    "CheckPointStmt": _nothing("CHECKPOINT"),
+    "ReindexStmt": _nothing("REINDEX"),
+    "ListenStmt": _refuse("LISTEN"),
+    "NotifyStmt": _refuse("NOTIFY"),
+    "MergeStmt": _refuse("MERGE", "Use UPDATE and INSERT ... SELECT in one transaction."),
+    "DeclareCursorStmt": _refuse("DECLARE CURSOR", "Fetch in portions through the protocol's portals."),
+    "FetchStmt": _refuse("FETCH", "Fetch in portions through the protocol's portals."),
+    "LockStmt": _refuse("LOCK TABLE", "Leave it out: there is one writer at a time."),
+    "IndexStmt": _refuse("CREATE INDEX", "Declare PRIMARY KEY or UNIQUE where uniqueness is meant."),
+    "CreateSchemaStmt": _refuse("CREATE SCHEMA", "Use the schema public."),
+    "CreateSeqStmt": _refuse("CREATE SEQUENCE", "Give the values yourself."),
+    "CreateFunctionStmt": _refuse("CREATE FUNCTION"),
+    "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
+    "DoStmt": _refuse("DO"),
+    "CallStmt": _refuse("CALL"),
+    "GrantStmt": _refuse("GRANT and REVOKE"),
+    "CreateRoleStmt": _refuse("CREATE ROLE"),
+    "CommentStmt": _refuse("COMMENT"),
+    "RenameStmt": _refuse("RENAME", "Create the object again under its new name."),
+    "RefreshMatViewStmt": _refuse("REFRESH MATERIALIZED VIEW", "Leave it out: continuous views are always fresh."),
+    "RuleStmt": _refuse("CREATE RULE"),
+    "CreatedbStmt": _refuse("CREATE DATABASE"),
+    "CreateExtensionStmt": _refuse("CREATE EXTENSION"),
+    "CreateDomainStmt": _refuse("CREATE DOMAIN"),
+    "CreateEnumStmt": _refuse("CREATE TYPE"),
+    "CompositeTypeStmt": _refuse("CREATE TYPE"),
+}

@@ -1,0 +1,70 @@
+"""Rows of INSERTs into streams on their way past the worker threads.
+
+Owns: handing rows to the executor's appender, which gathers those of all sessions into one log record, and holding the
+connection until they are durable. Rows of a batch of the extended protocol wait for its Sync; ``settle`` turns them
+into ordinary statements when something else follows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from planner.expression import Value
+from planner.statements import Insert
+from server.planning import Plan
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: What is to be done when rows are durable, or not.
+Answer = Callable[[SqlError | None], None]
+
+
+def is_plain(session: Session, plan: Plan, insert: Insert) -> bool:
+    """Whether an INSERT is of literal rows or parameters into a stream, outside a transaction."""
+    return (
+        insert.literals is not None
+        and isinstance(insert.target, Stream)
+        and insert.returning is None
+        and not plan.calls_session
+        and not session.implicit
+        and not session.settings.read_only
+        and session.db.status == "I"
+    )
+
+
+def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
+    """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible."""
+    session.starts_statement()
+    completions, connection = session.server.completions, session.connection
+
+    def finished(error: SqlError | None) -> None:
+        then(error)
+        connection.resume()
+
+    connection.hold()
+    try:
+        taken = session.db.append_rows(insert, rows, lambda error: completions.add(partial(finished, error)))
+    except BaseException:
+        connection.release()
+        raise
+    if not taken:
+        connection.release()
+    return taken
+
+
+async def settle(session: Session) -> None:
+    """Turns rows kept for Sync into statements of the implicit transaction, since another statement follows them."""
+    pending, session.pending = session.pending, []
+    session.begin_implicit()
+
+    def insert_all() -> None:
+        for insert, rows in pending:
+            for values in rows:
+                session.db.execute(insert, values)
+
+    await session.work(insert_all)

@@ -1,0 +1,110 @@
+"""Prepared statements of a session, whichever protocol made them, and what statements return.
+
+Owns: ``Prepared`` with its plan, which is made again when the catalog has changed, and the columns of every statement's
+result. Knows nothing of messages or of running.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.types import JSON, TEXT, SqlType
+from planner.parse import Raw
+from planner.statements import (
+    Delete,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    Output,
+    Query,
+    ShowVariable,
+    Statement,
+    Update,
+)
+from server.parameters import PARAMETERS
+from server.planning import Plan
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server."""
+
+    text: str
+    raw: Raw | None
+    declared: tuple[SqlType | None, ...]
+    plan: Plan | None
+
+    @classmethod
+    def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
+        """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
+        raws = session.server.plans.parse(text)
+        if not raws:
+            return cls(text, None, declared, None)
+        if len(raws) > 1:
+            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
+        plan = session.plan_allowed(raws[0], declared, session.surroundings)
+        return cls(text, raws[0], declared, plan)
+
+    def current(self, session: Session) -> Plan:
+        """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
+        assert self.raw is not None
+        assert self.plan is not None
+        if self.plan.catalog is session.db.catalog:
+            return self.plan
+        before = outputs_of(session, self.plan.statement)
+        plan = session.plan_allowed(self.raw, self.plan.types, session.surroundings)
+        if _shape(outputs_of(session, plan.statement)) != _shape(before):
+            raise SqlError("0A000", "cached plan must not change result type")
+        self.plan = plan
+        return plan
+
+
+def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:
+    return None if outputs is None else [(item.name, item.type.oid) for item in outputs]
+
+
+def find_statement(session: Session, name: str) -> Prepared:
+    """A prepared statement. Raises 26000."""
+    prepared = session.statements.get(name)
+    if prepared is None:
+        text = f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist"
+        raise SqlError("26000", text)
+    return prepared
+
+
+def add_statement(session: Session, name: str, prepared: Prepared) -> None:
+    """Keeps a prepared statement; only the unnamed one may be replaced. Raises 42P05."""
+    if name and name in session.statements:
+        raise SqlError("42P05", f'prepared statement "{name}" already exists')
+    session.statements[name] = prepared
+
+
+def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
+    """The columns that a statement returns; None when it returns no rows. Does not block."""
+    match statement:
+        case Query(outputs=outputs):
+            return outputs
+        case Insert() | Update() | Delete():
+            return statement.returning.outputs if statement.returning is not None else None
+        case ShowVariable(name=name):
+            return show_outputs(name)
+        case Explain(format=form):
+            return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
+        case ExecutePrepared(name=name):
+            prepared = find_statement(session, name)
+            return outputs_of(session, prepared.plan.statement) if prepared.plan is not None else None
+        case _:
+            return None
+
+
+def show_outputs(name: str) -> tuple[Output, ...]:
+    """The columns of SHOW."""
+    if name.lower() == "all":
+        return tuple(Output(word, TEXT) for word in ("name", "setting", "description"))
+    known = PARAMETERS.get(name.lower())
+    return (Output(known.name if known is not None else name, TEXT),)

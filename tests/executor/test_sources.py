@@ -1,0 +1,200 @@
+"""Files count once they are whole, stay what they were, and read as the stream's rows in arrival order."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import ColumnDefinition, Stream
+from catalog.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, TIMESTAMP, numeric
+from executor.sources import ROW_BITS, FileSource, SourceFile, read_files
+
+COLUMNS = (
+    ColumnDefinition("id", INT8),
+    ColumnDefinition("name", TEXT),
+    ColumnDefinition("price", numeric(7, 2)),
+    ColumnDefinition("day", DATE),
+    ColumnDefinition("at", TIMESTAMP),
+    ColumnDefinition("ok", BOOL),
+    ColumnDefinition("ratio", FLOAT8),
+)
+SECOND = 1_000_000_000
+
+
+class Clock:
+    """Nanoseconds that only a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000 * SECOND
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def stream(**options: str) -> Stream:
+    return Stream(16400, "feed", COLUMNS, tuple({"source": "files", **options}.items()))
+
+
+def write(path: Path, content: str | bytes, mtime: int) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    os.utime(path, ns=(mtime, mtime))
+    return path
+
+
+def recorded(path: Path) -> SourceFile:
+    stat = path.stat()
+    return str(path), stat.st_size, stat.st_mtime_ns
+
+
+def known(files: list[SourceFile]) -> dict[str, tuple[int, int]]:
+    return {path: (size, mtime) for path, size, mtime in files}
+
+
+def test_a_file_counts_when_two_looks_saw_the_same(tmp_path: Path) -> None:
+    clock = Clock()
+    source = FileSource(tmp_path, "csv", clock)
+    file = write(tmp_path / "a.csv", "1\n", clock.now)
+    assert source.poll({}) == []
+    write(file, "1\n2\n", clock.now)
+    assert source.poll({}) == [], "it grew since"
+    assert source.poll({}) == [recorded(file)]
+
+
+def test_an_old_file_counts_at_once(tmp_path: Path) -> None:
+    clock = Clock()
+    file = write(tmp_path / "a.csv", "1\n", clock.now - SECOND - 1)
+    assert FileSource(tmp_path, "csv", clock).poll({}) == [recorded(file)]
+
+
+def test_files_come_oldest_first_and_only_once(tmp_path: Path) -> None:
+    clock = Clock()
+    source = FileSource(tmp_path, "csv", clock)
+    late = write(tmp_path / "a.csv", "1\n", clock.now - 2 * SECOND)
+    early = write(tmp_path / "b.csv", "1\n", clock.now - 3 * SECOND)
+    found = source.poll({})
+    assert found == [recorded(early), recorded(late)]
+    assert source.poll(known(found)) == []
+
+
+def test_work_in_progress_other_kinds_and_folders_do_not_count(tmp_path: Path) -> None:
+    clock = Clock()
+    for name in ("_SUCCESS", "_temporary.csv", ".hidden.csv", "data.parquet", "notes.md"):
+        write(tmp_path / name, "1\n", 0)
+    (tmp_path / "folder.csv").mkdir()
+    assert FileSource(tmp_path, "csv", clock).poll({}) == []
+
+
+def test_what_arrived_must_stay(tmp_path: Path) -> None:
+    clock = Clock()
+    source = FileSource(tmp_path, "csv", clock)
+    file = write(tmp_path / "a.csv", "1\n", 0)
+    before = known(source.poll({}))
+    write(file, "2\n", 5)
+    with pytest.raises(SqlError) as changed:
+        source.poll(before)
+    assert (changed.value.sqlstate, "a.csv" in changed.value.message) == ("55000", True)
+    file.unlink()
+    with pytest.raises(SqlError) as vanished:
+        source.poll(before)
+    assert (vanished.value.sqlstate, "vanished" in vanished.value.message) == ("58P01", True)
+
+
+def test_a_folder_that_does_not_exist_is_58p01(tmp_path: Path) -> None:
+    with pytest.raises(SqlError) as caught:
+        FileSource(tmp_path / "gone", "csv").poll({})
+    assert caught.value.sqlstate == "58P01"
+
+
+CSV = 'id,name,price,day,at,ok,ratio\n1,"a ""b"", c",12.345,2024-02-29,2024-01-01 10:11:12.5,true,0.5\n2,"",-12.345,,,false,\n3,,,,,,1e3\n'
+ROWS = [
+    (1, 'a "b", c', Decimal("12.35"), dt.date(2024, 2, 29), dt.datetime(2024, 1, 1, 10, 11, 12, 500_000), True, 0.5),
+    (2, "", Decimal("-12.35"), None, None, False, None),
+    (3, None, None, None, None, None, 1000.0),
+]
+
+
+def values(table: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(table.column(item.name).to_pylist() for item in COLUMNS), strict=True))
+
+
+def test_csv_is_postgresql_s(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", CSV, 0)
+    table = read_files([recorded(file)], stream(format="csv", header="true"), 42)
+    assert values(table) == ROWS
+    assert [field.type for field in table.schema][:-2] == [item.type.arrow for item in COLUMNS]
+
+
+def test_json_lines_by_name(tmp_path: Path) -> None:
+    text = '{"name": "x", "id": 1, "other": [1], "price": "1.00"}\n{"id": 2, "ok": true, "day": "2024-01-01"}\n'
+    file = write(tmp_path / "a.json", text, 0)
+    table = read_files([recorded(file)], stream(format="json"), 42)
+    assert values(table) == [
+        (1, "x", Decimal("1.00"), None, None, None, None),
+        (2, None, None, dt.date(2024, 1, 1), None, True, None),
+    ]
+
+
+def test_parquet_columns_by_name_are_cast_and_rows_numbered(tmp_path: Path) -> None:
+    files = []
+    for index in range(2):
+        data = {"extra": [0, 0], **{item.name: pa.array([None, None], item.type.arrow) for item in COLUMNS}}
+        data["id"] = pa.array([index, index + 10], pa.int16())
+        data["price"] = pa.array([Decimal("1.005"), Decimal("-1.005")])
+        pq.write_table(pa.table(data), tmp_path / f"{index}.parquet")
+        files.append(recorded(tmp_path / f"{index}.parquet"))
+    table = read_files(files, stream(format="parquet"), 42)
+    assert table.column("id").to_pylist() == [0, 10, 1, 11]
+    assert table.column("price").to_pylist() == [Decimal("1.01"), Decimal("-1.01")] * 2
+    assert table.column("__lsn").to_pylist() == [42] * 4
+    assert table.column("__ordinal").to_pylist() == [0, 1, 1 << ROW_BITS, (1 << ROW_BITS) + 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", "1,x,1,oops,,,\n"), ("a.csv", "1,x\n"), ("a.csv", "1,x,123456.00,,,,\n"), ("a.json", '{"id": "x"}\n')],
+)
+def test_files_that_do_not_fit_are_22p04(tmp_path: Path, name: str, content: str) -> None:
+    file = write(tmp_path / name, content, 0)
+    with pytest.raises(SqlError) as caught:
+        read_files([recorded(file)], stream(format=name.partition(".")[2]), 1)
+    assert (caught.value.sqlstate, caught.value.detail is not None) == ("22P04", True)
+
+
+def test_a_parquet_file_without_a_column_names_it(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(SqlError, match='no column "name"'):
+        read_files([recorded(tmp_path / "a.parquet")], stream(), 1)
+
+
+def test_a_file_changed_between_arrival_and_reading_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", CSV, 0)
+    before = recorded(file)
+    write(file, CSV + CSV, 0)
+    with pytest.raises(SqlError, match="changed"):
+        read_files([before], stream(format="csv"), 1)
+    file.unlink()
+    with pytest.raises(SqlError, match="vanished"):
+        read_files([before], stream(format="csv"), 1)
+
+
+def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.json"):
+        file = write(tmp_path / name, "", 0)
+        assert read_files([recorded(file)], stream(format=name.partition(".")[2]), 1).num_rows == 0
+
+
+INT_ONLY = Stream(1, "small", (ColumnDefinition("a", INT4),), (("format", "csv"),))
+
+
+def test_a_number_out_of_the_column_s_range_does_not_fit(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "2147483648\n", 0)
+    with pytest.raises(SqlError) as caught:
+        read_files([recorded(file)], INT_ONLY, 1)
+    assert caught.value.sqlstate == "22P04"

@@ -1,0 +1,201 @@
+"""Which plans a continuous view may have (thesis 4.2.2 and 4.2.3), and what ``prepare`` makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.types import INT8, TIMESTAMPTZ, UUID
+from planner.algebra import Aggregate, Join, Limit, Relation, Sort
+from planner.expression import Call
+from planner.incremental import normalise
+from planner.pipelines import Kinds, check, is_grouping, prepare, reads_stream
+from planner.validate import validate
+from planner.walk import walk
+from tests.planner.builders import (
+    Leaf,
+    agg,
+    both,
+    call,
+    cross,
+    eq,
+    exists,
+    group,
+    join,
+    limit,
+    lit,
+    member,
+    negate,
+    order,
+    project,
+    ref,
+    rel,
+    scalar,
+    stream,
+    table,
+    union,
+    where,
+)
+
+
+class Inputs:
+    """Two streams s and z, two tables t and u."""
+
+    def __init__(self) -> None:
+        self.s, self.z = stream("s", "k v"), stream("z", "k v")
+        self.t, self.u = table("t", "k v"), table("u", "k v")
+
+    def grouped(self, leaf: Leaf) -> Relation:
+        return group(leaf, {"k": leaf.k}, n=agg("count"))
+
+
+Make = Callable[[Inputs], Relation]
+
+
+def _two_groupings(i: Inputs) -> Relation:
+    left, right = i.grouped(i.s), i.grouped(i.z)
+    return join("full", left, right, eq(ref(left, "k"), ref(right, "k")))
+
+
+def _grouped_with_table(i: Inputs) -> Relation:
+    left = i.grouped(i.s)
+    return join("right", left, i.t, eq(ref(left, "k"), i.t.k))
+
+
+def _limited_grouping(i: Inputs) -> Relation:
+    below = i.grouped(i.s)
+    return limit(order(below, ref(below, "n")), 3)
+
+
+def _outer(kind: str, left: Leaf, right: Leaf) -> Relation:
+    pair = join(kind, left, right, eq(left.k, right.k))  # type: ignore[arg-type]
+    return group(pair, {"k": left.k}, n=agg("count"))
+
+
+def _by_average(i: Inputs) -> Relation:
+    again = stream("s", "k v")
+    average = group(again, x=agg("avg", again.v))
+    return group(where(i.s, call("gt", i.s.v, scalar(average))), {"k": i.s.k}, n=agg("count"))
+
+
+ALLOWED: dict[str, Make] = {
+    "a grouping": lambda i: i.grouped(i.s),
+    "one group": lambda i: group(i.s, n=agg("count")),
+    "distinct": lambda i: group(i.s, {"k": i.s.k, "v": i.s.v}),
+    "a union of streams as distinct rows": lambda i: union("union", False, i.s, i.z),
+    "a union of streams below a grouping": lambda i: group(union("union", True, i.s, i.z), n=agg("count")),
+    "a join with a table below": lambda i: _outer("inner", i.t, i.s),
+    "a left join that keeps the stream": lambda i: _outer("left", i.s, i.t),
+    "a right join that keeps the stream": lambda i: _outer("right", i.t, i.s),
+    "a semi join of the stream": lambda i: group(join("semi", i.s, i.t, eq(i.s.k, i.t.k)), n=agg("count")),
+    "an anti join of the stream": lambda i: group(join("anti", i.s, i.t, eq(i.s.k, i.t.k)), n=agg("count")),
+    "a full join of groupings": _two_groupings,
+    "a table kept above the grouping": _grouped_with_table,
+    "a limit on top": _limited_grouping,
+    "a static limit below": lambda i: group(cross(i.s, limit(order(i.t, i.t.v), 1)), {"k": i.s.k}, n=agg("count")),
+    "a static outer join below": lambda i: group(
+        join("inner", i.s, join("full", i.t, i.u, eq(i.t.k, i.u.k)), eq(i.s.k, i.t.k)), {"k": i.s.k}, n=agg("count")
+    ),
+    "a table's rows that are in a stream": lambda i: where(i.t, member(i.t.k, project(i.s, k=i.s.k))),
+    "a table's rows that are not in a stream": lambda i: where(i.t, negate(exists(where(i.s, eq(i.s.k, i.t.k))))),
+    "a table if a stream has rows": lambda i: where(i.t, exists(i.s)),
+    "a grouping of a grouping": lambda i: group(b := i.grouped(i.s), {"n": ref(b, "n")}, m=agg("count")),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_allowed(name: str) -> None:
+    relation = ALLOWED[name](Inputs())
+    prepared = normalise(relation)
+    validate(prepared)
+    check(prepared)
+    assert prepared.columns == relation.columns
+
+
+REJECTED: dict[str, tuple[Make, str]] = {
+    "ungrouped": (lambda i: where(i.s, eq(i.s.k, 1)), r'returns the rows of a stream \("s"\) without grouping'),
+    "joined ungrouped": (lambda i: join("inner", i.s, i.t, eq(i.s.k, i.t.k)), "without grouping"),
+    "streams": (lambda i: _outer("inner", i.s, i.z), r'a join of streams \("s", "z"\) before all of them are grouped'),
+    "a grouped and an ungrouped stream": (
+        lambda i: group(join("inner", g := i.grouped(i.z), i.s, eq(ref(g, "k"), i.s.k)), n=agg("count")),
+        "before all of them are grouped",
+    ),
+    "a table kept": (lambda i: _outer("left", i.t, i.s), "an outer join that keeps a table's rows"),
+    "a table kept on the right": (lambda i: _outer("right", i.s, i.t), "an outer join that keeps a table's rows"),
+    "both kept": (lambda i: _outer("full", i.s, i.t), "an outer join that keeps a table's rows"),
+    "intersect": (lambda i: union("intersect", False, i.s, i.t), "INTERSECT over the rows of a stream"),
+    "except all": (lambda i: union("except", True, i.s, i.t), "EXCEPT ALL over the rows of a stream"),
+    "union all ungrouped": (lambda i: union("union", True, i.s, i.t), "without grouping"),
+    "limit below": (lambda i: group(limit(i.s, 3), n=agg("count")), "LIMIT below a grouping"),
+    "limit between": (lambda i: group(_limited_grouping(i), n=agg("count")), "LIMIT below a grouping"),
+    "compared with a stream": (_by_average, "a join of streams"),
+    "volatile": (
+        lambda i: group(i.s, {"k": i.s.k}, n=agg("count", Call("gen_random_uuid", (), UUID))),
+        r"gen_random_uuid\(\) below a grouping",
+    ),
+    "now": (
+        lambda i: group(i.s, {"t": Call("now", (), TIMESTAMPTZ)}, n=agg("count")),
+        r"now\(\) below a grouping",
+    ),
+    "now in a filter": (
+        lambda i: group(where(i.s, call("is_not_null", Call("now", (), TIMESTAMPTZ))), n=agg("count")),
+        r"now\(\) below a grouping",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_rejected_with_the_rule_and_a_way_out(name: str) -> None:
+    make, rule = REJECTED[name]
+    with pytest.raises(SqlError, match=rule) as error:
+        check(normalise(make(Inputs())))
+    assert error.value.sqlstate == "0A000"
+    assert error.value.hint
+
+
+def test_now_above_the_grouping_is_allowed() -> None:
+    i = Inputs()
+    below = i.grouped(i.s)
+    check(normalise(project(below, k=ref(below, "k"), at=Call("now", (), TIMESTAMPTZ))))
+
+
+def test_orders_without_limit_vanish_and_others_stay() -> None:
+    i = Inputs()
+    below = group(order(i.s, i.s.v), {"k": i.s.k}, n=agg("count"))
+    top = prepare(order(limit(project(order(below, ref(below, "n")), n=ref(below, "n")), 3), lit(1)))
+    assert isinstance(top, Limit)
+    assert sum(isinstance(node, Sort) for node in walk(top)) == 1
+
+
+def test_the_stream_goes_to_the_probe_side() -> None:
+    i = Inputs()
+    prepared = prepare(_outer("right", i.t, i.s))
+    kinds = Kinds()
+    found = next(node for node in walk(prepared) if isinstance(node, Join))
+    assert found.kind == "left"
+    assert (kinds.of(found.left), kinds.of(found.right)) == ("stream", "static")
+
+
+def test_a_grouped_stream_goes_to_the_probe_side_too() -> None:
+    i = Inputs()
+    below = i.grouped(i.s)
+    prepared = prepare(join("left", i.t, below, both(eq(ref(below, "k"), i.t.k))))
+    kinds = Kinds()
+    found = next(node for node in walk(prepared) if isinstance(node, Join))
+    assert found.kind == "right"
+    assert (kinds.of(found.left), kinds.of(found.right)) == ("upper", "static")
+
+
+def test_kinds() -> None:
+    i = Inputs()
+    below = where(cross(i.s, i.t), call("gt", i.s.v, 0))
+    top = group(below, {"k": i.s.k}, n=agg("count"))
+    kinds = Kinds()
+    assert [kinds.of(item) for item in (rel(i.t), below, top)] == ["static", "stream", "upper"]
+    assert is_grouping(top, kinds)
+    assert not is_grouping(Aggregate(top, (), ()), kinds)
+    assert reads_stream(top)
+    assert not reads_stream(rel(i.t))
+    assert reads_stream(where(i.t, eq(lit(1, INT8), scalar(group(i.s, n=agg("count"))))))

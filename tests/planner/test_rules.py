@@ -1,0 +1,289 @@
+"""Rules keep a plan's rows: golden plans for what each does and does not do, and random plans through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.types import BOOL, FLOAT8, INT2, INT4, INT8, numeric
+from planner.algebra import Filter, Relation
+from planner.expression import Call, Case, Literal, Scalar
+from planner.rules import RULES, Rule, optimise
+from planner.rules.factor_disjunctions import factor_disjunctions
+from planner.rules.fold_constants import fold_constants
+from planner.rules.merge_filters import merge_filters
+from planner.rules.merge_projects import merge_projects
+from planner.rules.prune_columns import prune_columns
+from planner.rules.push_down_filters import push_down_filters
+from planner.rules.strengthen_joins import strengthen_joins
+from planner.validate import validate
+from tests.planner import golden
+from tests.planner.builders import (
+    agg,
+    both,
+    call,
+    cross,
+    either,
+    eq,
+    fresh,
+    group,
+    join,
+    limit,
+    lit,
+    negate,
+    order,
+    project,
+    ref,
+    rel,
+    table,
+    union,
+    where,
+)
+from tests.planner.evaluate import bag, evaluate
+
+R, S, T = (table(name, "a b c") for name in "rst")
+RANDOM = Call("random", (), FLOAT8)
+
+
+def _grouped() -> Relation:
+    return group(R, {"a": R.a}, n=agg("count"))
+
+
+def _pushed_over(relation: Relation, *parts: Callable[[Relation], Scalar]) -> Relation:
+    return where(relation, both(*(part(relation) for part in parts)))
+
+
+def _over_union() -> Relation:
+    both_tables = union("union", True, project(R, x=R.a), project(S, x=S.b))
+    return where(both_tables, call("gt", ref(both_tables, "x"), 1))
+
+
+CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
+    "merge_filters": (
+        merge_filters,
+        lambda: where(where(where(R, eq(R.a, 1)), lit(True)), both(eq(R.b, 2), eq(R.c, 3))),
+    ),
+    "merge_projects": (
+        merge_projects,
+        lambda: project(inner := project(R, x=call("add", R.a, 1), y=R.b), z=call("mul", ref(inner, "x"), 2)),
+    ),
+    "merge_projects_not_twice": (
+        merge_projects,
+        lambda: project(inner := project(R, x=call("add", R.a, 1)), y=ref(inner, "x"), z=ref(inner, "x")),
+    ),
+    "merge_projects_not_volatile": (
+        merge_projects,
+        lambda: project(inner := project(R, x=RANDOM), y=ref(inner, "x")),
+    ),
+    "push_to_join_inputs": (
+        push_down_filters,
+        lambda: where(cross(cross(R, S), T), both(eq(R.a, S.a), eq(S.b, T.b), eq(R.c, 1), call("gt", T.c, 2))),
+    ),
+    "push_not_into_padding": (
+        push_down_filters,
+        lambda: where(
+            join("left", R, S, both(eq(R.a, S.a), eq(R.b, 1), eq(S.b, 2))), both(eq(R.c, 3), call("is_null", S.c))
+        ),
+    ),
+    "push_below_semi_join": (
+        push_down_filters,
+        lambda: where(join("semi", R, S, both(eq(R.a, S.a), eq(S.b, 2))), eq(R.b, 1)),
+    ),
+    "push_below_anti_join": (
+        push_down_filters,
+        lambda: where(join("anti", R, S, both(eq(R.a, S.a), eq(S.b, 2), eq(R.c, 4))), eq(R.b, 1)),
+    ),
+    "push_below_group_keys": (
+        push_down_filters,
+        lambda: _pushed_over(_grouped(), lambda g: eq(ref(g, "a"), 1), lambda g: call("gt", ref(g, "n"), lit(2, INT8))),
+    ),
+    "push_not_below_one_group": (
+        push_down_filters,
+        lambda: where(g := group(R, n=agg("count")), call("gt", ref(g, "n"), lit(2, INT8))),
+    ),
+    "push_into_union": (push_down_filters, _over_union),
+    "push_not_below_limit": (push_down_filters, lambda: where(limit(order(R, R.a), 3), eq(R.a, 1))),
+    "push_not_below_volatile": (
+        push_down_filters,
+        lambda: where(
+            p := project(R, x=RANDOM, y=R.a), both(eq(ref(p, "y"), 1), call("gt", ref(p, "x"), lit(0.5, FLOAT8)))
+        ),
+    ),
+    "strengthen_left": (strengthen_joins, lambda: where(join("left", R, S, eq(R.a, S.a)), call("gt", S.b, 1))),
+    "strengthen_not_left": (
+        strengthen_joins,
+        lambda: where(join("left", R, S, eq(R.a, S.a)), either(call("gt", S.b, 1), call("is_null", S.b))),
+    ),
+    "strengthen_full": (strengthen_joins, lambda: where(join("full", R, S, eq(R.a, S.a)), call("gt", R.b, S.c))),
+    "strengthen_full_to_left": (strengthen_joins, lambda: where(join("full", R, S, eq(R.a, S.a)), eq(R.b, 1))),
+    "factor_disjunctions": (
+        factor_disjunctions,
+        lambda: where(cross(R, S), either(both(eq(R.a, S.a), eq(R.b, 1)), both(eq(R.b, 2), eq(R.a, S.a)))),
+    ),
+    "factor_disjunctions_whole": (
+        factor_disjunctions,
+        lambda: where(cross(R, S), either(eq(R.a, S.a), both(eq(R.b, 2), eq(R.a, S.a)))),
+    ),
+    "prune_columns": (
+        prune_columns,
+        lambda: project(
+            g := group(join("inner", R, S, eq(R.a, S.a)), {"k": S.b}, n=agg("count"), m=agg("sum", R.c)), x=ref(g, "n")
+        ),
+    ),
+    "prune_keeps_one_column": (prune_columns, lambda: group(R, n=agg("count"))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden_plan(name: str, rewrite: bool) -> None:
+    rule, make = CASES[name]
+    before = make()
+    validate(before)
+    after = rule(before)
+    validate(after)
+    assert after.columns == before.columns
+    golden.check(f"rules/{name}", golden.before_after(before, after), rewrite)
+
+
+CONSTANTS: dict[str, tuple[Scalar, Scalar]] = {
+    "sum": (call("add", 1, 2), lit(3)),
+    "nested": (call("mul", call("sub", 5, 2), 4), lit(12)),
+    "numeric": (
+        Call("sub", (lit(Decimal("0.06")), lit(Decimal("0.01"))), numeric(4, 2)),
+        lit(Decimal("0.05"), numeric(4, 2)),
+    ),
+    "comparison": (call("lt", 1, 2), lit(True)),
+    "and": (both(eq(R.a, 1), lit(True)), eq(R.a, 1)),
+    "and_false": (both(eq(R.a, 1), lit(False)), lit(False)),
+    "or": (either(eq(R.a, 1), lit(False)), eq(R.a, 1)),
+    "not": (negate(lit(True)), lit(False)),
+    "null": (call("add", R.a, Literal(None, INT4)), Literal(None, INT4)),
+    "null_test": (call("is_null", Literal(None, INT4)), lit(True)),
+    "case": (Case(((lit(False), R.a), (lit(True), R.b)), R.c, INT4), R.b),
+}
+KEPT: dict[str, Scalar] = {
+    "overflow": Call("add", (lit(32767, INT2), lit(1, INT2)), INT2),
+    "division": call("div", 6, 2),
+    "float": Call("add", (lit(0.1, FLOAT8), lit(0.2, FLOAT8)), FLOAT8),
+    "lost digits": Call("mul", (lit(Decimal("0.01")), lit(Decimal("0.01"))), numeric(4, 2)),
+    "null and": both(Literal(None, BOOL), eq(R.a, 1)),
+    "not a number": Call("eq", (Literal(Decimal("NaN"), numeric(4, 2)), lit(1)), BOOL),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_folds(name: str) -> None:
+    before, after = CONSTANTS[name]
+    column = fresh("x", before.type)
+    folded = fold_constants(project(R, x=before))
+    assert folded == type(folded)(rel(R), ((folded.columns[0], after),))
+    assert column.type == folded.columns[0].type
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_keeps_what_is_not_exact(name: str) -> None:
+    relation = project(R, x=KEPT[name])
+    assert fold_constants(relation) is relation
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_leaves_alone_what_needs_nothing(rule: Rule) -> None:
+    relation = where(join("left", R, S, eq(R.a, S.a)), call("is_null", S.b))
+    assert rule(relation) is relation
+
+
+def test_deep_plans_do_not_overflow_the_stack() -> None:
+    relation: Relation = rel(R)
+    for value in range(400):
+        relation = Filter(relation, call("ne", R.a, value))
+    assert isinstance(optimise(relation), Filter)
+    assert optimise(relation).columns == relation.columns
+
+
+# -- random plans ------------------------------------------------------------------------------------------------------
+
+_value = st.one_of(st.none(), st.integers(0, 2))
+_rows = st.lists(st.fixed_dictionaries({"a": _value, "b": _value}), max_size=4)
+
+
+@st.composite
+def relations(draw: Any, depth: int = 3) -> Relation:
+    """A random plan over fresh scans of r and s."""
+    shapes = ["scan"] if depth == 0 else ["filter", "project", "join", "join", "aggregate", "set", "limit", "keep"]
+    shape = draw(st.sampled_from(shapes))
+    if shape == "scan":
+        return rel(table(draw(st.sampled_from("rs")), "a b"))
+    below = draw(relations(depth - 1))
+    if shape == "filter":
+        return where(below, draw(predicates(below)))
+    if shape == "project":
+        return project(below, a=draw(numbers(below)), b=draw(numbers(below)))
+    if shape == "keep":
+        return project(below, b=ref(below, below.columns[-1].name))
+    if shape == "aggregate":
+        key = {"k": draw(numbers(below))} if draw(st.booleans()) else {}
+        return group(below, key, n=agg("max", draw(numbers(below))), m=agg("min", draw(numbers(below))))
+    if shape == "limit":
+        return limit(order(below, *(ref_at(below, place) for place in range(len(below.columns)))), 2)
+    other = draw(relations(depth - 1))
+    if shape == "set":
+        kind = draw(st.sampled_from(("union", "intersect", "except")))
+        left, right = (project(side, x=draw(numbers(side)), y=draw(numbers(side))) for side in (below, other))
+        return union(kind, draw(st.booleans()), left, right)
+    kind = draw(st.sampled_from(("inner", "left", "right", "full", "semi", "anti")))
+    pair = cross(below, other)
+    predicate = draw(st.one_of(st.none(), predicates(pair)))
+    return join(kind, below, other, predicate)
+
+
+def ref_at(relation: Relation, place: int) -> Scalar:
+    column = relation.columns[place]
+    return type(R.a)(column)
+
+
+@st.composite
+def numbers(draw: Any, relation: Relation) -> Scalar:
+    place = draw(st.integers(0, len(relation.columns) - 1))
+    column = ref_at(relation, place)
+    return draw(
+        st.sampled_from((column, call("add", column, 1), lit(draw(st.integers(0, 2))), call("coalesce", column, 0)))
+    )
+
+
+@st.composite
+def predicates(draw: Any, relation: Relation) -> Scalar:
+    def comparison() -> Scalar:
+        function = draw(st.sampled_from(("eq", "lt", "is_null", "is_distinct", "constant")))
+        if function == "constant":
+            return draw(st.sampled_from((lit(True), lit(False), Literal(None, BOOL))))
+        first = draw(numbers(relation))
+        if function == "is_null":
+            return call("is_null", first)
+        return call(function, first, draw(numbers(relation)), type_=BOOL)
+
+    parts = [comparison() for _ in range(draw(st.integers(1, 3)))]
+    shape = draw(st.sampled_from(("and", "or", "not", "factor")))
+    if shape == "not":
+        return negate(parts[0])
+    if shape == "factor":
+        return either(*(both(parts[0], part) for part in (*parts[1:], comparison())), parts[0])
+    return both(*parts) if shape == "and" else either(*parts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(relation=relations(), r=_rows, s=_rows)
+def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
+    data = {"r": r, "s": s}
+    expected = bag(evaluate(relation, data))
+    for rule in RULES:
+        after = rule(relation)
+        validate(after)
+        assert bag(evaluate(after, data)) == expected, rule.__name__
+    after = optimise(relation)
+    assert after.columns == relation.columns
+    assert bag(evaluate(after, data)) == expected

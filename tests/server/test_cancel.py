@@ -1,0 +1,134 @@
+"""Cancelling: by another connection, by timeout, during COPY; and what must not cancel."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+from server.cancel import CancelRegistry
+from tests.rig.server import Millstream
+from tests.server.wire import Wire, error_fields, letters, rows
+
+Client = psycopg.Connection[Any]
+
+#: Hours, if nobody stops it.
+ENDLESS = "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.n + b.n = c.n * d.n"
+
+
+@pytest.fixture(scope="module")
+def numbers(running: Millstream) -> Millstream:
+    with running.connect() as client:
+        client.execute("CREATE TABLE numbers (n integer)")
+        values = ",".join(f"({number})" for number in range(2000))
+        client.execute(f"INSERT INTO numbers VALUES {values}".encode())
+    return running
+
+
+def test_cancel_request_stops_a_query_and_keeps_the_session(numbers: Millstream) -> None:
+    with numbers.connect() as client:
+        timer = threading.Timer(0.3, client.cancel_safe)
+        timer.start()
+        with pytest.raises(psycopg.errors.QueryCanceled) as caught:
+            client.execute(ENDLESS)
+        timer.join()
+        assert str(caught.value).startswith("canceling statement due to user request")
+        assert client.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_statement_timeout(numbers: Millstream) -> None:
+    with numbers.connect() as client:
+        client.execute("SET statement_timeout = '200ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled) as caught:
+            client.execute(ENDLESS)
+        assert str(caught.value).startswith("canceling statement due to statement timeout")
+        assert client.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_cancel_in_a_transaction_fails_it(numbers: Millstream) -> None:
+    with numbers.connect() as client:
+        client.execute("BEGIN")
+        client.execute("SET LOCAL statement_timeout = 100")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            client.execute(ENDLESS)
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            client.execute("SELECT 1")
+        client.execute("ROLLBACK")
+        assert client.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_a_cancel_of_an_idle_session_does_nothing(running: Millstream, wire: Wire) -> None:
+    _request(running, *wire.backend)
+    assert rows(wire.query("SELECT 1")) == [(b"1",)]
+
+
+def test_a_wrong_key_does_nothing(numbers: Millstream) -> None:
+    with Wire(numbers.port) as wire:
+        wire.start()
+        process, key = wire.backend
+        wire.send(("Q", ENDLESS.encode() + b"\0"))
+        _request(numbers, process, key ^ 1)
+        wire.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            wire.message()
+        wire.socket.settimeout(20)
+        _request(numbers, process, key)
+        assert error_fields(wire.until_ready())["C"] == "57014"
+
+
+def test_cancel_during_copy(running: Millstream, wire: Wire) -> None:
+    wire.query("CREATE TABLE cancelled (a integer)")
+    wire.send(("Q", b"COPY cancelled FROM STDIN\0"), ("d", b"1\n"))
+    wire.until("G")
+    _request(running, *wire.backend)
+    messages = wire.until_ready()
+    assert letters(messages) == "EZ"
+    assert error_fields(messages)["C"] == "57014"
+    assert rows(wire.query("SELECT count(*) FROM cancelled")) == [(b"0",)]
+
+
+def test_a_vanished_client_stops_working(numbers: Millstream) -> None:
+    """Its query ends: the server is otherwise idle soon after."""
+    with Wire(numbers.port) as wire:
+        wire.start()
+        wire.send(("Q", ENDLESS.encode() + b"\0"))
+        time.sleep(0.1)
+    deadline = time.monotonic() + 10
+    while _busy(numbers.pid):
+        assert time.monotonic() < deadline, "the query still runs"
+
+
+def _busy(pid: int) -> bool:
+    """Whether the process uses a good part of a processor."""
+
+    def ticks() -> int:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    time.sleep(0.2)
+    return ticks() - before > 5
+
+
+def _request(server: Millstream, process: int, key: int) -> None:
+    with Wire(server.port) as client:
+        client.socket.sendall(struct.pack(">iiII", 16, 80877102, process, key))
+        assert client.message() is None
+
+
+def test_registry() -> None:
+    registry, cancelled = CancelRegistry(), []
+    first = registry.register(lambda: cancelled.append(1))
+    second = registry.register(lambda: cancelled.append(2))
+    assert first.process != second.process
+    assert not registry.cancel(first.process, second.key)
+    assert not registry.cancel(99, first.key)
+    assert registry.cancel(second.process, second.key)
+    assert cancelled == [2]
+    registry.forget(second)
+    assert not registry.cancel(second.process, second.key)

@@ -1,0 +1,181 @@
+"""COPY with the client: formats, sizes, failure, and the pipeline's order."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.rig.server import Millstream
+from tests.server.wire import SYNC, Wire, bind, error_fields, execute, letters, parse, rows, tags
+
+Client = psycopg.Connection[Any]
+
+
+def copy_in(client: Client, command: str, *pieces: bytes) -> int:
+    """COPY FROM STDIN; the number of rows."""
+    with client.cursor() as cursor:
+        with cursor.copy(command.encode()) as copy:
+            for piece in pieces:
+                copy.write(piece)
+        return cursor.rowcount
+
+
+def copy_out(client: Client, command: str) -> bytes:
+    """COPY TO STDOUT."""
+    with client.cursor() as cursor, cursor.copy(command.encode()) as copy:
+        return b"".join(copy)
+
+
+def test_text_csv_and_binary_there_and_back(sql: Client) -> None:
+    sql.execute("CREATE TABLE formats (a integer, b text, c numeric(6,2), d date, e boolean)")
+    sql.execute(
+        "INSERT INTO formats VALUES (1, E'tab\\there, \"q\"', 1.5, '2024-02-29', true), (2, NULL, NULL, NULL, NULL)"
+    )
+    sql.execute("INSERT INTO formats VALUES (3, '', 0, '1999-12-31', false)")
+    expected = sql.execute("SELECT * FROM formats ORDER BY a").fetchall()
+    for options in ("(FORMAT text)", "(FORMAT csv, HEADER)", "(FORMAT binary)"):
+        data = copy_out(sql, f"COPY (SELECT * FROM formats ORDER BY a) TO STDOUT {options}")
+        sql.execute("DELETE FROM formats")
+        assert copy_in(sql, f"COPY formats FROM STDIN {options}", data) == 3
+        assert sql.execute("SELECT * FROM formats ORDER BY a").fetchall() == expected, options
+
+
+def test_text_out_is_postgresqls(sql: Client) -> None:
+    data = copy_out(sql, "COPY (SELECT 1, NULL, E'a\\tb\\\\c', 1.50::numeric(5,2)) TO STDOUT")
+    assert data == b"1\t\\N\ta\\tb\\\\c\t1.50\n"
+
+
+def test_rows_cut_anywhere_arrive_whole(sql: Client) -> None:
+    sql.execute("CREATE FOREIGN TABLE pieces (a integer, b text) SERVER stream")
+    sql.execute("CREATE VIEW pieces_sum AS SELECT count(*), sum(a), count(b) FROM pieces")
+    data = b"".join(b'%d,"line %d\nsays ""hello"""\n' % (number, number) for number in range(2000))
+    pieces = [data[start : start + 7] for start in range(0, len(data), 7)]
+    assert copy_in(sql, "COPY pieces FROM STDIN (FORMAT csv)", *pieces) == 2000
+    assert sql.execute("SELECT * FROM pieces_sum").fetchone() == (2000, 1999000, 2000)
+
+
+def test_a_large_copy_keeps_arrival_order(sql: Client) -> None:
+    sql.execute("CREATE FOREIGN TABLE ordered (a integer, b integer) SERVER stream")
+    sql.execute("CREATE VIEW ordered_rows AS SELECT b, array_agg(a) AS all_a, count(*) AS n FROM ordered GROUP BY b")
+    block = [b"%d,%d\n" % (number, number % 2) for number in range(400_000)]
+    pieces = [b"".join(block[start : start + 5000]) for start in range(0, len(block), 5000)]
+    assert copy_in(sql, "COPY ordered FROM STDIN (FORMAT csv)", *pieces) == 400_000
+    row = sql.execute("SELECT all_a, n FROM ordered_rows WHERE b = 1").fetchone()
+    assert row is not None
+    assert row[1] == 200_000
+    assert row[0] == list(range(1, 400_000, 2))
+
+
+def test_columns_and_defaults(sql: Client) -> None:
+    sql.execute("CREATE TABLE partly (a integer, b text DEFAULT 'none', c integer)")
+    copy_in(sql, "COPY partly (c, a) FROM STDIN", b"1\t2\n3\t\\N\n")
+    assert sql.execute("SELECT * FROM partly ORDER BY c").fetchall() == [(2, "none", 1), (None, "none", 3)]
+
+
+def test_an_error_ends_the_copy_at_once_and_the_session_goes_on(running: Millstream) -> None:
+    with Wire(running.port) as wire:
+        wire.start()
+        wire.query("CREATE FOREIGN TABLE strict (a integer) SERVER stream")
+        wire.query("CREATE VIEW strict_count AS SELECT count(*) FROM strict")
+        wire.send(("Q", b"COPY strict FROM STDIN; SELECT 1\0"))
+        assert letters(wire.until("G")) == "G"
+        wire.send(("d", b"1\nx\n"), ("c", b""))
+        messages = wire.until_ready()
+        assert letters(messages) == "EZ"
+        fields = error_fields(messages)
+        assert (fields["C"], fields["W"]) == ("22P02", 'COPY strict, line 2, column a: "x"')
+        wire.send(("d", b"2\n"), ("c", b""), ("Q", b"SELECT * FROM strict_count\0"))
+        assert rows(wire.until_ready()) == [(b"0",)]
+
+
+def test_statements_after_a_copy_in_the_same_text(wire: Wire) -> None:
+    wire.query("CREATE TABLE followed (a integer)")
+    wire.send(("Q", b"COPY followed FROM STDIN; SELECT count(*) FROM followed; COPY followed FROM STDIN\0"))
+    wire.until("G")
+    wire.send(("d", b"1\n2\n"), ("c", b""))
+    messages = wire.until("G")
+    assert tags(messages) == ["COPY 2", "SELECT 1"]
+    assert rows(messages) == [(b"2",)]
+    wire.send(("d", b"3\n"), ("c", b""))
+    assert tags(wire.until_ready()) == ["COPY 1"]
+    assert rows(wire.query("SELECT count(*) FROM followed")) == [(b"3",)]
+
+
+def test_copy_fail(wire: Wire) -> None:
+    wire.query("CREATE TABLE given_up (a integer)")
+    wire.send(("Q", b"COPY given_up FROM STDIN\0"), ("d", b"1\n"), ("f", b"no more\0"))
+    messages = wire.until_ready()
+    fields = error_fields(messages)
+    assert (fields["C"], fields["M"]) == ("57014", "COPY from stdin failed: no more")
+    assert rows(wire.query("SELECT count(*) FROM given_up")) == [(b"0",)]
+
+
+def test_copy_in_a_transaction(sql: Client) -> None:
+    sql.execute("CREATE TABLE undone (a integer)")
+    sql.execute("BEGIN")
+    copy_in(sql, "COPY undone FROM STDIN", b"1\n2\n")
+    assert sql.execute("SELECT count(*) FROM undone").fetchone() == (2,)
+    sql.execute("ROLLBACK")
+    assert sql.execute("SELECT count(*) FROM undone").fetchone() == (0,)
+
+
+def test_copy_in_the_extended_protocol(wire: Wire) -> None:
+    wire.query("CREATE TABLE extended_copy (a integer)")
+    wire.send(parse("COPY extended_copy FROM STDIN"), bind(), execute(), SYNC)
+    assert letters(wire.until("G")) == "12G"
+    wire.send(("d", b"5\n"), ("c", b""), SYNC)
+    assert letters(wire.until_ready()) == "CZ"
+    wire.send(parse("COPY extended_copy TO STDOUT"), bind(), execute(), SYNC)
+    messages = wire.until_ready()
+    assert letters(messages) == "12HdcCZ"
+    assert b"".join(body for letter, body in messages if letter == "d") == b"5\n"
+
+
+def test_copy_from_a_file_of_the_server(sql: Client, tmp_path: Path) -> None:
+    sql.execute("CREATE FOREIGN TABLE from_file (a integer, b text) SERVER stream")
+    sql.execute("CREATE VIEW from_file_sum AS SELECT count(*), sum(a) FROM from_file")
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b"a,b\n" + b"".join(b"%d,x\n" % number for number in range(100_000)))
+    assert sql.execute(f"COPY from_file FROM '{file}' (FORMAT csv, HEADER)".encode()).rowcount == 100_000
+    assert sql.execute("SELECT * FROM from_file_sum").fetchone() == (100_000, 4999950000)
+    file.write_bytes(b"a,b\n1,x\nbad,x\n")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation) as caught:
+        sql.execute(f"COPY from_file FROM '{file}' (FORMAT csv, HEADER)".encode())
+    assert caught.value.diag.context == 'COPY from_file, line 3, column a: "bad"'
+    with pytest.raises(psycopg.errors.UndefinedFile):
+        sql.execute("COPY from_file FROM '/no/such/file'")
+
+
+def test_a_vanishing_client_leaves_nothing(running: Millstream, sql: Client) -> None:
+    sql.execute("CREATE TABLE vanished (a integer)")
+    with Wire(running.port) as wire:
+        wire.start()
+        wire.send(("Q", b"COPY vanished FROM STDIN\0"))
+        wire.until("G")
+        wire.send(("d", b"1\n" * 100))
+    copy_in(sql, "COPY vanished FROM STDIN", b"7\n")  # waits for the table's writer, so the other one is over
+    assert sql.execute("SELECT * FROM vanished").fetchall() == [(7,)]
+
+
+def test_binary_copy_from_psycopg(sql: Client) -> None:
+    sql.execute("CREATE FOREIGN TABLE binaries (a bigint, b double precision, c text) SERVER stream")
+    sql.execute("CREATE VIEW binaries_sum AS SELECT count(*), sum(a), sum(b), max(c) FROM binaries")
+    with sql.cursor() as cursor, cursor.copy("COPY binaries FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int8", "float8", "text"])
+        for number in range(5000):
+            copy.write_row((number, number / 2, f"r{number}"))
+    assert sql.execute("SELECT * FROM binaries_sum").fetchone() == (5000, 12497500, 6248750.0, "r999")
+
+
+def test_copy_in_response_tells_format_and_columns(wire: Wire) -> None:
+    wire.query("CREATE TABLE shapes (a integer, b text, c date)")
+    for options, binary in (("", 0), ("(FORMAT binary)", 1)):
+        wire.send(("Q", f"COPY shapes (a, c) FROM STDIN {options}\0".encode()))
+        messages = wire.until("G")
+        assert messages[-1][1] == struct.pack(">bhhh", binary, 2, binary, binary)
+        wire.send(("f", b"enough\0"))
+        wire.until_ready()
