@@ -93,10 +93,10 @@ class Settings:
         return int(self.value(name)) / 1000
 
     def search_path(self, user: str) -> tuple[str, ...]:
-        """The schemas of search_path; "$user" stands for the user's own."""
+        """The schemas of search_path; "$user" is passed over, since nobody has a schema of their own yet."""
         words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', self.value("search_path"))
         names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
-        return tuple(user if name == "$user" else name for name in names if name)
+        return tuple(name for name in names if name and name != "$user")
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -14,9 +14,7 @@ import pyarrow.compute as pc
 
 from catalog.objects import Table
 from executor.embedded.connection import Connection
-from executor.embedded.dialect import STORE
-
-ROW_ID: Final = "__rowid"
+from executor.embedded.dialect import ROW_ID, STORE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import duckdb
@@ -48,6 +49,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 Parameters = Sequence[object]
 Bindings = Mapping[str, pa.Table]
+NOTHING: Final[Bindings] = MappingProxyType({})
 
 
 class Source:

@@ -25,6 +25,8 @@ from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Sc
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
+#: Source name of a table's row identity in a scan.
+ROW_ID: Final = "__rowid"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -133,6 +135,15 @@ class DuckPrinter(Printer):
             table.set("db", exp.Identifier(this="main", quoted=True))
             table.set("catalog", exp.Identifier(this=STORE, quoted=True))
         return table
+
+    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
+        """A leaf's column; a table's row identity is DuckDB's rowid."""
+        own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
+        return super().source(leaf, "rowid" if own else name)
+
+    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
+        """A leaf's column; ``__rowid`` is DuckDB's own row id."""
+        return super().source(leaf, "rowid" if name == "__rowid" else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """See ``casts``."""

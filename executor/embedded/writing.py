@@ -21,7 +21,7 @@ from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.objects import Table
 from executor.embedded import changes as tools
 from executor.embedded.changes import Change, Changes
-from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.constraints import Checker, failing_row
 from executor.embedded.dialect import STORE, type_text
 from executor.printer import column_name
@@ -92,7 +92,7 @@ class WriteTransaction:
             return self.connection.query(relation, bindings, parameters, timezone)
 
     def insert(
-        self, statement: Insert, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+        self, statement: Insert, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
     ) -> Changes:
         """INSERT. Raises the constraints' errors; nothing of a failed statement stays."""
         assert isinstance(statement.target, Table)
@@ -102,7 +102,7 @@ class WriteTransaction:
             return self._change(statement, tools.insertion(statement.target, rows), statement.row, parameters, timezone)
 
     def update(
-        self, statement: Update, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+        self, statement: Update, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
     ) -> Changes:
         """UPDATE: the old rows go, the new ones come."""
         with self._statement():
@@ -115,7 +115,7 @@ class WriteTransaction:
             return self._change(statement, change, statement.new, parameters, timezone)
 
     def delete(
-        self, statement: Delete, parameters: Parameters = (), bindings: Bindings = {}, timezone: str = "UTC"  # noqa: B006
+        self, statement: Delete, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
     ) -> Changes:
         """DELETE."""
         with self._statement():

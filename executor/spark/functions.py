@@ -329,6 +329,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "right": _checked("RIGHT", {1: 0}),
     "lpad": _checked("LPAD", {1: 0}, {2: ""}),
     "rpad": _checked("RPAD", {1: 0}, {2: ""}),
+    "repeat": _strings("REPEAT"),
     "reverse": _strings("REVERSE"),
     "split_part": _checked("SPLIT_PART", {2: 1}, {1: ""}),
     "starts_with": _strings("STARTSWITH"),

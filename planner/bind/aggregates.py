@@ -20,6 +20,8 @@ from planner.expression import AggregateCall, ColumnRef, Scalar
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
+NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
+AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
@@ -74,7 +76,7 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
 def _count_star(env: Environment, node: Any) -> AggregateCall:
     name = names_of(node.funcname)[-1]
     if name != "count":
-        raise env.error("42883", f"function {name}() does not exist", node)
+        raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
     return AggregateCall("count", (), INT8)
 
 
@@ -87,9 +89,8 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     if not isinstance(chosen, Overload):
         words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
         if chosen:
-            raise env.error("42725", f"{words} is not unique", node)
-        hint = "No function matches the given name and argument types. You might need to add explicit type casts."
-        raise env.error("42883", f"{words} does not exist", node, hint=hint)
+            raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS)
+        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
     if chosen.arguments[0] == "bytea":
         raise unsupported("string_agg(bytea)", position=env.binding.position(node))
     coerced = tuple(
@@ -119,7 +120,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "array_agg":
             return array(kind)
         case "min" | "max":
-            return TEXT if kind.name == "varchar" else kind
+            return TEXT if kind.name == "varchar" else kind if kind.name == "numeric" else by_name(kind.name)
         case "sum":
             return _sum(kind)
         case "avg":

@@ -41,7 +41,7 @@ def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any
         message = (
             f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
         )
-        raise env.error("42804", message, node, hint="You will need to rewrite or cast the expression.")
+        raise env.error_at("42804", message, node, hint="You will need to rewrite or cast the expression.")
     return found
 
 

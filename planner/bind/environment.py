@@ -69,3 +69,7 @@ class Environment:
     ) -> SqlError:
         """An error at a parse node's place."""
         return SqlError(sqlstate, message, detail, hint, self.binding.position(node))
+
+    def error_at(self, sqlstate: str, message: str, node: Any, hint: str | None = None) -> SqlError:
+        """An error about a whole expression: at its first character."""
+        return SqlError(sqlstate, message, hint=hint, position=self.binding.start(node))

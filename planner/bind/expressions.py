@@ -67,7 +67,7 @@ def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
     scalar = bind_scalar(env, node)
     found = coerce(env.binding, scalar, BOOL, "implicit", node)
     if found is None:
-        raise env.error("42804", f"argument of {what} must be type boolean, not type {display(scalar.type)}", node)
+        raise env.error_at("42804", f"argument of {what} must be type boolean, not type {display(scalar.type)}", node)
     return found
 
 
@@ -299,7 +299,7 @@ def _boolean_test(env: Environment, node: Any) -> Scalar:
 
 def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
     """Scalars coerced to their common type. Raises 42804."""
-    kind = common_type([item.type for item in scalars], what, lambda index: env.binding.position(nodes[index]))
+    kind = common_type([item.type for item in scalars], what, lambda index: env.binding.start(nodes[index]))
     found = []
     for scalar, node in zip(scalars, nodes, strict=True):
         coerced = coerce(env.binding, scalar, kind, "implicit", node)
@@ -307,7 +307,7 @@ def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) 
             coerced = Cast(scalar, kind)
         if coerced is None:
             message = f"{what} could not convert type {display(scalar.type)} to {display(kind)}"
-            raise env.error("42846", message, node)
+            raise env.error_at("42846", message, node)
         found.append(coerced)
     return found
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, TEXT, SqlType, by_name, numeric
-from planner.bind.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.casts import ANY, Overload, choose
 from planner.bind.environment import Environment
 from planner.bind.typenames import is_type_name, names_of
@@ -20,8 +20,6 @@ from planner.expression import Call, Cast, Literal, Scalar
 from planner.functions import FUNCTIONS
 
 Bind = Callable[[Environment, Any], Scalar]
-_HINT: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
-_AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 
 #: PostgreSQL's names: "canonical: arguments > result; ..." with "=" for the name itself.
 _SIGNATURES: Final[dict[str, str]] = {
@@ -217,10 +215,11 @@ def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scala
 
 
 def _no_function(env: Environment, name: str, arguments: list[Scalar], node: Any, ambiguous: bool) -> SqlError:
-    signature = f"{name}({', '.join(display(item.type) for item in arguments)})"
+    written = ".".join(names_of(node.funcname)) or name
+    signature = f"{written}({', '.join(display(item.type) for item in arguments)})"
     if ambiguous:
-        return env.error("42725", f"function {signature} is not unique", node, hint=_AMBIGUOUS)
-    return env.error("42883", f"function {signature} does not exist", node, hint=_HINT)
+        return env.error("42725", f"function {signature} is not unique", node, hint=AMBIGUOUS)
+    return env.error("42883", f"function {signature} does not exist", node, hint=NO_MATCH)
 
 
 def _cast_or_fail(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:

@@ -150,8 +150,8 @@ def _invalid_time(kind: str, text: str) -> SqlError:
     return SqlError("22007", f'invalid input syntax for type {kind}: "{text}"')
 
 
-def _field_range(text: str) -> SqlError:
-    return SqlError("22008", f'date/time field value out of range: "{text}"')
+def _field_range(text: str, hint: str | None = None) -> SqlError:
+    return SqlError("22008", f'date/time field value out of range: "{text}"', hint=hint)
 
 
 def _read_date(word: str, name: str, text: str) -> datetime.date:
@@ -166,7 +166,8 @@ def _read_date(word: str, name: str, text: str) -> datetime.date:
     try:
         return datetime.date(year, month, day)
     except ValueError:
-        raise _field_range(text) from None
+        style = None if 1 <= month <= 12 and 1 <= day <= 31 else 'Perhaps you need a different "datestyle" setting.'
+        raise _field_range(text, style) from None
 
 
 def _read_time(word: str, name: str, text: str) -> datetime.timedelta:

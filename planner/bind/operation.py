@@ -132,7 +132,8 @@ def prefix(env: Environment, symbol: str, argument: Scalar, node: Any, argument_
         words = f"{symbol} {display(argument.type)}"
         if found:
             raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS)
-        raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
+        hint = "No operator matches the given name and argument type. You might need to add an explicit type cast."
+        raise env.error("42883", f"operator does not exist: {words}", node, hint=hint)
     operand = _operand(env, argument, found.arguments[0], argument_node)
     return operand if not found.name else Call(found.name, (operand,), operand.type)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import SqlError
 from planner.bind.context import Binding
@@ -29,12 +28,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An item of FROM by its name. ``key`` holds the primary key's columns where it is a table (for GROUP BY)."""
+    """An item of FROM by its name. ``key`` holds a table's primary key (for GROUP BY), ``relation`` its name behind an alias."""
 
     name: str
     entries: tuple[Entry, ...]
     schema: str | None = None
     key: tuple[Column, ...] = ()
+    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,42 @@ def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) 
 
 def missing_table(scope: Scope, name: str, position: int | None) -> SqlError:
     """42P01 for a qualifier that no item of FROM has."""
+    for level in scope.levels():
+        for source in level.sources:
+            if source.relation == name:
+                hint = f'Perhaps you meant to reference the table alias "{source.name}".'
+                message = f'invalid reference to FROM-clause entry for table "{name}"'
+                return SqlError("42P01", message, hint=hint, position=position)
     return SqlError("42P01", f'missing FROM-clause entry for table "{name}"', position=position)
 
 
 def _close(name: str, scope: Scope, qualifier: str | None = None) -> str | None:
-    """PostgreSQL's hint naming the column that was perhaps meant."""
-    known = {
-        f"{source.name}.{entry.name}": entry.name
-        for source in scope.sources
-        if qualifier in (None, source.name)
-        for entry in source.entries
-    }
-    matches = get_close_matches(name, known.values(), 1, 0.75)
-    if not matches:
+    """PostgreSQL's hint naming the one or two columns that were perhaps meant (parse_relation.c, searchRangeTableForCol)."""
+    best, found = _FUZZY, list[str]()
+    for source in scope.sources:
+        for entry in source.entries:
+            distance = _distance(name, entry.name)
+            if qualifier not in (None, source.name) or distance > min(best, len(name) // 2):
+                continue
+            if distance < best:
+                best, found = distance, []
+            found.append(f'the column "{source.name}.{entry.name}"')
+    if not 1 <= len(found) <= 2:
         return None
-    full = next(key for key, value in known.items() if value == matches[0])
-    return f'Perhaps you meant to reference the column "{full}".'
+    return f"Perhaps you meant to reference {' or '.join(found)}."
+
+
+_FUZZY: Final = 3
+
+
+def _distance(left: str, right: str) -> int:
+    """Levenshtein's."""
+    row = list(range(len(right) + 1))
+    for index, char in enumerate(left, 1):
+        before, row[0] = row[0], index
+        for column, other in enumerate(right, 1):
+            before, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, before + (char != other))
+    return row[-1]
 
 
 def written_name(scope: Scope, scalar: Scalar) -> str:

@@ -158,7 +158,7 @@ def _finish(level: Level, node: Any, relation: Relation, targets: list[Target], 
         if column is None:
             if node.distinctClause:
                 message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
-                raise SqlError("42P10", message, position=binding.position(item.node))
+                raise SqlError("42P10", message, position=binding.start(item.node))
             column = binding.column("order", key.expression.type)
             outputs.append((column, key.expression))
         keys.append(replace(key, expression=ColumnRef(column)))
@@ -220,7 +220,7 @@ def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
         raise
     found = coerce(level.binding, scalar, INT8, "assignment", node)
     if found is None:
-        raise env.error("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)
+        raise env.error_at("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)
     if isinstance(found, Literal) and isinstance(found.value, int) and found.value < 0:
         raise SqlError("2201W" if clause == "LIMIT" else "2201X", f"{clause} must not be negative")
     return None if isinstance(found, Literal) and found.value is None else found
@@ -340,7 +340,7 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
 
     def place_of(index: int) -> int | None:
         nodes = node.rarg.targetList or ()
-        return level.binding.position(nodes[index].val) if index < len(nodes) else None
+        return level.binding.start(nodes[index].val) if index < len(nodes) else None
 
     types = [
         common_type([first.type, second.type], word, lambda _, at=index: place_of(at))  # type: ignore[misc]
@@ -408,6 +408,6 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             detail = "Only result column names can be used, not expressions or functions."
             hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause."
             message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
-            raise SqlError("0A000", message, detail, hint, level.binding.position(item.node))
+            raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
         keys.append(SortKey(target.scalar, *direction(level.binding, item)))
     return BoundQuery(_sorted_and_limited(level, node, relation, keys), outputs)

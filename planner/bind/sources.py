@@ -112,7 +112,7 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if isinstance(found, View) and not found.continuous:
-        query = _expand(level.binding, found)
+        query = _of_view(_expand(level.binding, found), found)
         names = tuple(column.name for column in found.columns)
         return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
     if isinstance(found, Stream):
@@ -142,7 +142,7 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
     keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
-    return scan, Scope((Source(alias or item.name, entries, schema, key),), entries)
+    return scan, Scope((Source(alias or item.name, entries, schema, key, "" if alias is None else item.name),), entries)
 
 
 @lru_cache(512)
@@ -164,6 +164,12 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
     finally:
         binding.context = context
         binding.views.pop()
+
+
+def _of_view(query: BoundQuery, view: View) -> BoundQuery:
+    """A view's columns are what its clients see, not those of the tables below it."""
+    outputs = tuple(replace(item, table=view.oid, attribute=index + 1) for index, item in enumerate(query.outputs))
+    return BoundQuery(query.relation, outputs)
 
 
 def _reference(level: Level, cte: Cte, node: Any, nullable: bool) -> tuple[Relation, Scope]:

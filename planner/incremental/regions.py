@@ -10,8 +10,8 @@ Owns the step from a grouping's input to statements' relations, whose leaves are
       part
 
 The static relations of a region of inner joins are put together by the equalities between them, but two that the stream
-meets by equalities of its own stay apart: their product may be far larger than both (TPC-H query 5, customer and
-supplier by nation), and their equality is tested where the stream has joined them. UNION ALL below a grouping splits
+meets by equalities of its own stay apart, and so does one that hangs on two of them: their product may be far larger
+than each (TPC-H query 5, customer and supplier by nation). Their equality is tested where the stream has joined them. UNION ALL below a grouping splits
 the pipeline.
 """
 
@@ -248,32 +248,46 @@ def flatten(relation: Relation) -> tuple[list[Relation], list[Scalar]]:
 def join_components(
     leaves: list[Relation], parts: list[Scalar], stream: set[Column]
 ) -> tuple[list[Relation], list[Scalar]]:
-    """Static leaves joined into components, those that the stream meets by equality first; and predicates left over."""
-    owner = {column: place for place, leaf in enumerate(leaves) for column in leaf.columns}
-    component = list(range(len(leaves)))
-    anchored: set[int] = set()
-    bonds: list[tuple[int, int]] = []
-    for part in parts:
-        used = used_columns(part)
-        places = sorted({owner[column] for column in used if column in owner})
-        if not (isinstance(part, Call) and part.function == "eq"):
-            continue
-        if used & stream and len(places) == 1:
-            anchored.add(places[0])
-        elif not used & stream and len(places) == 2:
-            bonds.append((places[0], places[1]))
-    for first, second in bonds:
-        one, other = component[first], component[second]
-        if one != other and not (one in anchored and other in anchored):
-            anchored |= {one} if other in anchored else set()
-            component = [one if item == other else item for item in component]
-    order = sorted(dict.fromkeys(component), key=lambda item: item not in anchored)
+    """Static leaves joined into components, in an order in which the stream can meet them; and predicates left over."""
     joined: list[Relation] = []
-    for item in order:
-        members = [leaf for place, leaf in enumerate(leaves) if component[place] == item]
-        relation, parts = _join_connected(members, parts)
+    for members in _components(leaves, parts, stream):
+        relation, parts = _join_connected([leaves[place] for place in members], parts)
         joined.append(relation)
-    return joined, parts
+    ordered: list[Relation] = []
+    have = set(stream)
+    while joined:
+        met = (item for item in joined if any(_bonds(part, have, set(item.columns)) for part in parts))
+        ordered.append(next(met, joined[0]))
+        joined.remove(ordered[-1])
+        have.update(ordered[-1].columns)
+    return ordered, parts
+
+
+def _components(leaves: list[Relation], parts: list[Scalar], stream: set[Column]) -> list[list[int]]:
+    """Places of leaves that belong together: each that the stream meets, with what hangs on it alone by equalities."""
+    columns = [set(leaf.columns) for leaf in leaves]
+    components = [[place] for place in range(len(leaves))]
+    met = [any(_bonds(part, stream, given) for part in parts) for given in columns]
+
+    def bonded(one: list[int], other: list[int]) -> bool:
+        given = set().union(*(columns[place] for place in one)), set().union(*(columns[place] for place in other))
+        return any(_bonds(part, *given) for part in parts)
+
+    while True:
+        anchored = [item for item in components if any(met[place] for place in item)]
+        loose = [item for item in components if item not in anchored]
+        pairs = [(item, [other for other in anchored if bonded(item, other)]) for item in loose]
+        pair = next(((item, others[0]) for item, others in pairs if len(others) == 1), None)
+        if pair is None:  # what hangs on nothing that the stream meets may still hang together
+            free = [item for item, others in pairs if not others]
+            pair = next(
+                ((one, other) for one in free for other in free if one is not other and bonded(one, other)), None
+            )
+        if pair is None:
+            return components
+        components = [item for item in components if item not in pair]
+        components.append(sorted(pair[0] + pair[1]))
+        components.sort()
 
 
 def _join_connected(leaves: list[Relation], parts: list[Scalar]) -> tuple[Relation, list[Scalar]]:
@@ -281,7 +295,7 @@ def _join_connected(leaves: list[Relation], parts: list[Scalar]) -> tuple[Relati
     relation, rest = leaves[0], leaves[1:]
     while rest:
         have = set(relation.columns)
-        connected = (leaf for leaf in rest if any(_connects(part, have, set(leaf.columns)) for part in parts))
+        connected = (leaf for leaf in rest if any(_bonds(part, have, set(leaf.columns)) for part in parts))
         leaf = next(connected, rest[0])
         rest.remove(leaf)
         given = have | set(leaf.columns)
@@ -291,6 +305,8 @@ def _join_connected(leaves: list[Relation], parts: list[Scalar]) -> tuple[Relati
     return relation, parts
 
 
-def _connects(part: Scalar, left: set[Column], right: set[Column]) -> bool:
+def _bonds(part: Scalar, left: set[Column], right: set[Column]) -> bool:
+    """Whether a part is an equality between columns of both and of nothing else."""
     used = used_columns(part)
-    return bool(used & left) and bool(used & right) and used <= left | right
+    equal = isinstance(part, Call) and part.function == "eq"
+    return equal and bool(used & left) and bool(used & right) and used <= left | right

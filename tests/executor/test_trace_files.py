@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import errno
+import resource
+import signal
 from decimal import Decimal
 from pathlib import Path
 
@@ -62,13 +63,16 @@ def test_intervals_are_split_and_joined(values: list[tuple[int, int, int] | None
 
 
 def test_failed_write_leaves_no_file(tmp_path: Path) -> None:
-    class FullFile:
-        def __init__(self, *_: object) -> None:
-            raise OSError(errno.ENOSPC, "full")
-
-    path = tmp_path / "missing-folder" / "a.parquet"
-    with pytest.raises(SqlError) as caught:
-        write_table(path, EVERYTHING)
+    path = tmp_path / "a.parquet"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(SqlError) as caught:
+            write_table(path, EVERYTHING)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, ignored)
     assert caught.value.sqlstate == "58030"
     assert not path.exists()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,12 +106,18 @@ def test_tiny_budgets_give_what_infinite_ones_give(
     data: st.DataObject,
 ) -> None:
     folder = tmp_path_factory.mktemp("ring")
-    fixture = Fixture(folder, (0, budget, 1 << 40), spool_memory)
-    for transaction in transactions:
-        fixture.commit(transaction)
-    last = fixture.sequencer.visible
-    after = data.draw(st.integers(0, last), label="after")
-    upto = data.draw(st.integers(after, last), label="upto")
+    with closing(Fixture(folder, (0, budget, 1 << 40), spool_memory)) as fixture:
+        for transaction in transactions:
+            fixture.commit(transaction)
+        last = fixture.sequencer.visible
+        after = data.draw(st.integers(0, last), label="after")
+        _assert_all_alike(fixture, budget, after, data.draw(st.integers(after, last), label="upto"))
+        assert fixture.rings[0].bytes == 0
+        assert fixture.rings[1].bytes <= budget
+    shutil.rmtree(folder)
+
+
+def _assert_all_alike(fixture: Fixture, budget: int, after: int, upto: int) -> None:
     expected = [place for place in fixture.expected if after < place.lsn <= upto]
     replayed = Ring(SCHEMA, StreamReader(fixture.log, STREAM), budget)
     for lsn, record in replay(fixture.log, 0):
@@ -120,16 +128,12 @@ def test_tiny_budgets_give_what_infinite_ones_give(
         assert ring.rows(after, upto) == len(expected)
         assert ring.delta(after, upto, places=False).equals(delta.drop_columns(["__lsn", "__ordinal"]))
         assert delta.schema.field("a") == SCHEMA.field("a")
-    assert fixture.rings[0].bytes == 0
-    assert fixture.rings[1].bytes <= budget
-    fixture.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture
-def fixture(tmp_path: Path) -> Fixture:
-    fixture = Fixture(tmp_path / "log", (1 << 30,), 1 << 30)
-    return fixture
+def fixture(tmp_path: Path) -> Iterator[Fixture]:
+    with closing(Fixture(tmp_path / "log", (1 << 30,), 1 << 30)) as fixture:
+        yield fixture
 
 
 def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
@@ -154,7 +158,6 @@ def test_large_batches_are_not_copied(fixture: Fixture) -> None:
     ring.append(2, [rows(5000, 10)])
     found = ring.delta(0, 2).column("a").chunk(0)
     assert found.buffers()[1].address == batch.column(0).buffers()[1].address
-    fixture.close()
 
 
 def test_release_frees_memory_and_forgets(fixture: Fixture) -> None:
@@ -175,11 +178,9 @@ def test_release_frees_memory_and_forgets(fixture: Fixture) -> None:
     assert ring.delta(100, 100).num_rows == 0
     fixture.commit([("rows", [3])])
     assert ring.rows(100, 101) == 3
-    fixture.close()
 
 
 def test_empty_delta_has_the_schema(fixture: Fixture) -> None:
     delta = fixture.rings[0].delta(0, 5)
     assert delta.num_rows == 0
     assert delta.schema.names == ["a", "b", "__lsn", "__ordinal"]
-    fixture.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from executor.trace.claim import Claim
 from executor.trace.manifest import Manifest, NewRun, StateSchema
+from executor.trace.parquet import write_table
 from executor.trace.state import Version, ViewStates
 
 SCHEMA = pa.schema([("c1", pa.int64()), ("c2", pa.int64())])
@@ -142,7 +143,7 @@ class History:
             assert read(self.states, state, self.lsn) == expected(state, self.lsn)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(_STEPS, max_size=30))
 def test_each_row_counts_once(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
     history = History(tmp_path_factory.mktemp("view"))
@@ -233,8 +234,6 @@ def test_old_files_stay_while_somebody_reads_them(tmp_path: Path, clock: Clock) 
 
 
 def test_files_of_an_engine_are_committed_as_they_are(tmp_path: Path, clock: Clock) -> None:
-    from executor.trace.parquet import write_table
-
     states = make(tmp_path, clock)
     runs: dict[str, NewRun | pa.Table] = {}
     for name, table in computed(0, 9).items():

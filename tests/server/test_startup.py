@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from server.startup import startup_settings
+from tests.rig.process import wait_until
 from tests.rig.server import ROOT, Millstream
 from tests.server.wire import Wire, error_fields, letters, rows, tags
 
@@ -91,7 +92,9 @@ def test_too_many_clients(running: Millstream) -> None:
     try:
         for _ in range(60):
             clients.append(Wire(running.port))
-            if letters(clients[-1].start())[-1] == "E":
+            messages = clients[-1].start()
+            if messages[-1][0] == "E":
+                assert error_fields(messages)["C"] == "53300"
                 break
         else:
             pytest.fail("nobody was refused")
@@ -99,6 +102,12 @@ def test_too_many_clients(running: Millstream) -> None:
     finally:
         for client in clients:
             client.__exit__(None, None, None)
+    wait_until(lambda: _gets_in(running), 10, "room for a client")
+
+
+def _gets_in(server: Millstream) -> bool:
+    with Wire(server.port) as client:
+        return letters(client.start())[-1] == "Z"
 
 
 def test_garbage_ends_only_its_connection(running: Millstream) -> None:
