@@ -52,11 +52,12 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """One operator: its title and attributes, in order."""
+class _Operator:
+    """One operator in words, and what is printed below it: inputs, then relations nested in expressions."""
 
     title: str
     attributes: tuple[tuple[str, str], ...]
+    below: tuple[Relation, ...]
 
 
 # -- relations ---------------------------------------------------------------------------------------------------------
@@ -72,11 +73,11 @@ def _lines(root: Relation, indent: int, arrow: str) -> Iterator[str]:
     stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
     while stack:
         relation, margin, mark = stack.pop()
-        entry, node = describe.operator(relation)
+        entry = describe.operator(relation)
         yield f"{' ' * margin}{mark}{entry.title}"
         inner = margin + len(mark) + 2
         yield from (f"{' ' * inner}{name}: {text}" for name, text in entry.attributes)
-        stack.extend((child, inner, "->  ") for child in reversed(_below(node)))
+        stack.extend((child, inner, "->  ") for child in reversed(entry.below))
 
 
 def relation_json(relation: Relation) -> dict[str, Any]:
@@ -86,18 +87,17 @@ def relation_json(relation: Relation) -> dict[str, Any]:
     stack: list[tuple[Relation, list[dict[str, Any]]]] = [(relation, root)]
     while stack:
         item, siblings = stack.pop()
-        entry, node = describe.operator(item)
+        entry = describe.operator(item)
         value: dict[str, Any] = {"Node Type": entry.title, **dict(entry.attributes)}
         siblings.append(value)
-        below = _below(node)
-        if below:
+        if entry.below:
             value["Plans"] = []
-            stack.extend((child, value["Plans"]) for child in reversed(below))
+            stack.extend((child, value["Plans"]) for child in reversed(entry.below))
     return root[0]
 
 
-def _below(node: Relation) -> list[Relation]:
-    """Inputs, then relations nested in expressions."""
+def _nested(node: Relation) -> list[Relation]:
+    """Relations nested in an operator's expressions."""
     below = inputs(node)
     found: list[Relation] = []
     scalars = [child for child in children(node) if not any(child is item for item in below)]
@@ -107,7 +107,7 @@ def _below(node: Relation) -> list[Relation]:
                 found.append(child)
             else:
                 scalars.append(child)
-    return [*below, *found]
+    return found
 
 
 class _Describer:
@@ -122,43 +122,47 @@ class _Describer:
                 name = node.trace if isinstance(node, Snapshot) else node.name
                 self._names.update((item, f"{name}.{item.name}") for item in node.columns if uses[item.name] > 1)
 
-    def operator(self, relation: Relation) -> tuple[_Entry, Relation]:
+    def operator(self, relation: Relation) -> _Operator:
         """The operator below any filters, with the filters as its attribute."""
         predicates: list[str] = []
+        nested: list[Relation] = []
         while isinstance(relation, Filter):
             predicates.insert(0, self._text(relation.predicate))
+            nested = _nested(relation) + nested
             relation = relation.input
-        entry = self._entry(relation)
+        title, attributes = self._words(relation)
         filters = (("Filter", " AND ".join(predicates)),) if predicates else ()
-        return _Entry(entry.title, (*entry.attributes, *filters)), relation
+        below = (*inputs(relation), *_nested(relation), *nested)
+        return _Operator(title, (*attributes, *filters), below)
 
-    def _entry(self, node: Relation) -> _Entry:
+    def _words(self, node: Relation) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The title and attributes of an operator."""
         match node:
             case Scan():
-                return _Entry(f"{_SCANS[node.kind]} {node.name}{_columns(node)}", ())
+                return (f"{_SCANS[node.kind]} {node.name}{_columns(node)}", ())
             case Snapshot():
-                return _Entry(f"Snapshot of {node.trace}{_columns(node)}", ())
+                return (f"Snapshot of {node.trace}{_columns(node)}", ())
             case Delta():
-                return _Entry(f"Delta of {node.name}{_columns(node)}", ())
+                return (f"Delta of {node.name}{_columns(node)}", ())
             case Values():
-                return _Entry("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
+                return ("Result" if not node.columns else f"Values ({len(node.rows)} rows)", ())
             case Project():
-                return _Entry("Project", (("Output", self._named(node.outputs)),))
+                return ("Project", (("Output", self._named(node.outputs)),))
             case Join():
                 cross = node.kind == "inner" and node.predicate is None
                 condition = () if node.predicate is None else (("Join Cond", self._text(node.predicate)),)
-                return _Entry("Cross Join" if cross else _JOINS[node.kind], condition)
+                return ("Cross Join" if cross else _JOINS[node.kind], condition)
             case Aggregate():
                 keys = (("Group Key", self._named(node.keys)),) if node.keys else ()
                 calls = (("Aggregates", self._named(node.aggregates)),) if node.aggregates else ()
-                return _Entry("Group" if node.keys else "Aggregate", (*keys, *calls))
+                return ("Group" if node.keys else "Aggregate", (*keys, *calls))
             case Sort():
-                return _Entry("Sort", (("Sort Key", ", ".join(map(self._text, node.keys))),))
+                return ("Sort", (("Sort Key", ", ".join(map(self._text, node.keys))),))
             case Limit():
                 parts = (("Count", node.count), ("Offset", node.offset))
-                return _Entry("Limit", tuple((name, self._text(part)) for name, part in parts if part is not None))
+                return ("Limit", tuple((name, self._text(part)) for name, part in parts if part is not None))
             case SetOperation():
-                return _Entry(f"{node.kind.title()}{' All' if node.all else ''}", ())
+                return (f"{node.kind.title()}{' All' if node.all else ''}", ())
             case Filter():
                 raise AssertionError("filters are attributes")
 

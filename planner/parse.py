@@ -1,9 +1,10 @@
 """SQL text -> PostgreSQL's raw parse trees (pglast), with positions that a client understands.
 
-Owns: splitting a query string into statements, syntax errors, limits on size and depth, and the key under which plans of
-texts that differ only in value literals are shared. Knows nothing of names or types (``planner.bind``).
+Owns: splitting a query string into statements, syntax errors, limits on size and depth, and the key under which plans
+of texts that differ only in value literals are shared. Knows nothing of names or types (``planner.bind``).
 
-Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those plus one.
+Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those
+plus one.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
-from catalog.types import INT4, INT8, NUMERIC, UNKNOWN
+from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
 from planner.expression import Literal
 
 #: Longest statement text, in characters.
@@ -27,7 +29,7 @@ LIMIT: Final = 1 << 20
 #: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
 _SHALLOW: Final = 8 << 10
 _STACK: Final = 1 << 29  # address space of the deep parse's thread; only what is touched is ever allocated
-#: pglast looks positions up in linear time where the text is not ASCII: characters times their extra bytes stay below this.
+#: pglast looks positions up in linear time where the text is not ASCII: its length times its extra bytes stay below.
 _WORK: Final = 1 << 31
 _stack_lock = threading.Lock()
 _Result = TypeVar("_Result")
@@ -147,32 +149,28 @@ def _below(node: Any, step: str | int) -> Any:
 
 
 def text_after_as(raw: Raw) -> str:
-    """The query of CREATE VIEW ... AS query or PREPARE ... AS query, as written; WITH [NO] DATA at its end is left out."""
+    """The query of CREATE VIEW ... AS or PREPARE ... AS, as written; WITH [NO] DATA at its end is left out."""
     tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += (token.name == "ASCII_40") - (token.name == "ASCII_41")
-        if depth == 0 and token.name == "AS":
-            break
-    else:
-        raise AssertionError("the statement's grammar has AS")
     names = [item.name for item in tokens]
+    depths = accumulate((name == "ASCII_40") - (name == "ASCII_41") for name in names)
+    first = next(index for index, depth in enumerate(depths) if depth == 0 and names[index] == "AS")
     end = tokens[-1].end + 1
     for tail in (["WITH", "NO", "DATA_P"], ["WITH", "DATA_P"]):
         if names[-len(tail) :] == tail:
             end = tokens[-len(tail)].start
-    return raw.text[tokens[index].end + 1 : end].strip()
+    return raw.text[tokens[first].end + 1 : end].strip()
 
 
-# --- plan sharing ------------------------------------------------------------------------------------------------------
+# --- plan sharing ----------------------------------------------------------------------------------------------------
 
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
 _COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))
 #: What may follow a literal that is a whole operand: anything else could bind closer (an operator, a cast, COLLATE).
-_ENDS: Final = frozenset(
-    ("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET", "RETURNING", "WHERE")
-    + ("FROM", "HAVING", "UNION")
+_ENDS: Final = (
+    frozenset(("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET"))
+    | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
 )
+_SIGNS: Final = frozenset(("ASCII_43", "ASCII_45", "ASCII_42"))
 _COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
 _TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
 _INTEGER: Final = re.compile(r"[0-9]+")
@@ -185,9 +183,10 @@ def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
     """A text with $1, $2, ... for its value literals, and these: what plans are shared by, with the literals' types.
 
     ``parse(key)`` bound with the types as parameter types (unknown: None) is the shared plan. Only a single INSERT,
-    SELECT, UPDATE or DELETE without parameters of its own is rewritten, and in it only whole operands: a cell of VALUES,
-    the right side of a comparison, LIMIT and OFFSET. Every other literal may matter to binding (ORDER BY 1, a type
-    modifier, DATE '...', a function's field) and stays as it is. Texts without such literals come back unchanged.
+    SELECT, UPDATE or DELETE without parameters of its own is rewritten, and in it only whole operands: a cell of
+    VALUES, the right side of a comparison, LIMIT and OFFSET, and an integer that UPDATE adds. Every other literal may
+    matter to binding (ORDER BY 1, a type modifier, DATE '...', a function's field) and stays as it is. Texts without
+    such literals come back unchanged.
     """
     if len(text) > (LIMIT if text.isascii() else _SHARED):
         return text, ()
@@ -203,6 +202,7 @@ def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
 
 def _replace(text: str, tokens: list[Any], names: list[str]) -> tuple[str, tuple[Literal, ...]]:
     cells = _value_cells(names)
+    arithmetic = names[0] == "UPDATE" and "SELECT" not in names
     pieces: list[str] = []
     literals: list[Literal] = []
     position = 0
@@ -211,11 +211,11 @@ def _replace(text: str, tokens: list[Any], names: list[str]) -> tuple[str, tuple
             continue
         signed = name != "SCONST" and index > 0 and names[index - 1] == "ASCII_45" and index - 1 in cells
         first = index - 1 if signed else index
-        if first not in cells and not _is_operand(names, index):
+        if first not in cells and not _is_operand(names, index, arithmetic):
             continue
         if (names[index + 1] if index + 1 < len(names) else "") not in _ENDS:
             continue
-        literal = _literal(text[tokens[index].start : tokens[index].end + 1], signed)
+        literal = _literal(text[tokens[index].start : tokens[index].end + 1], signed, first in cells)
         if literal is None:
             continue
         literals.append(literal)
@@ -224,9 +224,12 @@ def _replace(text: str, tokens: list[Any], names: list[str]) -> tuple[str, tuple
     return "".join([*pieces, text[position:]]), tuple(literals)
 
 
-def _is_operand(names: list[str], index: int) -> bool:
+def _is_operand(names: list[str], index: int, arithmetic: bool) -> bool:
+    """The right side of a comparison, LIMIT's count, or (where no ORDER BY can be) an integer after + - or *."""
     before = names[index - 1] if index else ""
-    return before in _COMPARISONS or (before in _COUNTS and names[index] == "ICONST")
+    if names[index] == "ICONST" and (before in _COUNTS or (arithmetic and before in _SIGNS)):
+        return True
+    return before in _COMPARISONS
 
 
 def _value_cells(names: list[str]) -> set[int]:
@@ -245,8 +248,11 @@ def _value_cells(names: list[str]) -> set[int]:
     return cells
 
 
-def _literal(token: str, negative: bool) -> Literal | None:
-    """A plain literal's value; None for a spelling that is better left to the parser."""
+def _literal(token: str, negative: bool, cell: bool) -> Literal | None:
+    """A plain literal's value; None for a spelling that is better left to the parser.
+
+    A decimal cell has one type whatever its digits, since it is only cast to its column; elsewhere digits matter.
+    """
     if _TEXT_LITERAL.fullmatch(token):
         return Literal(token[1:-1].replace("''", "'"), UNKNOWN)
     if _INTEGER.fullmatch(token) and len(token) <= 18:
@@ -254,7 +260,9 @@ def _literal(token: str, negative: bool) -> Literal | None:
         return Literal(number, INT4 if abs(number) < 1 << 31 else INT8)
     if _DECIMAL.fullmatch(token):
         decimal = Decimal(token)
-        return Literal(-decimal if negative else decimal, NUMERIC)
+        scale = len(token) - token.index(".") - 1
+        kind = NUMERIC if cell else numeric(max(decimal.adjusted() + 1, 1) + scale, scale)
+        return Literal(-decimal if negative else decimal, kind)
     return None
 
 

@@ -47,15 +47,20 @@ SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exis
 NODES = (*RELATIONS, *SCALARS, AggregateCall, SortKey)
 
 
+_KINDS = frozenset(NODES)
+_NAMES = ("Relation", "Scalar", "AggregateCall", "SortKey")
+
+
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The fields that hold nodes, by their annotations; columns and names are many and hold none."""
+    return tuple(item.name for item in fields(kind) if any(name in str(item.type) for name in _NAMES))
 
 
 def _in_value(value: Any) -> Iterator[Node]:
-    if isinstance(value, NODES):
+    if type(value) in _KINDS:
         yield value
-    elif isinstance(value, tuple):
+    elif type(value) is tuple:
         for item in value:
             yield from _in_value(item)
 
@@ -63,7 +68,11 @@ def _in_value(value: Any) -> Iterator[Node]:
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below one node, relations and scalars alike."""
     for name in _field_names(type(node)):
-        yield from _in_value(getattr(node, name))
+        value = getattr(node, name)
+        if type(value) in _KINDS:
+            yield value
+        elif value:
+            yield from _in_value(value)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -72,7 +81,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        stack.extend(reversed([*children(current)]))
 
 
 def transform(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values.codec import Vector, offsets
 from protocol.values.framing import field_lengths, fixed_binaries, without_nulls
 from protocol.values.registry import encode_column

@@ -67,7 +67,7 @@ def _current_database(session: Session) -> str:
 
 def _current_schema(session: Session) -> str | None:
     known = ("public", "pg_catalog", "information_schema", "millstream")
-    return next((name for name in session.settings.search_path(session.user) if name in known), None)
+    return next((name for name in session.settings.search_path() if name in known), None)
 
 
 def _version(session: Session) -> str:

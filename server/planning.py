@@ -107,7 +107,7 @@ class Surroundings:
 
 def surroundings(catalog: Catalog, settings: Settings, role: str, database: str) -> Surroundings:
     """A session's."""
-    return Surroundings(catalog, settings.search_path(role), settings.value("TimeZone"), role, database)
+    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database)
 
 
 class PlanCache:
@@ -150,6 +150,8 @@ class PlanCache:
 
         An error in making it means that the text is to be planned as it stands, which gives the right position.
         """
+        if len(text) > _LONGEST:
+            return None
         key, literals = parameterise(text)
         if not literals:
             return None

@@ -242,10 +242,9 @@ class Session:
                 self.settings.release(name)
             case "rollback_to":
                 self.settings.rollback_to(name)
-            case _ if result.tag == "COMMIT":
-                self.settings.commit()
             case _:
-                self.settings.rollback()
+                (self.settings.commit if result.tag == "COMMIT" else self.settings.rollback)()
+                self.portals.clear()
         return result
 
     def _begun(self, statement: TransactionControl) -> None:

@@ -92,8 +92,8 @@ class Settings:
         """A duration in seconds."""
         return int(self.value(name)) / 1000
 
-    def search_path(self, user: str) -> tuple[str, ...]:
-        """The schemas of search_path; "$user" is passed over, since nobody has a schema of their own yet."""
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas of search_path. ``$user`` stands for none: users have no schemas of their own."""
         words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', self.value("search_path"))
         names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
         return tuple(name for name in names if name and name != "$user")

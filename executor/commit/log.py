@@ -123,7 +123,7 @@ class Log:
             for reference in references:
                 target = self._find(reference.segment)
                 if target is not None:
-                    target.pins -= 1
+                    target.pinned.discard(reference.offset)
 
     def sync(self) -> None:
         """Returns when everything appended before the call is durable.
@@ -150,7 +150,7 @@ class Log:
                 raise SqlError("72000", "the rows are no longer in the log")
             chosen = [(each, each.end) for each in self._segments if each.last_lsn > after]
             for each, _ in chosen:
-                each.pins += 1
+                each.readers += 1
         try:
             for each, end in chosen:
                 for found in each.records(each.start_for(after), end):
@@ -161,7 +161,7 @@ class Log:
         finally:
             with self._lock:
                 for each, _ in chosen:
-                    each.pins -= 1
+                    each.readers -= 1
 
     def read_data(self, reference: SpoolReference) -> pa.Buffer:
         """The payload of a batch written ahead. Raises 72000 if it was recycled."""
@@ -169,13 +169,13 @@ class Log:
             target = self._find(reference.segment)
             if target is None:
                 raise SqlError("72000", "the rows are no longer in the log")
-            target.pins += 1
+            target.readers += 1
         try:
             found = next(target.records(reference.offset, target.end))
             return pa.py_buffer(target.payload(found))
         finally:
             with self._lock:
-                target.pins -= 1
+                target.readers -= 1
 
     def recycle(self, below_lsn: int) -> int:
         """Frees the segments that hold only commits below an LSN and no data that a later one needs; how many."""
@@ -285,7 +285,7 @@ class Log:
         where = Position(target.number, target.end)
         target.note(lsn, where.offset, where.offset + RECORD + encoded.length)
         if encoded.kind is Kind.DATA:
-            target.pins += 1
+            target.pinned.add(where.offset)
         elif encoded.references:
             self._note_need(encoded.references, lsn)
         return where
@@ -308,7 +308,8 @@ class Log:
         return self._segments[at] if 0 <= at < len(self._segments) else None
 
     def _is_free(self, segment: Segment, below_lsn: int) -> bool:
-        return max(segment.last_lsn, segment.needed_by) < below_lsn and segment.pins == 0
+        unused = max(segment.last_lsn, segment.needed_by) < below_lsn
+        return unused and not segment.pinned and segment.readers == 0
 
     def _retire(self, segment: Segment) -> None:
         os.close(segment.descriptor)

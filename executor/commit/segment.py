@@ -62,8 +62,9 @@ class Segment:
     last_lsn: int  # of the last commit in it, or before it when it has none
     predecessor_end: int
     end: int = HEADER
-    #: Readers, and batches written ahead whose transaction is still open.
-    pins: int = 0
+    readers: int = 0
+    #: Offsets of batches written ahead whose transaction is still open.
+    pinned: set[int] = field(default_factory=set)
     #: The highest LSN of a commit that refers to data in here.
     needed_by: int = 0
     index_lsns: list[int] = field(default_factory=list)

@@ -77,7 +77,9 @@ class Sequencer:
         self._clock = clock
         self._sync_within = sync_within
         self._spool_memory = spool_memory
-        self._spooled = 0
+        #: Bytes of the batches in memory that were written ahead, by segment and offset.
+        self._spooled: dict[tuple[int, int], int] = {}
+        self._spooled_bytes = 0
         self._publishers: list[Publisher] = []
         self._queue: queue.SimpleQueue[_Entry | _Flush | _Stop] = queue.SimpleQueue()
         self._closed: SqlError | None = None
@@ -93,9 +95,11 @@ class Sequencer:
         with self.lock:
             self._publishers.append(publisher)
 
-    def submit(self, parts: Sequence[Part], sync: bool = True) -> Ticket:
+    def submit(self, parts: Sequence[Part], sync: bool = True, on_lsn: Callable[[int], None] | None = None) -> Ticket:
         """Commits a transaction; returns at once. With ``sync`` the ticket is done when the disk has the record.
 
+        ``on_lsn`` is told the LSN under ``lock``, before any publisher can see it; so the caller need not hold the
+        lock, and the rows are encoded and compressed outside of it.
         Raises 57P01 after ``close`` and 58030 after a failure of the log that only a restart mends. 53100 for a full
         disk comes by the ticket.
         """
@@ -106,6 +110,8 @@ class Sequencer:
                 raise self._closed
             ticket = Ticket(self._next)
             self._next += 1
+            if on_lsn is not None:
+                on_lsn(ticket.lsn)
             self._queue.put(_Entry(encoded, record, sync, ticket))
         return ticket
 
@@ -120,16 +126,18 @@ class Sequencer:
                 raise self._closed
         reference = self.log.append_data(encode_data(batch), batch.num_rows)
         with self.lock:
-            if self._spooled + batch.nbytes > self._spool_memory:
+            if self._spooled_bytes + batch.nbytes > self._spool_memory:
                 return reference
-            self._spooled += batch.nbytes
+            self._spooled[reference.segment, reference.offset] = batch.nbytes
+            self._spooled_bytes += batch.nbytes
         return replace(reference, batch=batch)
 
     def discard(self, references: Sequence[SpoolReference]) -> None:
-        """The transaction that wrote these batches ahead was rolled back."""
+        """The transaction that wrote these batches ahead was rolled back. Harmless when it is over already."""
         self.log.unpin(references)
         with self.lock:
-            self._spooled -= sum(each.batch.nbytes for each in references if each.batch is not None)
+            for each in references:
+                self._spooled_bytes -= self._spooled.pop((each.segment, each.offset), 0)
 
     def flush(self) -> Ticket:
         """A ticket that is done when everything submitted before is durable and visible."""

@@ -104,7 +104,10 @@ def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
 
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
     name = exp.Column(this=exp.Identifier(this="e", quoted=True))
-    item = function("ms_array_item", to_text(printer, name, element))
+    shown = to_text(printer, name, element)
+    if element.name == "bool":
+        shown = function("left", shown, exp.Literal.number(1))
+    item = function("ms_array_item", shown)
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
     joined = function("array_to_string", function("list_transform", argument, each), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
@@ -147,13 +150,6 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return case([(zoned, there)], here)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))
-
-
-def checked(value: Expr, source: SqlType, target: SqlType) -> Expr:
-    """0A000 for a pair of types without a cast."""
-    if source.element is not None and target.element is None and target.name not in TEXTS:
-        raise unsupported(f"cast from {source} to {target}")
-    return value
 
 
 __all__ = ["FLOATS", "INTEGERS", "TEXTS", "cast", "local", "number", "to_text"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import NUMERIC, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import INT4, NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
 from executor.embedded.casts import FLOATS, INTEGERS, TEXTS, local, to_text
 from executor.printer import Build, Expr, binary, case, chain, function, operand, text
 from planner.expression import Call, Literal
@@ -115,9 +115,13 @@ def _add(kind: type[Any]) -> Build:
         left, right = arguments
         if node.type.name == "numeric" and printer.wide:
             left, right = (_cast(printer, side, SqlType("numeric", (38, node.type.scale))) for side in (left, right))
-        if "timestamptz" in (a.name, b.name) and "interval" in (a.name, b.name):
-            sides = (local(printer, side) if kind_.name == "timestamptz" else side for side, kind_ in ((left, a), (right, b)))
-            return local(printer, operand(binary(kind, *sides)))
+        if a.name == "timestamptz" and b.name == "interval":
+            return _zoned(printer, kind, left, right)
+        if b.name == "timestamptz" and a.name == "interval":
+            return _zoned(printer, kind, right, left)
+        if {a.name, b.name} == {"date", "time"}:
+            parts = [_cast(printer, side, SqlType("timestamp")) if item.name == "date" else _span(side) for side, item in ((left, a), (right, b))]
+            return binary(kind, *parts)
         if a.name == b.name == "time":
             micros = [function("epoch_us", side) for side in (left, right)]
             return function("to_microseconds", binary(kind, *micros))
@@ -125,6 +129,19 @@ def _add(kind: type[Any]) -> Build:
         return _cast(printer, result, node.type) if a.name == "date" and node.type.name in INTEGERS else result
 
     return build
+
+
+def _span(time: Expr) -> Expr:
+    """A time of day as an interval."""
+    return function("to_microseconds", function("epoch_us", time))
+
+
+def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr) -> Expr:
+    """timestamptz +- interval: months and days by the local calendar, then the time as it passes."""
+    if printer.timezone == "UTC":
+        return local(printer, operand(binary(kind, local(printer, moment), interval)))
+    day = local(printer, operand(binary(kind, local(printer, moment), function("ms_interval_days", interval))))
+    return binary(kind, day, function("ms_interval_time", interval.copy()))
 
 
 def _multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -208,6 +225,11 @@ def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
     return [to_text(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
+def _shown(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
+    """A value by its output function, which for boolean is not its cast."""
+    return function("left", _cast(printer, value, TEXT), exp.Literal.number(1)) if sql_type.name == "bool" else to_text(printer, value, sql_type)
+
+
 def _concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if node.type.element is not None:
         a, b = _types(node)
@@ -217,7 +239,7 @@ def _concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return function("concat", *_texts(printer, arguments, node))
+    return function("concat", *(_shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True)))
 
 
 def _like(kind: type[Any]) -> Build:
@@ -271,6 +293,9 @@ _PARTS: Final[Mapping[str, str]] = {
 }
 
 
+_LONG: Final = {"century": 100, "millennium": 1000}
+
+
 def _field(node: Call) -> str:
     field = node.arguments[0]
     if not isinstance(field, Literal):
@@ -310,10 +335,14 @@ def _sized(precision: int, scale: int) -> Expr:
 
 
 def _date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    field, source = _field(node), node.arguments[1].type
+    field, source, value = _field(node), node.arguments[1].type, arguments[1]
     if source.name == "timestamptz":
-        return local(printer, function("date_trunc", text(field), local(printer, arguments[1])))
-    return _cast(printer, function("date_trunc", text(field), arguments[1]), node.type)
+        value = local(printer, value)
+    result = function("date_trunc", text(field), value)
+    if field in _LONG:  # the first century began with the year 1
+        place = exp.Mod(this=exp.Paren(this=exp.Sub(this=function("year", value.copy()), expression=exp.Literal.number(1))), expression=exp.Literal.number(_LONG[field]))
+        result = exp.Sub(this=function("date_trunc", text("year"), value), expression=function("to_years", _cast(printer, place, INT4)))
+    return local(printer, result) if source.name == "timestamptz" else _cast(printer, result, node.type)
 
 
 def _date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -402,7 +431,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "ln": _float_only("ln"),
     "log": _float_only("log10"),
     "lower": _named("lower"),
-    "upper": _named("upper"),
+    "upper": _named("ms_upper"),
     "initcap": _named("ms_initcap"),
     "char_length": _retyped("length"),
     "octet_length": _octets,

@@ -170,12 +170,28 @@ CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) 
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN length(s) <= n THEN s WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
     ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;
 CREATE MACRO ms_trim_zeros(s) AS CASE WHEN contains(s, '.') THEN rtrim(rtrim(s, '0'), '.') ELSE s END;
-CREATE MACRO ms_float_text(x, digits) AS CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
+CREATE MACRO ms_integral(x) AS CAST(TRY_CAST(abs(x) AS HUGEINT) AS VARCHAR);
+CREATE MACRO ms_float_text(x, digits) AS CASE WHEN isnan(x) THEN 'NaN'
+    WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
     WHEN abs(x) >= power(10::DOUBLE, digits) AND abs(x) < 1e16 THEN CASE WHEN x < 0 THEN '-' ELSE '' END
-        || ms_trim_zeros(left(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR), 1) || '.' || substring(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR), 2))
-        || 'e+' || lpad(CAST(length(CAST(CAST(abs(x) AS HUGEINT) AS VARCHAR)) - 1 AS VARCHAR), 2, '0')
+        || ms_trim_zeros(left(ms_integral(x), 1) || '.' || substring(ms_integral(x), 2))
+        || 'e+' || lpad(CAST(length(ms_integral(x)) - 1 AS VARCHAR), 2, '0')
     ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END;
-CREATE MACRO ms_interval_text(x) AS replace(CAST(x AS VARCHAR), 'month', 'mon');
+CREATE MACRO ms_upper(s) AS CASE WHEN contains(s, 'ß')
+    THEN array_to_string(list_transform(string_split(s, 'ß'), lambda part: upper(part)), 'ß') ELSE upper(s) END;
+CREATE MACRO ms_interval_time(x) AS to_microseconds(
+    datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('microsecond', x));
+CREATE MACRO ms_interval_days(x) AS to_months(CAST(datepart('year', x) * 12 + datepart('month', x) AS INTEGER))
+    + to_days(CAST(datepart('day', x) AS INTEGER));
+CREATE MACRO ms_interval_part(n, before, unit) AS CASE WHEN n = 0 THEN NULL ELSE
+    CASE WHEN n > 0 AND before < 0 THEN '+' ELSE '' END || n || ' ' || unit || CASE WHEN n = 1 THEN '' ELSE 's' END END;
+CREATE MACRO ms_interval_join(y, m, d, t) AS array_to_string(list_filter([ms_interval_part(y, 0, 'year'), ms_interval_part(m, y, 'mon'),
+    ms_interval_part(d, CASE WHEN m <> 0 THEN m ELSE y END, 'day'),
+    CASE WHEN t = to_microseconds(0) AND (y <> 0 OR m <> 0 OR d <> 0) THEN NULL
+        ELSE CASE WHEN t > to_microseconds(0) AND CASE WHEN d <> 0 THEN d WHEN m <> 0 THEN m ELSE y END < 0 THEN '+' ELSE '' END
+            || CAST(t AS VARCHAR) END], lambda part: part IS NOT NULL), ' ');
+CREATE MACRO ms_interval_text(x) AS CASE WHEN x IS NULL THEN NULL
+    ELSE ms_interval_join(datepart('year', x), datepart('month', x), datepart('day', x), ms_interval_time(x)) END;
 CREATE MACRO ms_offset_text(minutes) AS CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0')
     || CASE WHEN minutes % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0') END;
 CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL' WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')

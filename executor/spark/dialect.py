@@ -175,11 +175,7 @@ class SparkPrinter(Printer):
         source, target = node.argument.type, node.type
         if target.name not in STRINGS:
             return None
-        if (
-            source.name in ("int2", "int4", "int8", "bool", "uuid", "json")
-            and not target.modifiers
-            and target.name != "bpchar"
-        ):
+        if self._has_plain_text(source) and not target.modifiers and target.name != "bpchar":
             return cast_to(argument, "STRING")
         if source.name not in STRINGS or target.name == "name":
             return None
@@ -190,6 +186,12 @@ class SparkPrinter(Printer):
                 return None  # 22001 where only blanks may be cut
             argument = function("LEFT", argument, exp.Literal.number(target.modifiers[0]))
         return function("RTRIM", argument) if target.name == "bpchar" else argument
+
+    def _has_plain_text(self, kind: SqlType) -> bool:
+        """Whether Spark prints the type as PostgreSQL does; of numerics, those whose declared scale is what shows."""
+        return kind.name in ("int2", "int4", "int8", "bool", "uuid", "json") or (
+            kind.name == "numeric" and kind.typmod != -1
+        )
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A function of the allow-list; none takes an interval but as a literal that it knows."""

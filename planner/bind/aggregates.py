@@ -64,7 +64,7 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
     inner = env.inside_aggregate()
     call = _count_star(env, node) if node.agg_star else _over_arguments(inner, name, node, bind)
-    condition = _filter(inner, node, bind)
+    condition = _filter(env.without_aggregates("FILTER"), node, bind)
     call = AggregateCall(call.function, call.arguments, call.type, bool(node.agg_distinct), condition, call.order_by)
     _check_level(env, call, node)
     column = env.groups.add(env.binding, name, call)

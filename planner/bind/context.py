@@ -23,7 +23,7 @@ _RELATIONS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a statement is bound against. ``parameter_types[i]`` is what Parse declared of $i+1; None is left to infer."""
+    """What a statement is bound against. ``parameter_types[i]`` is what Parse declared of $i+1; None: infer it."""
 
     catalog: Catalog
     search_path: tuple[str, ...] = (PUBLIC,)
@@ -77,7 +77,9 @@ class Binding:
     def start(self, node: Any) -> int | None:
         """The 1-based position where an expression begins (exprLocation): its own or its leftmost operand's."""
         found = self.position(node)
-        name = next((name for name in ("lexpr", "arg", "args", "testexpr") if getattr(node, name, None) is not None), None)
+        name = next(
+            (name for name in ("lexpr", "arg", "args", "testexpr") if getattr(node, name, None) is not None), None
+        )
         if name is None or type(node).__name__ == "CaseExpr":
             return found
         below = getattr(node, name)

@@ -18,7 +18,7 @@ from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import ColumnRef
 from planner.statements import CopyIn, CopyOptions, CopyOut, Output, Query, Statement
 
-_CHARACTERS: Final = ("delimiter", "null", "quote", "escape")
+_CHARACTERS: Final[tuple[str, ...]] = ("delimiter", "null", "quote", "escape")
 
 
 def bind_copy(binding: Binding, node: Any) -> Statement:
@@ -93,7 +93,7 @@ def _whole(binding: Binding, node: Any) -> Query:
     return Query(Project(scan, columns), outputs)
 
 
-# --- options -----------------------------------------------------------------------------------------------------------
+# --- options ---------------------------------------------------------------------------------------------------------
 
 
 def _options(binding: Binding, items: tuple[Any, ...]) -> CopyOptions:

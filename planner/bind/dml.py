@@ -1,7 +1,7 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, defaults, assignment casts, checks and RETURNING. An INSERT of plain VALUES keeps its rows beside the
-relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
+Owns: column lists, defaults, assignment casts, checks and RETURNING. An INSERT of plain VALUES keeps its rows beside
+the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
 (PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join and never does.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from pglast.enums import OverridingKind
@@ -92,7 +93,7 @@ def _positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] 
     return found
 
 
-# --- INSERT ------------------------------------------------------------------------------------------------------------
+# --- INSERT ----------------------------------------------------------------------------------------------------------
 
 
 def bind_insert(binding: Binding, node: Any) -> Insert:
@@ -109,7 +110,9 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
     row = _row_columns(binding, target)
     source = _plain_values(query)
     if source is not None:
-        rows = tuple(_value_row(level, target, indexes, cells, node.cols) for cells in source)
+        default = cache(lambda index: default_of(binding, target.columns[index]))
+        env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
+        rows = tuple(_value_row(env, target, indexes, cells, node.cols, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     else:
@@ -142,19 +145,20 @@ def _is_plain(scalar: Scalar) -> bool:
 
 
 def _value_row(
-    level: Level, target: Table | Stream, indexes: list[int], cells: tuple[Any, ...], named: Any
+    env: Environment,
+    target: Table | Stream,
+    indexes: list[int],
+    cells: tuple[Any, ...],
+    named: Any,
+    default: Callable[[int], Scalar],
 ) -> tuple[Scalar, ...]:
-    env = Environment(level.binding, Scope(), "VALUES", subquery_binder(level))
     if cells or named:
         _check_width(env, len(cells), indexes, named, cells)
     values: dict[int, Scalar] = {}
     for index, cell in zip(indexes, cells, strict=False):
         if type(cell).__name__ != "SetToDefault":
             values[index] = assign(env, bind_scalar(env, cell), target.columns[index], cell)
-    return tuple(
-        values[index] if index in values else default_of(level.binding, column)
-        for index, column in enumerate(target.columns)
-    )
+    return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
 
 
 def _check_width(env: Environment, width: int, indexes: list[int], named: Any, nodes: Sequence[Any]) -> None:
@@ -192,7 +196,7 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     return Project(source, outputs)
 
 
-# --- UPDATE and DELETE -------------------------------------------------------------------------------------------------
+# --- UPDATE and DELETE -----------------------------------------------------------------------------------------------
 
 
 def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, Column, Scope]:
@@ -294,7 +298,7 @@ def _beside(binding: Binding, left: Scope, right: Scope, node: Any) -> Scope:
     return Scope(left.sources + right.sources, left.entries + right.entries)
 
 
-# --- RETURNING ---------------------------------------------------------------------------------------------------------
+# --- RETURNING -------------------------------------------------------------------------------------------------------
 
 
 def _returning(level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Returning | None:

@@ -39,10 +39,10 @@ def bind_drop(binding: Binding, node: Any) -> Drop:
     named: list[CatalogObject] = []
     notices: list[str] = []
     for item in node.objects:
-        names = names_of(item)
-        found = catalog.find(names[-1], names[-2] if len(names) > 1 else None, binding.context.search_path)
+        *schema, name = names_of(item)
+        found = catalog.find(name, schema[-1] if schema else None, binding.context.search_path)
         if found is None:
-            message = f'{kind.lower()} "{names[-1]}" does not exist'
+            message = f'{kind.lower()} "{name}" does not exist'
             if not node.missing_ok:
                 raise SqlError("42P01", message)
             notices.append(f"{message}, skipping")

@@ -1,7 +1,7 @@
 """Where an expression stands: its scope, its clause, and what that clause allows.
 
-Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one query
-level while its expressions are bound.
+Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one
+query level while its expressions are bound.
 """
 
 from __future__ import annotations

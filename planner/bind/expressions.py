@@ -1,7 +1,8 @@
 """Expressions of the grammar -> typed scalars.
 
-Owns: one function per kind of parse node, found by the node's class. Functions, aggregates, operators and subqueries have
-files of their own. A chain of left-associative operators is bound by a loop, so that long sums need no deep stack.
+Owns: one function per kind of parse node, found by the node's class. Functions, aggregates, operators and subqueries
+have files of their own. A chain of left-associative operators is bound by a loop, so that long sums need no deep
+stack.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
     return found
 
 
-# --- leaves ------------------------------------------------------------------------------------------------------------
+# --- leaves ----------------------------------------------------------------------------------------------------------
 
 
 def _constant(env: Environment, node: Any) -> Scalar:
@@ -97,7 +98,7 @@ def _number(env: Environment, text: str, node: Any) -> Literal:
     if plain.lower().lstrip("-").startswith(("0x", "0o", "0b")):
         plain = str(int(plain, 0))
     if plain.lstrip("-").isdigit() and -(1 << 63) <= int(plain) < 1 << 63:
-        return Literal(int(plain), INT8)
+        return Literal(int(plain), INT4 if -(1 << 31) <= int(plain) < 1 << 31 else INT8)
     value = Decimal(plain)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
@@ -131,7 +132,7 @@ def _parameter(env: Environment, node: Any) -> Scalar:
     return Parameter(node.number - 1, kind or UNKNOWN)
 
 
-# --- operators ---------------------------------------------------------------------------------------------------------
+# --- operators -------------------------------------------------------------------------------------------------------
 
 
 def _operation(env: Environment, node: Any) -> Scalar:
@@ -294,7 +295,7 @@ def _boolean_test(env: Environment, node: Any) -> Scalar:
     return Call(name, (bind_boolean(env, node.arg, words),), BOOL)
 
 
-# --- conditionals and casts --------------------------------------------------------------------------------------------
+# --- conditionals and casts ------------------------------------------------------------------------------------------
 
 
 def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
@@ -399,6 +400,13 @@ def _default(env: Environment, node: Any) -> Scalar:
     raise env.error("42601", "DEFAULT is not allowed in this context", node)
 
 
+def _collate(env: Environment, node: Any) -> Scalar:
+    """COLLATE "default", which psql writes, changes nothing."""
+    if names_of(node.collname)[-1] != "default":
+        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "default".', env.binding.position(node))
+    return bind_scalar(env, node.arg)
+
+
 _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "A_Const": _constant,
     "ColumnRef": _column,
@@ -418,7 +426,7 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "A_ArrayExpr": _refuse("ARRAY[...]", "Use IN (...), or aggregate with array_agg()."),
     "A_Indirection": _refuse("subscript or field selection"),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
-    "CollateClause": _refuse("COLLATE"),
+    "CollateClause": _collate,
     "GroupingFunc": _refuse("GROUPING()", "Use UNION ALL of one SELECT for each grouping."),
     "XmlExpr": _refuse("XML"),
 }

@@ -1,7 +1,7 @@
 """Function calls of the grammar -> calls of canonical functions.
 
-Owns: PostgreSQL's names and signatures for what ``planner.functions`` has, the digits of numeric results, and the errors
-for the rest (42883, 0A000). Aggregates are in ``planner.bind.aggregates``.
+Owns: PostgreSQL's names and signatures for what ``planner.functions`` has, the digits of numeric results, and the
+errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.aggregates``.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     "make_date": "=: int4 int4 int4 > date",
     "extract": "=: text date > numeric; text time > numeric; text timestamp > numeric; text timestamptz > numeric;"
     " text interval > numeric",
-    "date_part": "extract: text date > numeric; text time > numeric; text timestamp > numeric; text timestamptz > numeric;"
-    " text interval > numeric",
+    "date_part": "extract: text date > numeric; text time > numeric; text timestamp > numeric;"
+    " text timestamptz > numeric; text interval > numeric",
     "random": "=: > float8",
     "gen_random_uuid": "=: > uuid",
     "clock_timestamp": "=: > timestamptz",
@@ -122,20 +122,9 @@ _UNSUPPORTED: Final[dict[str, str | None]] = {
     "bit_and": None,
     "bit_or": None,
 }
-_WINDOWS: Final = frozenset(
-    (
-        "row_number",
-        "rank",
-        "dense_rank",
-        "percent_rank",
-        "cume_dist",
-        "ntile",
-        "lag",
-        "lead",
-        "first_value",
-        "last_value",
-    )
-    + ("nth_value",)
+_WINDOWS: Final = (
+    frozenset(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"))
+    | frozenset(("first_value", "last_value", "nth_value"))
 )
 
 
@@ -173,14 +162,12 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def _check_plain(env: Environment, node: Any, name: str) -> None:
-    """DISTINCT, ORDER BY, FILTER and * belong to aggregates."""
+    """DISTINCT, ORDER BY and FILTER belong to aggregates."""
     if node.agg_within_group:
         raise unsupported("WITHIN GROUP", position=env.binding.position(node))
     for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
         if present:
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
-    if node.agg_star:
-        raise env.error("42809", f"{name}(*) specified, but {name} is not an aggregate function", node)
     if node.func_variadic or any(type(item).__name__ == "NamedArgExpr" for item in node.args or ()):
         raise unsupported("VARIADIC or named argument", "Give the arguments by position.", env.binding.position(node))
 

@@ -61,9 +61,9 @@ class Grouping:
         """The key column of a column that a grouped primary key determines: it becomes a key itself."""
         grouped = {key.column.id for _, key in self._keys if isinstance(key, ColumnRef)}
         for source in self._scope.sources:
-            if source.key and all(column.id in grouped for column in source.key):
-                if any(entry.scalar == node for entry in source.entries):
-                    return self._add(node)
+            covered = bool(source.key) and all(column.id in grouped for column in source.key)
+            if covered and any(entry.scalar == node for entry in source.entries):
+                return self._add(node)
         raise self._ungrouped(node, whole)
 
     def _ungrouped(self, node: ColumnRef, whole: Scalar) -> SqlError:

@@ -1,7 +1,7 @@
 """Text of an interval -> (months, days, microseconds).
 
-Owns: PostgreSQL's verbose, SQL-standard and ISO 8601 spellings, and the fields of ``interval '3' day`` (the binder passes
-the unit that a bare number has, and what lies below the last field is cut off).
+Owns: PostgreSQL's verbose, SQL-standard and ISO 8601 spellings, and the fields of ``interval '3' day`` (the binder
+passes the unit that a bare number has, and what lies below the last field is cut off).
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def _read_verbose(word: str, smallest: str, total: _Total) -> None:
         if match.lastgroup == "number":
             pending, seen = Decimal(match["number"]), True
         elif match.lastgroup == "word":
-            pending = _take_word(match["word"].lower(), pending, position == len(word), total)
+            _take_word(match["word"].lower(), pending, position == len(word), total)
+            pending = None
         elif match.lastgroup != "at":
             _take_clock(match, total)
             seen = True

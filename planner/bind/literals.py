@@ -1,7 +1,8 @@
 """Text of literals -> typed values, as PostgreSQL's input functions read it.
 
-Owns: ``value_of(text, type)`` for every stored type (ISO dates; intervals have their own file). A ``bpchar`` value is kept
-without its trailing blanks, which no comparison sees. Knows nothing of the wire (protocol/ has columnar readers).
+Owns: ``value_of(text, type)`` for every stored type (ISO dates; intervals have their own file). A ``bpchar`` value is
+kept without its trailing blanks, which no comparison sees. Knows nothing of the wire (protocol/ has columnar
+readers).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UNIX_EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
-    """The value that a text is in a type, modifiers applied as in an assignment. Raises 22P02, 22003, 22007, 22008, 22001."""
+    """A text's value in a type, modifiers applied as in an assignment. Raises 22P02, 22003, 22007, 22008, 22001."""
     if kind.element is not None:
         return _array(text, kind, time_zone)
     if kind.name == "timestamptz":

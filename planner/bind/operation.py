@@ -1,7 +1,7 @@
 """Operators applied: overload chosen, operands coerced, result typed.
 
-Owns: what ``a + b`` becomes once both sides are scalars, with PostgreSQL's errors (42883, 42725). Operands of one family
-(integers, dates and timestamps) are brought to the wider type here, so that printers never see a mixed call.
+Owns: what ``a + b`` becomes once both sides are scalars, with PostgreSQL's errors (42883, 42725). Operands of one
+family (integers, dates and timestamps) are brought to the wider type here, so that printers never see a mixed call.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _operand_type(scalar: Scalar, name: str) -> SqlType:
 
 
 def _digits(text: str) -> SqlType:
-    """The numeric that a quoted number needs; unconstrained where its text is no plain number (coercion will say so)."""
+    """The numeric that a quoted number needs; unconstrained where its text is none (coercion will say so)."""
     whole, _, decimals = text.strip().lstrip("+-").partition(".")
     if (whole + decimals).isdigit() and len(whole + decimals) <= 38:
         return numeric(len(whole + decimals), len(decimals))
@@ -150,7 +150,7 @@ def compare(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
 
 
 def any_of(env: Environment, value: Scalar, items: list[Scalar], node: Any) -> Scalar:
-    """``value IN (items)``: one call where all comparisons see the value in one type, else the comparisons themselves."""
+    """``value IN (items)``: one call where all comparisons see the value in one type, else those comparisons."""
     nodes = list(node.rexpr) if isinstance(getattr(node, "rexpr", None), tuple) else [node] * len(items)
     left_node = getattr(node, "lexpr", node)
     found = [operate(env, "=", value, item, node, (left_node, place)) for item, place in zip(items, nodes, strict=True)]

@@ -1,7 +1,7 @@
 """Names in FROM: what a column reference means.
 
-Owns: ``Entry`` (a visible column), ``Source`` (a named item of FROM), ``Scope`` (all of one query level, with the enclosing
-levels behind it), and PostgreSQL's errors for names that are missing (42703, 42P01) or ambiguous (42702).
+Owns: ``Entry`` (a visible column), ``Source`` (a named item of FROM), ``Scope`` (all of one query level, with the
+enclosing levels behind it), and PostgreSQL's errors for names that are missing (42703, 42P01) or ambiguous (42702).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from planner.expression import Column, ColumnRef, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column that FROM offers: its name and value; for RowDescription, the table's column behind it and its modifier."""
+    """A column that FROM offers: name and value; for RowDescription, the table's column behind it and its modifier."""
 
     name: str
     scalar: Scalar
@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An item of FROM by its name. ``key`` holds a table's primary key (for GROUP BY), ``relation`` its name behind an alias."""
+    """An item of FROM by name. ``key`` is a table's primary key, for GROUP BY, ``relation`` its name if aliased."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -68,8 +68,8 @@ def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, ke
 
 def resolve(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> Entry:
     """The column that a reference means, the innermost level first."""
-    qualifier, schema = (names[-2] if len(names) > 1 else None), (names[-3] if len(names) > 2 else None)
-    name = names[-1]
+    name, qualifier, schema = (*reversed(names[-3:]), None, None)[:3]
+    assert name is not None
     for level in scope.levels():
         found = _in_level(binding, level, qualifier, schema, name, node)
         if found is not None:
@@ -97,10 +97,10 @@ def _in_level(
 
 def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> SqlError:
     position = binding.position(node)
-    if len(names) > 1:
-        return missing_table(scope, names[-2], position)
-    message = f'column "{names[-1]}" does not exist'
-    return SqlError("42703", message, hint=_close(names[-1], scope), position=position)
+    *qualifiers, name = names
+    if qualifiers:
+        return missing_table(scope, qualifiers[-1], position)
+    return SqlError("42703", f'column "{name}" does not exist', hint=_close(name, scope), position=position)
 
 
 def missing_table(scope: Scope, name: str, position: int | None) -> SqlError:
@@ -115,7 +115,7 @@ def missing_table(scope: Scope, name: str, position: int | None) -> SqlError:
 
 
 def _close(name: str, scope: Scope, qualifier: str | None = None) -> str | None:
-    """PostgreSQL's hint naming the one or two columns that were perhaps meant (parse_relation.c, searchRangeTableForCol)."""
+    """PostgreSQL's hint: the one or two columns that were perhaps meant (parse_relation.c, searchRangeTableForCol)."""
     best, found = _FUZZY, list[str]()
     for source in scope.sources:
         for entry in source.entries:

@@ -1,7 +1,7 @@
 """SELECT, VALUES, WITH and set operations -> relations.
 
-Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, select list, DISTINCT, ORDER BY, LIMIT) and what names
-mean in each. One query becomes, from the inside out::
+Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, select list, DISTINCT, ORDER BY, LIMIT) and what
+names mean in each. One query becomes, from the inside out::
 
     Limit(Sort(distinct Aggregate(Project(Filter(Aggregate(Filter(joins)))))))
 """
@@ -51,7 +51,8 @@ def bind_query(binding: Binding, node: Any) -> Query:
 def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQuery:
     """Any query: SELECT, VALUES, TABLE, a set operation, each with WITH, ORDER BY and LIMIT.
 
-    Without ``resolve_unknown``, columns of bare strings, NULLs and parameters stay of type unknown for the caller to type.
+    Without ``resolve_unknown``, columns of bare strings, NULLs and parameters stay of type unknown for the caller to
+    type.
     """
     if type(node).__name__ != "SelectStmt":
         raise unsupported("INSERT, UPDATE or DELETE as a query", "Run it as a statement.", level.binding.position(node))
@@ -98,7 +99,7 @@ def _check_cte(binding: Binding, cte: Cte) -> None:
     binding.streams, binding.depends_on, binding.volatile = streams, depends, volatile
 
 
-# --- SELECT ------------------------------------------------------------------------------------------------------------
+# --- SELECT ----------------------------------------------------------------------------------------------------------
 
 
 def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
@@ -226,15 +227,15 @@ def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
     return None if isinstance(found, Literal) and found.value is None else found
 
 
-# --- GROUP BY and ORDER BY ---------------------------------------------------------------------------------------------
+# --- GROUP BY and ORDER BY -------------------------------------------------------------------------------------------
 
 
 def _ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:
     """ORDER BY 1: an integer constant is a position in the select list, any other constant is an error."""
     if type(node).__name__ != "A_Const":
         return None
-    value = getattr(node.val, "ival", None)
-    if node.isnull or type(node.val).__name__ != "Integer" or value is None:
+    value = None if node.isnull else getattr(node.val, "ival", None)
+    if not isinstance(value, int):
         raise SqlError("42601", f"non-integer constant in {clause}", position=binding.position(node))
     if not 1 <= value <= len(targets):
         raise SqlError("42P10", f"{clause} position {value} is not in select list", position=binding.position(node))
@@ -284,7 +285,7 @@ def _order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortK
     return SortKey(scalar, *direction(env.binding, item))
 
 
-# --- VALUES and set operations -----------------------------------------------------------------------------------------
+# --- VALUES and set operations ---------------------------------------------------------------------------------------
 
 
 def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:

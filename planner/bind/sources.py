@@ -89,7 +89,7 @@ def _item(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
             raise unsupported(name, position=level.binding.position(node))
 
 
-# --- named relations ---------------------------------------------------------------------------------------------------
+# --- named relations -------------------------------------------------------------------------------------------------
 
 
 def find_object(binding: Binding, node: Any) -> CatalogObject:
@@ -202,7 +202,7 @@ def _cte_names(binding: Binding, cte: Cte, query: BoundQuery) -> tuple[str, ...]
     return given + names[len(given) :]
 
 
-# --- subqueries --------------------------------------------------------------------------------------------------------
+# --- subqueries ------------------------------------------------------------------------------------------------------
 
 
 def _subselect(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
@@ -260,7 +260,7 @@ def _renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:
     return Scope((replace(source, entries=entries),), entries)
 
 
-# --- joins -------------------------------------------------------------------------------------------------------------
+# --- joins -----------------------------------------------------------------------------------------------------------
 
 _KINDS: Mapping[Any, JoinKind] = {
     JoinType.JOIN_INNER: "inner",

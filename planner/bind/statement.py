@@ -59,7 +59,7 @@ def _words(name: str) -> str:
 def refuse_streams(binding: Binding) -> None:
     """A stream's rows are seen by continuous views only (thesis 3.2.1). Raises 0A000."""
     for name, position in binding.streams:
-        hint = f'Create a continuous view over it: CREATE VIEW v AS SELECT ... FROM "{name}" GROUP BY ...; and select from v.'
+        hint = f'Create a continuous view (CREATE VIEW v AS SELECT ... FROM "{name}" GROUP BY ...) and read that.'
         raise SqlError(
             "0A000", f'SELECT from a stream is not supported: "{name}" keeps no rows', hint=hint, position=position
         )

@@ -56,9 +56,9 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
         )
     argument = bind(env, node.testexpr)
     query = env.subquery(node.subselect, env.scope)
-    if len(query.relation.columns) > 1:
+    column, *others = query.relation.columns
+    if others:
         raise env.error("42601", "subquery has too many columns", node)
-    column = query.relation.columns[0]
     left, right = compare(env, "=", argument, ColumnRef(column), node)
     found = InSubquery(left, _as(env, query.relation, right))
     return Call("not", (found,), BOOL) if every else found

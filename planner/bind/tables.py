@@ -18,10 +18,10 @@ from catalog.objects import Check, ColumnDefinition, ForeignKey, Stream, Table, 
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.sources import find_object
-from planner.bind.texts import bind_expression
+from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
-from planner.expression import Column, ColumnRef, Exists, InSubquery, ScalarSubquery
+from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.statements import CreateStream, CreateTable
 from planner.walk import walk
 
@@ -136,7 +136,7 @@ def _stream_option(binding: Binding, item: Any) -> tuple[str, str]:
     return item.defname, value
 
 
-# --- columns and constraints -------------------------------------------------------------------------------------------
+# --- columns and constraints -----------------------------------------------------------------------------------------
 
 
 def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
@@ -186,7 +186,7 @@ def _column_constraint(binding: Binding, parts: _Parts, column: Any, node: Any, 
                 message = f'multiple default values specified for column "{known.name}" of table "{parts.table}"'
                 raise SqlError("42601", message, position=binding.position(node))
             text = RawStream()(node.raw_expr)
-            _check_default(binding, known, text, node)
+            _check_default(binding, known, node.raw_expr)
             parts.columns[index] = replace(known, default=text)
         case ConstrType.CONSTR_IDENTITY:
             raise unsupported("GENERATED AS IDENTITY", "Give the values yourself.", binding.position(node))
@@ -198,21 +198,24 @@ def _column_constraint(binding: Binding, parts: _Parts, column: Any, node: Any, 
             _constraint(binding, parts, node, (column.colname,), stream)
 
 
-def _check_default(binding: Binding, column: ColumnDefinition, text: str, node: Any) -> None:
-    position = binding.position(node)
+def _check_default(binding: Binding, column: ColumnDefinition, node: Any) -> None:
     try:
-        scalar = bind_expression(text, (), replace(binding.context, parameter_types=()), column.type)
+        scalar = bind_tree(binding, node, (), column.type)
     except SqlError as error:
         if error.sqlstate == "42703":
-            raise SqlError("0A000", "cannot use column reference in DEFAULT expression", position=position) from None
-        if error.sqlstate == "42804":
-            message = f'column "{column.name}" is of type {display(column.type)} but default {error.message.removeprefix("DEFAULT ")}'
-            hint = "You will need to rewrite or cast the expression."
-            raise SqlError("42804", message.split(", not ")[0], hint=hint) from None
-        error.position = position
+            message = "cannot use column reference in DEFAULT expression"
+            raise SqlError("0A000", message, position=binding.start(node)) from None
+        if error.sqlstate == "42804" and error.message.startswith("DEFAULT"):
+            found = error.message.removeprefix("DEFAULT ").split(", not ")[0]
+            message = f'column "{column.name}" is of type {display(column.type)} but default {found}'
+            raise SqlError("42804", message, hint="You will need to rewrite or cast the expression.") from None
         raise
+    _refuse_subquery(binding, scalar, node, "DEFAULT expression")
+
+
+def _refuse_subquery(binding: Binding, scalar: Scalar, node: Any, where: str) -> None:
     if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(scalar)):
-        raise SqlError("0A000", "cannot use subquery in DEFAULT expression", position=position)
+        raise SqlError("0A000", f"cannot use subquery in {where}", position=binding.start(node))
 
 
 _IGNORED: Final = (ConstrType.CONSTR_ATTR_NOT_DEFERRABLE, ConstrType.CONSTR_ATTR_IMMEDIATE)
@@ -271,17 +274,15 @@ def _key(binding: Binding, parts: _Parts, node: Any, columns: tuple[str, ...]) -
 def _check(binding: Binding, parts: _Parts, item: tuple[str | None, Any, str]) -> Check:
     given, node, text = item
     columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(parts.columns)]
-    try:
-        scalar = bind_expression(text, columns, replace(binding.context, parameter_types=()), what="check constraint")
-    except SqlError as error:
-        error.position = binding.position(node)
-        raise
+    tree = node.raw_expr
+    scalar = bind_tree(binding, tree, columns, None, "check constraint")
     if scalar.type not in (BOOL, SqlType("unknown")):
         message = f"argument of CHECK must be type boolean, not type {display(scalar.type)}"
-        raise SqlError("42804", message, position=binding.position(node))
-    if any(isinstance(part, ScalarSubquery | Exists | InSubquery) for part in walk(scalar)):
-        raise SqlError("0A000", "cannot use subquery in check constraint", position=binding.position(node))
+        raise SqlError("42804", message, position=binding.start(tree))
+    _refuse_subquery(binding, scalar, tree, "check constraint")
     used = sorted({part.column.name for part in walk(scalar) if isinstance(part, ColumnRef)})
+    if given in parts.names:
+        raise SqlError("42710", f'check constraint "{given}" already exists')
     return Check(parts.name(given, *(used if len(used) == 1 else ()), "check"), text)
 
 
@@ -342,5 +343,6 @@ def _check_partner(given: str, parts: _Parts, target: Table, name: str, other: s
     families = (("int2", "int4", "int8", "numeric"), ("text", "varchar", "bpchar", "name"))
     alike = any(column.type.name in family and partner.type.name in family for family in families)
     if column.type.name != partner.type.name and not alike:
-        detail = f'Key columns "{name}" and "{other}" are of incompatible types: {display(column.type)} and {display(partner.type)}.'
+        types = f"{display(column.type)} and {display(partner.type)}"
+        detail = f'Key columns "{name}" and "{other}" are of incompatible types: {types}.'
         raise SqlError("42804", f'foreign key constraint "{given}" cannot be implemented', detail)

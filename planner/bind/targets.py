@@ -60,11 +60,12 @@ def _star(env: Environment, node: Any) -> tuple[Entry, ...]:
         if not env.scope.sources:
             raise env.error("42601", "SELECT * with no tables specified is not valid", node)
         return env.scope.entries
+    *schema, name = names
     for level in env.scope.levels():
-        source = level.source(names[-1], names[-2] if len(names) > 1 else None)
+        source = level.source(name, schema[-1] if schema else None)
         if source is not None:
             return source.entries
-    raise missing_table(env.scope, names[-1], env.binding.position(node))
+    raise missing_table(env.scope, name, env.binding.position(node))
 
 
 def _item(env: Environment, node: Any, name: str | None) -> Target:

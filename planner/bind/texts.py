@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -22,10 +23,15 @@ def bind_expression(
 ) -> Scalar:
     """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is."""
     raw = parse(f"SELECT {text}")[0]
-    binding = Binding(raw, context)
+    return bind_tree(Binding(raw, context), raw.node.targetList[0].val, columns, kind, what)
+
+
+def bind_tree(
+    binding: Binding, node: Any, columns: Sequence[Column], kind: SqlType | None, what: str = "DEFAULT"
+) -> Scalar:
+    """The same for an expression of the statement that is being bound."""
     scope = source_of("", [Entry(column.name, ColumnRef(column)) for column in columns])
     env = Environment(binding, scope, f"{what} expressions", subquery_binder(Level(binding)))
-    node = raw.node.targetList[0].val
     scalar = bind_scalar(env, node)
     if kind is None:
         return scalar

@@ -9,30 +9,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import MAX_PRECISION, NUMERIC, SqlType, array, by_name
+from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name
 from planner.bind.context import Binding
 
 _ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "char": "bpchar", "string": "text"}
-_KNOWN: Final = frozenset(
-    ("bool", "bytea", "int2", "int4", "int8", "text", "oid", "json", "float4", "float8", "bpchar", "varchar", "name")
-    + ("date", "time", "timestamp", "timestamptz", "interval", "numeric", "uuid", "jsonb")
-)
-_FOREIGN: Final = frozenset(
-    ("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point", "line", "lseg", "box")
-    + ("path", "polygon", "circle", "tsvector", "tsquery", "int4range", "int8range", "numrange", "tsrange", "tstzrange")
-    + (
-        "daterange",
-        "regclass",
-        "regtype",
-        "regproc",
-        "regnamespace",
-        "regrole",
-        "xid",
-        "cid",
-        "tid",
-        "pg_lsn",
-        "jsonpath",
-    )
+_KNOWN: Final = frozenset(TYPES) - {"unknown", "void"}
+_FOREIGN: Final = (
+    frozenset(("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point"))
+    | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
+    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "regclass", "regtype"))
+    | frozenset(("regproc", "regnamespace", "regrole", "xid", "cid", "tid", "pg_lsn", "jsonpath"))
 )
 
 
@@ -43,8 +29,8 @@ def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
 
 def type_of(binding: Binding, node: Any) -> SqlType:
     """The type that a TypeName node names."""
-    names = names_of(node.names)
-    name = _ALIASES.get(names[-1], names[-1])
+    *_, written = names = names_of(node.names)
+    name = _ALIASES.get(written, written)
     position = binding.position(node)
     if node.setof or node.pct_type:
         raise unsupported("SETOF and %TYPE", position=position)
@@ -66,10 +52,10 @@ def is_type_name(name: str) -> bool:
 def _modifiers(node: Any) -> tuple[int, ...]:
     found = []
     for item in node.typmods or ():
-        value = getattr(item, "val", None)
-        if not isinstance(getattr(value, "ival", None), int):
+        value = getattr(getattr(item, "val", None), "ival", None)
+        if not isinstance(value, int):
             raise SqlError("42601", "type modifiers must be simple constants or identifiers")
-        found.append(value.ival)
+        found.append(value)
     return tuple(found)
 
 

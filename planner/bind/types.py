@@ -1,8 +1,8 @@
 """Types of expressions: coercion, common types, and precision and scale of numeric results.
 
 Owns: turning an expression of one type into another (literals are converted here and now, the rest becomes ``Cast``),
-the resolution of UNION, CASE and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the numeric
-result rules of ``catalog.types``.
+the resolution of UNION, CASE and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the
+numeric result rules of ``catalog.types``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def target_type(name: str, source: SqlType) -> SqlType:
 def coerce(
     binding: Binding, scalar: Scalar, target: SqlType, level: Level = "implicit", node: Any = None
 ) -> Scalar | None:
-    """The scalar as a value of ``target``; None where no cast of that level exists. Raises what a literal's text breaks."""
+    """The scalar as a value of ``target``; None where no cast of that level exists. Raises for a literal's bad text."""
     source = scalar.type
     if source == target:
         return scalar

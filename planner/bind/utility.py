@@ -61,7 +61,7 @@ def _transaction(binding: Binding, node: Any) -> Statement:
     return TransactionControl(action, node.savepoint_name, isolation, read_only)
 
 
-# --- settings ----------------------------------------------------------------------------------------------------------
+# --- settings --------------------------------------------------------------------------------------------------------
 
 
 def _value(node: Any) -> str:
@@ -117,7 +117,7 @@ def _show(binding: Binding, node: Any) -> Statement:
     return ShowVariable(node.name.lower())
 
 
-# --- EXPLAIN, PREPARE --------------------------------------------------------------------------------------------------
+# --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
 
 
 def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Statement]) -> Explain:
@@ -157,7 +157,7 @@ def _execute(binding: Binding, node: Any) -> Statement:
     return ExecutePrepared(node.name, tuple(bind_scalar(env, item) for item in node.params or ()))
 
 
-# --- the rest ----------------------------------------------------------------------------------------------------------
+# --- the rest --------------------------------------------------------------------------------------------------------
 
 
 def _deallocate(binding: Binding, node: Any) -> Statement:

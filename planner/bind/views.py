@@ -1,7 +1,8 @@
 """CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW -> view definitions.
 
-Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the rejection of
-functions whose value changes below a grouping over a stream. The shape rules of 4.2.2 are ``planner.incremental``'s.
+Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the
+rejection of functions whose value changes below a grouping over a stream. The shape rules of 4.2.2 are
+``planner.incremental``'s.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _check_replaced(binding: Binding, view: View) -> None:
         raise SqlError("2BP01", message, detail, "Drop the dependent objects first.")
 
 
-# --- options -----------------------------------------------------------------------------------------------------------
+# --- options ---------------------------------------------------------------------------------------------------------
 
 
 def _text(node: Any) -> str:
@@ -175,7 +176,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     return AlterView(view)
 
 
-# --- what may not stand below a grouping -------------------------------------------------------------------------------
+# --- what may not stand below a grouping -----------------------------------------------------------------------------
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:

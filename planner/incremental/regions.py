@@ -11,8 +11,8 @@ Owns the step from a grouping's input to statements' relations, whose leaves are
 
 The static relations of a region of inner joins are put together by the equalities between them, but two that the stream
 meets by equalities of its own stay apart, and so does one that hangs on two of them: their product may be far larger
-than each (TPC-H query 5, customer and supplier by nation). Their equality is tested where the stream has joined them. UNION ALL below a grouping splits
-the pipeline.
+than each (TPC-H query 5, customer and supplier by nation). Their equality is tested where the stream has joined them.
+UNION ALL below a grouping splits the pipeline.
 """
 
 from __future__ import annotations

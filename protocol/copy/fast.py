@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
@@ -231,6 +231,5 @@ def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
         # 1e-400 reads as zero here and is out of range in PostgreSQL.
         return (values != 0).all() or not (b"e-" in data or b"E-" in data)
     if type_.name == "date" and len(column):
-        first = pc.min(column.cast(pa.int32())).as_py()
-        return first is None or first >= _FIRST_DAY
+        return bool(vector(column, "<i4").min() >= _FIRST_DAY)
     return True

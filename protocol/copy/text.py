@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from protocol.compute import pc
 from protocol.values.strings import utf8_column
 
 _ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.copy.binary import SIGNATURE, TRAILER
 from protocol.copy.format import CopyFormat
 from protocol.values.codec import value_bytes
@@ -74,7 +74,7 @@ class CopyWriter:
             for column, type_ in zip(batch.columns, self._types, strict=True)
         ]
         if not columns:
-            return b"\n" * batch.num_rows
+            return b"\n" * int(batch.num_rows)
         rows = pc.binary_join_element_wise(*columns, self._format.delimiter) if len(columns) > 1 else columns[0]
         ended = pc.binary_join_element_wise(rows, "", "\n")
         return bytes(value_bytes(ended))

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, Value, Vector, bad_binary, variable
 from protocol.values.framing import framed
 

@@ -6,15 +6,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import invalid_text
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, bad_binary, fixed, network_vector
 
 TRUE_TEXTS: Final = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
 FALSE_TEXTS: Final = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
-_VALUES: Final = dict.fromkeys(TRUE_TEXTS, True) | dict.fromkeys(FALSE_TEXTS, False)
+_VALUES: Final[dict[str, bool]] = dict.fromkeys(TRUE_TEXTS, True) | dict.fromkeys(FALSE_TEXTS, False)
 _SPELLINGS: Final = pa.array([*TRUE_TEXTS, *FALSE_TEXTS])
 
 

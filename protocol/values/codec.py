@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
+from protocol.compute import pc
 
 Value = object
 #: A numpy array of any type.

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from protocol.compute import pc
 from protocol.values.codec import Vector, offsets
 
 _NULL: Final = -1

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values.codec import (
     Codec,
     ColumnError,

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec, ColumnError, by_value
 from protocol.values.strings import utf8_column

@@ -17,10 +17,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import invalid_text, out_of_range
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values.codec import (
     BLANKS,
     Codec,

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.utf8 import decode_utf8, first_invalid, invalid_encoding
 from protocol.values.codec import Codec, ColumnError, offsets, value_bytes
 
@@ -98,8 +98,7 @@ def utf8_column(binaries: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         pass
     for index, data in enumerate(binaries.to_pylist()):
-        start = None if data is None else first_invalid(data)
-        if start is not None:
+        if data is not None and (start := first_invalid(data)) is not None:
             raise ColumnError(index, invalid_encoding(data, start))
     raise AssertionError("Arrow and Python disagree on UTF-8")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.embedded.sql import evaluate
 from tests.rig.postgres import Postgres
 
 LIST = Path(__file__).with_name("expressions.txt")
+EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 EXPRESSIONS = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
 
 
@@ -31,7 +32,7 @@ def normal(value: Any) -> Any:
     """Values that mean the same as one: decimals without trailing zeros, intervals as months, days, microseconds."""
     match value:
         case Decimal():
-            return round(value, 20).normalize() if value else Decimal(0)  # never more than 20 decimals here
+            return EXACT.quantize(value, Decimal(1).scaleb(-20)).normalize(EXACT) + 0  # we never keep more decimals
         case float():
             return "NaN" if value != value else float(f"{value:.14g}")
         case dt.timedelta():

@@ -188,7 +188,7 @@ def test_spooled_batches_are_part_of_their_commit_only(sequencer: Sequencer, log
     assert isinstance(record[0], Spooled)
     reader = StreamReader(log, 7)
     assert [reader.spooled(each) for each in record[0].references] == [(each,) for each in rows]
-    assert all(each.pins == 0 for each in log._segments)
+    assert not any(each.pinned or each.readers for each in log._segments)
 
 
 def test_spool_beyond_its_memory_keeps_no_batch(log: Log) -> None:
@@ -199,6 +199,26 @@ def test_spool_beyond_its_memory_keeps_no_batch(log: Log) -> None:
     again = sequencer.spool(7, batch(*range(100)))
     assert again.batch is not None
     sequencer.close()
+
+
+def test_discarding_twice_is_harmless(sequencer: Sequencer, log: Log) -> None:
+    first, second = (sequencer.spool(7, batch(*range(100))) for _ in range(2))
+    sequencer.discard([first])
+    sequencer.discard([first])
+    for lsn in range(1, 6):
+        assert sequencer.submit(change("x" * 40_000)).lsn == lsn
+    sequencer.flush().wait(LONG)
+    assert log.recycle(5) == 0  # the second is still open
+    sequencer.discard([second])
+    assert log.recycle(5) > 0
+
+
+def test_lsn_is_told_before_publication(sequencer: Sequencer) -> None:
+    waiting: set[int] = set()
+    sequencer.on_publish(lambda lsn, record: waiting.remove(lsn))
+    tickets = [sequencer.submit(change("x"), on_lsn=waiting.add) for _ in range(100)]
+    assert tickets[-1].wait(LONG)
+    assert not waiting
 
 
 def test_full_disk_fails_one_statement(log: Log, disk: CountingDisk, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pytest
@@ -223,12 +224,17 @@ _batches = st.lists(st.tuples(st.sampled_from("sz"), st.lists(_events, max_size=
 _table = st.lists(st.fixed_dictionaries({"k": _number, "x": _number}), max_size=4)
 
 
+@cache
+def _planned(name: str) -> tuple[Relation, Program]:
+    relation = SHAPES[name](Inputs())
+    return relation, plan(query(relation), "v1").program
+
+
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=20, deadline=None)
 @given(batches=_batches, t=_table, u=_table)
 def test_continuous_equals_from_scratch(name: str, batches: Any, t: Any, u: Any) -> None:
-    relation = SHAPES[name](Inputs())
-    program = plan(query(relation), "v1").program
+    relation, program = _planned(name)
     assert program.columns == program.final.columns == relation.columns
     streams = {name: [row for stream_, rows in batches for row in rows if stream_ == name] for name in "sz"}
     expected = evaluate(relation, {"t": t, "u": u, **streams})
@@ -237,7 +243,7 @@ def test_continuous_equals_from_scratch(name: str, batches: Any, t: Any, u: Any)
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_programs_are_well_formed(name: str) -> None:
-    program = plan(query(SHAPES[name](Inputs())), "v1").program
+    _, program = _planned(name)
     stored = {item.name: set(map(stored_name, item.columns)) for item in (*program.states, *program.statics)}
     assert len(stored) == len(program.states) + len(program.statics)
     leaves = [node for path in program.paths for item in path.statements for node in walk(item.relation)]

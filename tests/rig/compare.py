@@ -35,7 +35,7 @@ def assert_same_rows(actual: Iterable[Row], expected: Iterable[Row], what: str =
 
 
 def _exact(row: Row) -> tuple[Any, ...]:
-    """A hashable image under which only indistinguishable rows are equal: a numeric's scale counts, 1 is not true."""
+    """A hashable image under which only indistinguishable rows are equal; 1 is not true."""
     return tuple(map(_image, row))
 
 
@@ -46,7 +46,7 @@ def _image(value: Any) -> Any:
         case dict():
             return ("dict", tuple(sorted((key, _image(item)) for key, item in value.items())))
         case Decimal():
-            return ("numeric", str(value))
+            return ("numeric", value)
         case float():
             return ("float", "nan" if math.isnan(value) else value + 0.0)
         case _:

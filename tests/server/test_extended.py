@@ -151,7 +151,7 @@ def test_stream_rows_of_a_batch_arrive_together(wire: Wire) -> None:
 
 def test_single_stream_rows(wire: Wire) -> None:
     wire.query("CREATE FOREIGN TABLE singles (a smallint NOT NULL, b numeric(4,1)) SERVER stream")
-    wire.query("CREATE VIEW singles_sum AS SELECT count(*), sum(a), sum(b) FROM singles")
+    wire.query("CREATE VIEW singles_sum AS SELECT count(*), sum(a), sum(b) AS sum_b FROM singles")
     run(wire, parse("INSERT INTO singles VALUES ($1, $2)", "s"))
     for number in range(10):
         messages = run(wire, bind([b"%d" % number, b"1.26"], "s"), execute())

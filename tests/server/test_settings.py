@@ -135,9 +135,9 @@ def test_only_changes_are_reported(settings: Settings) -> None:
 
 
 def test_search_path(settings: Settings) -> None:
-    assert settings.search_path("me") == ("me", "public")
+    assert settings.search_path() == ("public",)
     settings.set("search_path", 'A, "B c", pg_catalog')
-    assert settings.search_path("me") == ("a", "B c", "pg_catalog")
+    assert settings.search_path() == ("a", "B c", "pg_catalog")
 
 
 def test_equal_settings_have_equal_keys(settings: Settings) -> None:

@@ -1,0 +1,128 @@
+"""Reading and printing numeric as text: exact decimals of at most 38 digits.
+
+A numeric of undeclared scale (``UNCONSTRAINED``, ``QUOTIENT``) prints without trailing zeros after the point, any
+other with its scale. Values with more digits than the scale are rounded half away from zero, as numeric_in does.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, invalid_text, unsupported
+from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
+from protocol.compute import pc
+from protocol.values.codec import (
+    BLANKS,
+    fast_or_exact,
+)
+
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_PLAIN: Final = r"^[+-]?[0-9]{1,38}(\.[0-9]{0,38})?$"
+_SPECIAL: Final = ("nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity")
+_CONTEXT: Final = Context(prec=400)
+
+
+def strips_zeros(type_: SqlType) -> bool:
+    """Whether the scale is our storage's and not the user's."""
+    return type_.modifiers in (UNCONSTRAINED, QUOTIENT)
+
+
+def unscaled_digits(array: pa.Array) -> pa.Array:
+    """The digits of each value without the point, as text."""
+    whole = pa.Array.from_buffers(
+        pa.decimal128(MAX_PRECISION, 0), len(array), array.buffers(), array.null_count, array.offset
+    )
+    return whole.cast(pa.string())
+
+
+def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
+    """numeric_out."""
+    scale = array.type.scale
+    text = array.cast(pa.string())
+    # Arrow writes 1E-7 where the first digit is more than six places after the point.
+    if scale > 6 and pc.any(pc.match_substring(text, "E")).as_py():
+        digits = unscaled_digits(array)
+        negative = pc.starts_with(digits, "-")
+        digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
+        sign = pc.if_else(negative, "-", "")
+        whole, fraction = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+        text = pc.binary_join_element_wise(pc.binary_join_element_wise(sign, whole, ""), fraction, ".")
+    if scale and strips_zeros(type_):
+        text = pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
+    return text
+
+
+def round_to(value: Decimal, type_: SqlType) -> Decimal:
+    """The value at the type's scale. Raises 22003 where it has more digits than the type."""
+    precision, scale = type_.modifiers
+    rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT) if value.adjusted() < 100 else value
+    if rounded and rounded.adjusted() >= precision - scale:
+        limit = f"10^{precision - scale}" if precision > scale else "1"
+        raise SqlError(
+            "22003",
+            "numeric field overflow",
+            f"A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}.",
+        )
+    return rounded
+
+
+def fit_numeric(value: Decimal, type_: SqlType) -> Decimal:
+    """A parameter's value: as written where nobody declared a scale and it fits, else rounded to the scale."""
+    if strips_zeros(type_) and -value.as_tuple().exponent <= type_.scale:  # type: ignore[operator]
+        round_to(value, type_)
+        return value
+    return round_to(value, type_)
+
+
+def parse_numeric(text: str, type_: SqlType, timezone: str = "") -> Decimal:
+    """numeric_in. Raises 22P02 and 22003, and 0A000 for NaN and the infinities."""
+    stripped = text.strip(BLANKS)
+    if not _NUMBER.match(stripped):
+        if stripped.lower() in _SPECIAL:
+            raise not_finite(stripped)
+        raise invalid_text("numeric", text)
+    mantissa, _, exponent = stripped.lower().partition("e")
+    if exponent and abs(int(exponent)) > 5000:
+        stripped = mantissa if not mantissa.strip("+-0.") else f"1e{500 if int(exponent) > 0 else -500}"
+    return fit_numeric(Decimal(stripped), type_)
+
+
+def not_finite(text: str) -> SqlError:
+    """0A000 for NaN and the infinities."""
+    return unsupported(f"numeric {text}", "Use double precision for values that are not finite.")
+
+
+def _parse_column_value(text: str, type_: SqlType) -> Decimal:
+    return round_to(parse_numeric(text, type_), type_)
+
+
+def _column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    parse = partial(_parse_column_value, type_=type_)
+    return fast_or_exact(strings, _PLAIN, lambda a: a.cast(type_.arrow), parse, type_.arrow)
+
+
+def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
+    """Plain decimals with more digits than the scale, rounded at once; None where some value needs the exact way."""
+    precision, scale = type_.modifiers
+    wider = min(MAX_PRECISION - (precision - scale), MAX_PRECISION)
+    if wider <= scale:
+        return None
+    try:
+        exact = strings.cast(pa.decimal128(MAX_PRECISION, wider))
+        return pc.round(exact, scale, "half_towards_infinity").cast(type_.arrow)
+    except pa.ArrowInvalid:
+        return None
+
+
+def numeric_column(strings: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
+    """Texts as decimals, rounded to the type's scale. Raises ColumnError."""
+    try:
+        return strings.cast(type_.arrow)
+    except pa.ArrowInvalid:
+        rounded = round_column(strings, type_)
+        return rounded if rounded is not None else _column(strings, type_, timezone)
