@@ -178,7 +178,7 @@ class Database:
 
     def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         final = self.plans.get(runtime.program.final)
-        table = self.engine.query(final.relation, states, ())
+        table = self.engine.query(final.relation, states, (), runtime.time_zone)
         return table.rename_columns([column.name for column in runtime.view.columns])
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:
@@ -217,9 +217,11 @@ class Database:
         except BaseException:
             transaction.rollback()
             raise
-        with self.sequencer.lock:
-            ticket = self.sequencer.submit(record, sync or transaction.catalog is not None)
-            self._committing[ticket.lsn] = transaction
+
+        def register(lsn: int) -> None:
+            self._committing[lsn] = transaction
+
+        ticket = self.sequencer.submit(record, sync or transaction.catalog is not None, on_lsn=register)
         try:
             ticket.wait()
         except BaseException:

@@ -40,6 +40,8 @@ class Job:
     upto: int
     #: For engines that write: where each target's run goes, by state name.
     output: Path | None = None
+    #: The view's TimeZone, which conversions between time zones and local time use.
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

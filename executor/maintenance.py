@@ -195,6 +195,8 @@ class Maintenance:
         """Whether Spark can maintain a path now, or why not."""
         if self.spark is None:
             return False, "Spark is switched off"
+        if task.runtime.time_zone != "UTC":
+            return False, f"Spark's time zone is UTC, the view's is {task.runtime.time_zone}"
         status = self.spark.status()
         if status.state in ("absent", "failed"):
             return False, f"Spark is {status.state}: {status.detail}"

@@ -87,15 +87,18 @@ class Moment:
     snapshot: ReadSnapshot | None
     versions: Mapping[int, int]
     exact: bool
+    owner: object
     writer: WriteTransaction | None = None
 
-    def query(self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters) -> pa.Table:
+    def query(
+        self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
+    ) -> pa.Table:
         """A relation's rows, as the transaction sees the tables."""
         if self.writer is not None:
-            return self.writer.query(relation, bindings, parameters)
+            return self.writer.query(relation, bindings, parameters, time_zone)
         if self.snapshot is not None:
-            return self.snapshot.query(relation, bindings, parameters)
-        return engine.query(relation, bindings, parameters)
+            return self.snapshot.query(relation, bindings, parameters, time_zone)
+        return engine.query(relation, bindings, parameters, time_zone, self.owner)
 
 
 class Reader:
@@ -103,6 +106,7 @@ class Reader:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.time_zone = "UTC"
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
 
@@ -122,7 +126,8 @@ class Reader:
         plan = self.database.plans.get(relation)
 
         def run(moment: Moment) -> pa.Table:
-            return moment.query(self.database.engine, plan.relation, self._bindings(plan, moment), parameters)
+            bindings = self._bindings(plan, moment)
+            return moment.query(self.database.engine, plan.relation, bindings, parameters, self.time_zone)
 
         return self._at_moment(plan, transaction, run)
 
@@ -163,16 +168,16 @@ class Reader:
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(lsn, None, own, exact, transaction.write), True
+                return Moment(lsn, None, own, exact, self, transaction.write), True
             if transaction.snapshot is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(*transaction.snapshot, own, True), False
+                return Moment(*transaction.snapshot, own, True, self), False
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
         if keep and snapshot is not None:
             transaction.snapshot = (lsn, snapshot)
-        return Moment(lsn, snapshot, versions, exact or keep), not keep
+        return Moment(lsn, snapshot, versions, exact or keep, self), not keep
 
     def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
@@ -185,7 +190,7 @@ class Reader:
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
             bindings = {**states, **self._bindings(final, moment)}
-            return moment.query(self.database.engine, final.relation, bindings, ())
+            return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
         return table.rename_columns([column.name for column in runtime.view.columns])
@@ -196,7 +201,7 @@ class Reader:
         if running is not None:
             running.interrupt()
         else:
-            self.database.engine.interrupt()
+            self.database.engine.interrupt(self)
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -72,6 +72,15 @@ class DatabaseSession:
         self._implicit = False
         self._reader = Reader(database)
 
+    @property
+    def time_zone(self) -> str:
+        """The session's TimeZone setting."""
+        return self._reader.time_zone
+
+    @time_zone.setter
+    def time_zone(self, name: str) -> None:
+        self._reader.time_zone = name
+
     # Transactions -----------------------------------------------------------------------------------------------
 
     @property
@@ -243,7 +252,7 @@ class DatabaseSession:
         self._require(target)
         if isinstance(target, Table):
             bindings = self._reader.bindings(statement.source, transaction)
-            changes = transaction.writer().insert(statement, parameters, bindings)
+            changes = transaction.writer().insert(statement, parameters, bindings, self.time_zone)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
@@ -276,9 +285,9 @@ class DatabaseSession:
         bindings = self._reader.bindings(statement.relation, transaction)
         writer = transaction.writer()
         if isinstance(statement, Update):
-            changes = writer.update(statement, parameters, bindings)
+            changes = writer.update(statement, parameters, bindings, self.time_zone)
             return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
-        changes = writer.delete(statement, parameters, bindings)
+        changes = writer.delete(statement, parameters, bindings, self.time_zone)
         return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
 
     def _require(self, target: Table | Stream | View) -> None:

@@ -146,6 +146,11 @@ class ViewRuntime:
         return Content(state, named((state,), state.name, base))
 
     @property
+    def time_zone(self) -> str:
+        """The TimeZone setting of the view's creation."""
+        return dict(self.view.settings).get("TimeZone", "UTC")
+
+    @property
     def version(self) -> int:
         """Grows whenever the content changed."""
         return self._version
@@ -191,7 +196,8 @@ class ViewRuntime:
         targets = {statement.target for statement in path.statements}
         states = tuple(state for state in self.program.states if state.name in targets)
         delta = self.feeds[path.stream].delta(after, upto)
-        job = Job(self.next_job, path.statements, states, Inputs(delta, self.statics), after, upto)
+        inputs = Inputs(delta, self.statics)
+        job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
     def fail(self, error: ViewError) -> None:

@@ -30,7 +30,7 @@ from planner.deparse import Item, deparse
 from planner.expression import Column, ColumnRef
 from planner.placement import builds, spread
 from planner.program import Path, Program, State, Statement, Static
-from planner.walk import children, inputs, produced_columns, walk
+from planner.walk import Node, children, inputs, produced_columns, walk
 
 _JOINS: Final[dict[JoinKind, str]] = {
     "inner": "Join",
@@ -117,10 +117,22 @@ class _Describer:
         produced = produced_columns(root)
         uses = Counter(column.name for column in produced)
         self._names: dict[Column, str] = {}
-        for node in walk(root):
-            if isinstance(node, Scan | Delta | Snapshot):
-                name = node.trace if isinstance(node, Snapshot) else node.name
-                self._names.update((item, f"{name}.{item.name}") for item in node.columns if uses[item.name] > 1)
+        for node in reversed(list(walk(root))):
+            self._names.update((column, name) for column, name in self._origins(node) if uses[column.name] > 1)
+
+    def _origins(self, node: Node) -> Iterator[tuple[Column, str]]:
+        """Columns of a leaf with its name, and those that pass one on with the name that it has there."""
+        match node:
+            case Scan() | Delta():
+                yield from ((column, f"{node.name}.{column.name}") for column in node.columns)
+            case Snapshot():
+                yield from ((column, f"{node.trace}.{column.name}") for column in node.columns)
+            case Project(outputs=pairs) | Aggregate(keys=pairs):
+                for column, value in pairs:
+                    if isinstance(value, ColumnRef) and value.column.name == column.name:
+                        yield column, self._names.get(value.column, column.name)
+            case _:
+                pass
 
     def operator(self, relation: Relation) -> _Operator:
         """The operator below any filters, with the filters as its attribute."""

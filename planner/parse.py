@@ -166,10 +166,9 @@ def text_after_as(raw: Raw) -> str:
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
 _COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))
 #: What may follow a literal that is a whole operand: anything else could bind closer (an operator, a cast, COLLATE).
-_ENDS: Final = (
-    frozenset(("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET"))
-    | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
-)
+_ENDS: Final = frozenset(
+    ("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET")
+) | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
 _SIGNS: Final = frozenset(("ASCII_43", "ASCII_45", "ASCII_42"))
 _COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
 _TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")

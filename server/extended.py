@@ -139,12 +139,25 @@ def describe(session: Session, message: m.Describe) -> None:
     """Describe."""
     if message.kind == "P":
         portal = find_portal(session, message.name)
-        session.connection.send(_describe(portal.outputs, portal.formats))
+        session.connection.send(_describe_portal(session, portal))
         return
     plan = find_statement(session, message.name).plan
     types = plan.types if plan is not None else ()
     outputs = outputs_of(session, plan.statement) if plan is not None else None
     session.connection.send(encoder.parameter_description([item.oid for item in types]) + _describe(outputs, ()))
+
+
+def _describe_portal(session: Session, portal: Portal) -> bytes:
+    """The answer to Describe of a portal: drivers ask before each Execute, so it is kept with the plan."""
+    if portal.plan is None or portal.outputs is None:
+        return encoder.NO_DATA
+    key = (portal.plan.serial, portal.formats)
+    descriptions = session.server.descriptions
+    known = descriptions.get(key)
+    if known is None:
+        known = describe_rows(portal.outputs, portal.formats)
+        descriptions.put(key, known)
+    return known
 
 
 def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:

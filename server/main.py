@@ -20,6 +20,9 @@ from server.serving import Server
 
 logger = logging.getLogger(__name__)
 
+#: Seconds after which a busy thread lets another run: the log must not wait for the loop.
+SWITCH_INTERVAL = 0.001
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serves; the process's exit status."""
@@ -29,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"millstream: {error}", file=sys.stderr)
         return 2
     logs.configure(config.log_level)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         uvloop.run(serve(config))
     except OSError as error:

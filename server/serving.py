@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SqlError
 from server.caches import ResultCache
@@ -23,8 +23,11 @@ from server.connection import Connection
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from server.planning import PlanCache
+    from server.planning import Bounded, PlanCache
     from server.points import Points
+
+#: RowDescriptions kept.
+_DESCRIPTIONS: Final = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Opened:
     database: Database
     plans: PlanCache
     points: Points
+    descriptions: Bounded[bytes]
 
 
 class Server:
@@ -109,6 +113,11 @@ class Server:
     def points(self) -> Points:
         """Point reads of all sessions."""
         return self._opened.result().points
+
+    @property
+    def descriptions(self) -> Bounded[bytes]:
+        """RowDescriptions by plan and formats."""
+        return self._opened.result().descriptions
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs a task of a session; it must not raise."""
@@ -159,7 +168,7 @@ def _open(config: Config) -> Opened:
     """Loads what is heavy, while the socket listens already."""
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
-    from server.planning import PlanCache
+    from server.planning import Bounded, PlanCache
     from server.points import Points
 
-    return Opened(Database.open(config.options()), PlanCache(), Points())
+    return Opened(Database.open(config.options()), PlanCache(), Points(), Bounded(_DESCRIPTIONS))

@@ -209,8 +209,8 @@ class Session:
 
     def starts_statement(self) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
-        if self.settings.changed:
-            self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+        self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+        self.db.time_zone = self.settings.value("TimeZone")
         if self.implicit:
             self.settings.begin()
         elif self.db.status == "I":

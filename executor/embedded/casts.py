@@ -78,13 +78,13 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         case "bpchar":
             return function("rtrim", argument, text(" "))
         case "numeric" if source.modifiers in (UNCONSTRAINED, QUOTIENT):
-            return function("ms_trim_zeros", _plain(printer, argument, "text"))
+            return macro("ms_trim_zeros", _plain(printer, argument, "text"))
         case "float8" | "float4":
-            return function("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
+            return macro("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
         case "bytea":
             return operand(exp.DPipe(this=text("\\x"), expression=function("lower", function("hex", argument))))
         case "interval":
-            return function("ms_interval_text", argument)
+            return macro("ms_interval_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
         case "text" | "varchar" | "name" | "unknown" | "void" | "uuid" | "json" | "jsonb":
@@ -99,7 +99,7 @@ def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
         return operand(exp.DPipe(this=shown, expression=text("+00")))
     utc = function("timezone", text("UTC"), argument.copy())
     minutes = function("date_diff", text("minute"), utc, local(printer, argument.copy()))
-    return operand(exp.DPipe(this=shown, expression=function("ms_offset_text", minutes)))
+    return operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes)))
 
 
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
@@ -107,7 +107,7 @@ def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
     shown = to_text(printer, name, element)
     if element.name == "bool":
         shown = function("left", shown, exp.Literal.number(1))
-    item = function("ms_array_item", shown)
+    item = macro("ms_array_item", shown)
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
     joined = function("array_to_string", function("list_transform", argument, each), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
@@ -122,7 +122,7 @@ def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Ex
     if target == source:
         return value
     size = exp.Literal.number(target.modifiers[0])
-    cut = function("left", value, size) if explicit else function("ms_varchar", value, size, text(_word(target)))
+    cut = function("left", value, size) if explicit else macro("ms_varchar", value, size, text(_word(target)))
     return function("rpad", cut, size.copy(), text(" ")) if target.name == "bpchar" else cut
 
 
@@ -134,15 +134,15 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     """PostgreSQL's input of a text."""
     match target.name:
         case "bool":
-            return function("ms_bool", argument)
+            return macro("ms_bool", argument)
         case "int2" | "int4" | "int8" | "oid":
-            return exp.Cast(this=function("ms_integer", argument, text(str(target))), to=printer.type(target))
+            return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
         case "json" | "jsonb":
-            return function("ms_json", argument, text(target.name))
+            return macro("ms_json", argument, text(target.name))
         case "bytea":
-            return function("ms_bytea", argument)
+            return macro("ms_bytea", argument)
         case "timestamptz" if printer.timezone != "UTC":
             zoned = function("regexp_matches", argument, text(r"\d\d?:\d\d.*([+-]\d|[A-Za-z])"))
             there = exp.Cast(this=argument.copy(), to=printer.type(target))

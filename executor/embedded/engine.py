@@ -102,7 +102,7 @@ class EmbeddedEngine:
         connection = self._database.acquire(job)
         try:
             for statement in job.statements:
-                run = connection.query(statement.relation, _leaves(job.inputs, statement))
+                run = connection.query(statement.relation, _leaves(job.inputs, statement), (), job.timezone)
                 state = states[statement.target]
                 if statement.target not in found and _groups_by(statement.relation, state):
                     unique.add(statement.target)

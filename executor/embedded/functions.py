@@ -60,15 +60,15 @@ def units(value: Expr, sql_type: SqlType, scale: int) -> Expr:
     """A number as a hugeint count of 10^-scale, where its own scale is at most that."""
     huge = exp.DataType(this=exp.DataType.Type.INT128)
     own = sql_type.scale if sql_type.name == "numeric" else 0
-    result = exp.Cast(this=value, to=huge) if own == 0 else function("ms_units", value)
-    return result if own == scale else function("ms_scaled", result, exp.Literal.number(scale - own))
+    result = exp.Cast(this=value, to=huge) if own == 0 else macro("ms_units", value)
+    return result if own == scale else macro("ms_scaled", result, exp.Literal.number(scale - own))
 
 
 def narrowed(value: Expr, sql_type: SqlType, scale: int) -> Expr:
     """The value with ``scale`` decimals; 22003 where it has more than zeros beyond them."""
     if sql_type.name != "numeric" or sql_type.scale <= scale:
         return value
-    return function("ms_narrow", value, exp.Cast(this=value.copy(), to=_decimal(scale)))
+    return macro("ms_narrow", value, exp.Cast(this=value.copy(), to=_decimal(scale)))
 
 
 def _decimal(scale: int) -> Expr:
@@ -89,7 +89,7 @@ def quotient(left: Expr, right: Expr, a: SqlType, b: SqlType, *, short: bool = F
         short = short or b.precision + scale - b.scale <= 18
     name = "ms_divide_short" if short else "ms_divide"
     scales = exp.Literal.number(scale), exp.Literal.number(min(shown, 20))
-    return function(name, units(left, a, scale), units(right, b, scale), *scales)
+    return macro(name, units(left, a, scale), units(right, b, scale), *scales)
 
 
 def average(total: Expr, count: Expr, argument: SqlType) -> Expr:
@@ -104,7 +104,7 @@ def variance(name: str, count: Expr, total: Expr, squares: Expr, scale: int) -> 
     """Exact variance or deviation from count and the units of sum (10^-scale) and sum of squares (10^-2 scale)."""
     macro = "ms_variance" if name.startswith("var") else "ms_deviation"
     sample = exp.true() if name.endswith("samp") else exp.false()
-    return function(macro, count, total, squares, exp.Literal.number(scale), sample)
+    return macro(macro, count, total, squares, exp.Literal.number(scale), sample)
 
 
 def _add(kind: type[Any]) -> Build:
@@ -140,8 +140,8 @@ def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr) -> Expr:
     """timestamptz +- interval: months and days by the local calendar, then the time as it passes."""
     if printer.timezone == "UTC":
         return local(printer, operand(binary(kind, local(printer, moment), interval)))
-    day = local(printer, operand(binary(kind, local(printer, moment), function("ms_interval_days", interval))))
-    return binary(kind, day, function("ms_interval_time", interval.copy()))
+    day = local(printer, operand(binary(kind, local(printer, moment), macro("ms_interval_days", interval))))
+    return binary(kind, day, macro("ms_interval_time", interval.copy()))
 
 
 def _multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -153,7 +153,7 @@ def _multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if sum(scales) > node.type.scale:
         sides = [units(side, kind, own) for side, kind, own in ((left, a, scales[0]), (right, b, scales[1]))]
         assert node.type.scale == NUMERIC.scale, node.type
-        return function("ms_product18", *sides, *(exp.Literal.number(own) for own in scales))
+        return macro("ms_product18", *sides, *(exp.Literal.number(own) for own in scales))
     if printer.wide:
         left, right = (_cast(printer, side, SqlType("numeric", (38, own))) for side, own in zip((left, right), scales, strict=True))
     return binary(exp.Mul, left, right)
@@ -269,7 +269,7 @@ def _substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         first = max(start.value, 1)
         count = max(start.value + length.value - first, 0)
         return function("substring", arguments[0], exp.Literal.number(first), exp.Literal.number(count))
-    return function("ms_substring", *arguments)
+    return macro("ms_substring", *arguments)
 
 
 def _padded(name: str) -> Build:
@@ -312,7 +312,7 @@ def _extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if field in _PARTS:
         part = function("datepart", text(_PARTS[field]), value)
     elif field == "epoch":
-        part = _shifted(function("ms_interval_epoch" if source.name == "interval" else "epoch_us", value), 6)
+        part = _shifted(macro("ms_interval_epoch" if source.name == "interval" else "epoch_us", value), 6)
     elif field in ("second", "millisecond"):
         part = _shifted(function("microsecond", value), 6 if field == "second" else 3)
     elif field == "microsecond":
@@ -346,7 +346,7 @@ def _date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return function("ms_date_bin", *arguments)
+    return macro("ms_date_bin", *arguments)
 
 
 # -- finalisers ----------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def _variance(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     _, count, total, squares = arguments
     if node.type.name in FLOATS:
         flags = exp.true() if name.endswith("samp") else exp.false()
-        value = function("ms_float_variance", count, total, squares, flags)
+        value = macro("ms_float_variance", count, total, squares, flags)
         return value if name.startswith("var") else function("sqrt", value)
     a, b = node.arguments[2].type, node.arguments[3].type
     scale = min(a.scale if a.name == "numeric" else 0, SQUARE_SCALE)

@@ -122,10 +122,9 @@ _UNSUPPORTED: Final[dict[str, str | None]] = {
     "bit_and": None,
     "bit_or": None,
 }
-_WINDOWS: Final = (
-    frozenset(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"))
-    | frozenset(("first_value", "last_value", "nth_value"))
-)
+_WINDOWS: Final = frozenset(
+    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+) | frozenset(("first_value", "last_value", "nth_value"))
 
 
 def _parse_signatures(name: str, text: str) -> tuple[Overload, ...]:

@@ -22,10 +22,9 @@ MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
 #: Operators that PostgreSQL has on these types and Millstream has not.
-UNSUPPORTED: Final = (
-    frozenset(("&", "|", "#", "~", "<<", ">>", "|/", "||/", "@", "@>", "<@", "&&", "->", "->>", "#>"))
-    | frozenset(("#>>", "?", "?|", "?&", "#-", "!!", "@@", "@?", "<->", "^@", "-|-"))
-)
+UNSUPPORTED: Final = frozenset(
+    ("&", "|", "#", "~", "<<", ">>", "|/", "||/", "@", "@>", "<@", "&&", "->", "->>", "#>")
+) | frozenset(("#>>", "?", "?|", "?&", "#-", "!!", "@@", "@?", "<->", "^@", "-|-"))
 
 
 def _wider(left: str, right: str, order: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from planner.algebra import Relation
+from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
@@ -28,6 +29,7 @@ Rule = Callable[[Relation], Relation]
 #: All but pruning: what may run before equal subtrees are looked for (pruning makes them differ).
 REWRITES: Final[tuple[Rule, ...]] = (
     fold_constants,  # first: a predicate that is literally true or false decides what the others see
+    compare_dates,  # after folding, which makes constants of dates and intervals
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
     merge_filters,  # one filter per place, so that the next rule sees all predicates at once
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it

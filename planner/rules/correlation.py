@@ -110,7 +110,7 @@ class _Puller:
             if parts is None:
                 raise refuse("with an aggregate and a comparison other than equality with the outer query")
             inner, other = parts
-            column = self.fresh.column(_name(inner), inner.type)
+            column = self.fresh.column(name_of(inner), inner.type)
             keys.append((column, inner))
             self.taken[place] = equality(ColumnRef(column), other)
         return replace(node, keys=tuple(keys))
@@ -129,7 +129,8 @@ class _Puller:
         return node
 
 
-def _name(scalar: Scalar) -> str:
+def name_of(scalar: Scalar) -> str:
+    """A name for a column of this value."""
     return scalar.column.name if isinstance(scalar, ColumnRef) else "key"
 
 

@@ -36,7 +36,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.rules.correlation import SingleRow, equal_parts, keeps_first_row, pull, refuse, single_row
+from planner.rules.correlation import SingleRow, equal_parts, keeps_first_row, name_of, pull, refuse, single_row
 from planner.rules.nulls import is_never_null, never_null
 from planner.rules.support import (
     FALSE,
@@ -293,7 +293,7 @@ class _Lift:
             parts = equal_parts(predicate, outer_columns)
             if parts is None:
                 raise refuse("compared otherwise than by equality with the outer query")
-            keys.append((self._fresh.column("key", parts[0].type), parts[0]))
+            keys.append((self._fresh.column(name_of(parts[0]), parts[0].type), parts[0]))
             outer.append(parts[1])
         return tuple(keys), tuple(outer)
 

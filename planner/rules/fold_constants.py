@@ -3,21 +3,24 @@
     p AND true = p      p AND false = false      p OR false = p      p OR true = true
     not(true) = false   NULL op x = NULL for strict op   CASE WHEN true THEN a ... = a
     1 + 2 = 3 within the type's range; numerics where scale and precision of the result hold the value
+    date '1998-12-01' - interval '90' day = timestamp '1998-09-02 00:00:00'
 
-Division, floats, text functions and dates stay: their exact results are the engines' business. An expression that would
-raise (out of range) stays too, so that it raises when it is run.
+Division, floats, text functions and time zones stay: their exact results are the engines' business. An expression that
+would raise (out of range) stays too, so that it raises when it is run.
 """
 
 from __future__ import annotations
 
+import calendar
+import datetime as dt
 import operator
 from collections.abc import Callable
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
-from catalog.types import MAX_PRECISION, SqlType
+from catalog.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
 from planner.algebra import Relation
-from planner.expression import Call, Case, Literal, Scalar
+from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.rules.nulls import STRICT
 from planner.rules.support import FALSE, TRUE
 from planner.walk import transform
@@ -59,6 +62,11 @@ def _fold(node: Any) -> Any:
             return _computed(node)
         case Case():
             return _case(node)
+        case Cast(argument=Literal(value=dt.date() as value, type=kind), type=target) if (kind, target) == (
+            DATE,
+            TIMESTAMP,
+        ):
+            return Literal(dt.datetime(value.year, value.month, value.day), TIMESTAMP)
         case _:
             return node
 
@@ -88,6 +96,10 @@ def _case(node: Case) -> Scalar:
 def _computed(node: Call) -> Scalar:
     """The literal of a call over two literals of exact types, or the call itself."""
     match node.arguments:
+        case (Literal(value=dt.datetime() as moment), Literal(value=tuple() as interval)) if node.type == TIMESTAMP:
+            sign = {"add": 1, "sub": -1}[node.function]
+            shifted = _shifted(moment, *(sign * part for part in interval))
+            return node if shifted is None else Literal(shifted, TIMESTAMP)
         case (Literal(value=int() | Decimal() as left), Literal(value=int() | Decimal() as right)):
             pass
         case _:
@@ -109,6 +121,19 @@ def _computed(node: Call) -> Scalar:
     if node.type.name == "numeric":
         return _numeric(node, Decimal(left), Decimal(right))
     return node
+
+
+def _shifted(moment: dt.datetime, months: int, days: int, micros: int) -> dt.datetime | None:
+    """timestamp + interval as PostgreSQL adds: months first, cut to the month's last day, then days, then the rest."""
+    month = moment.year * 12 + moment.month - 1 + months
+    year, month = month // 12, month % 12 + 1
+    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+        return None
+    day = min(moment.day, calendar.monthrange(year, month)[1])
+    try:
+        return moment.replace(year=year, month=month, day=day) + dt.timedelta(days=days, microseconds=micros)
+    except OverflowError:
+        return None
 
 
 def _numeric(node: Call, left: Decimal, right: Decimal) -> Scalar:

@@ -29,6 +29,8 @@ from protocol.values.registry import decode_text_column
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _HEXADECIMAL: Final = (0x7830, 0x5830)  # 0x and 0X as little-endian numbers
+#: Digits that every 64-bit number has: what a decimal128's lower half holds alone.
+_WORD_DIGITS: Final = 18
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
 
@@ -232,4 +234,21 @@ def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
         return (values != 0).all() or not (b"e-" in data or b"E-" in data)
     if type_.name == "date" and len(column):
         return bool(vector(column, "<i4").min() >= _FIRST_DAY)
+    if type_.name == "numeric" and len(column):
+        return _fits_precision(column, type_)
     return True
+
+
+def _fits_precision(column: pa.Array, type_: SqlType) -> bool:
+    """Whether no value has more digits than its type.
+
+    pyarrow's CSV parser counts a number's digits as written, before it adds zeros for the scale: 1234.5 passes for
+    numeric(5,2). So no value is longer than precision and scale together.
+    """
+    limit = 10**type_.precision
+    if type_.precision + type_.scale <= _WORD_DIGITS:
+        low = np.frombuffer(column.buffers()[1], "<i8")[2 * column.offset :: 2][: len(column)]
+        return bool(low.max() < limit and low.min() > -limit)
+    bounds = pc.min_max(column)
+    largest, smallest = bounds["max"].as_py(), bounds["min"].as_py()
+    return largest is None or max(largest.adjusted(), smallest.adjusted()) < type_.precision - type_.scale

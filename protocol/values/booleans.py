@@ -12,9 +12,9 @@ from catalog.types import SqlType
 from protocol.compute import pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, bad_binary, fixed, network_vector
 
-TRUE_TEXTS: Final = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
-FALSE_TEXTS: Final = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
-_VALUES: Final[dict[str, bool]] = dict.fromkeys(TRUE_TEXTS, True) | dict.fromkeys(FALSE_TEXTS, False)
+TRUE_TEXTS: Final[tuple[str, ...]] = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
+FALSE_TEXTS: Final[tuple[str, ...]] = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
+_VALUES: Final = dict.fromkeys(TRUE_TEXTS, True) | dict.fromkeys(FALSE_TEXTS, False)
 _SPELLINGS: Final = pa.array([*TRUE_TEXTS, *FALSE_TEXTS])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -10,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.types import BOOL, FLOAT8, INT2, INT4, INT8, numeric
-from planner.algebra import Filter, Relation
-from planner.expression import Call, Case, Literal, Scalar
+from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TIMESTAMP, numeric
+from planner.algebra import Filter, Project, Relation
+from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.rules import RULES, Rule, optimise
+from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.merge_filters import merge_filters
@@ -150,6 +153,14 @@ def test_golden_plan(name: str, rewrite: bool) -> None:
     golden.check(f"rules/{name}", golden.before_after(before, after), rewrite)
 
 
+def _at(*parts: int) -> Literal:
+    return Literal(dt.datetime(*parts), TIMESTAMP)  # type: ignore[arg-type]
+
+
+def _shift(function: str, moment: Literal, interval: tuple[int, int, int]) -> Scalar:
+    return Call(function, (moment, Literal(interval, INTERVAL)), TIMESTAMP)
+
+
 CONSTANTS: dict[str, tuple[Scalar, Scalar]] = {
     "sum": (call("add", 1, 2), lit(3)),
     "nested": (call("mul", call("sub", 5, 2), 4), lit(12)),
@@ -164,6 +175,11 @@ CONSTANTS: dict[str, tuple[Scalar, Scalar]] = {
     "not": (negate(lit(True)), lit(False)),
     "null": (call("add", R.a, Literal(None, INT4)), Literal(None, INT4)),
     "null_test": (call("is_null", Literal(None, INT4)), lit(True)),
+    "date as timestamp": (Cast(lit(dt.date(1998, 12, 1), DATE), TIMESTAMP), _at(1998, 12, 1)),
+    "timestamp less interval": (_shift("sub", _at(1998, 12, 1), (0, 90, 0)), _at(1998, 9, 2)),
+    "last day of a month": (_shift("add", _at(2023, 12, 31), (2, 0, 0)), _at(2024, 2, 29)),
+    "months before days": (_shift("add", _at(2024, 1, 31), (1, 1, 3_600_000_000)), _at(2024, 3, 1, 1)),
+    "months back": (_shift("sub", _at(2024, 3, 31), (13, 0, 1)), _at(2023, 2, 27, 23, 59, 59, 999999)),
     "case": (Case(((lit(False), R.a), (lit(True), R.b)), R.c, INT4), R.b),
 }
 KEPT: dict[str, Scalar] = {
@@ -171,6 +187,7 @@ KEPT: dict[str, Scalar] = {
     "division": call("div", 6, 2),
     "float": Call("add", (lit(0.1, FLOAT8), lit(0.2, FLOAT8)), FLOAT8),
     "lost digits": Call("mul", (lit(Decimal("0.01")), lit(Decimal("0.01"))), numeric(4, 2)),
+    "after the last year": _shift("add", _at(9999, 12, 1), (1, 0, 0)),
     "null and": both(Literal(None, BOOL), eq(R.a, 1)),
     "not a number": Call("eq", (Literal(Decimal("NaN"), numeric(4, 2)), lit(1)), BOOL),
 }
@@ -189,6 +206,34 @@ def test_folds(name: str) -> None:
 def test_keeps_what_is_not_exact(name: str) -> None:
     relation = project(R, x=KEPT[name])
     assert fold_constants(relation) is relation
+
+
+_days = st.dates(dt.date(2024, 2, 27), dt.date(2024, 3, 2))
+_moments = st.one_of(
+    st.datetimes(dt.datetime(2024, 2, 27), dt.datetime(2024, 3, 2)),
+    _days.map(lambda day: dt.datetime(day.year, day.month, day.day)),
+)
+
+
+@given(
+    function=st.sampled_from(("lt", "le", "gt", "ge", "eq", "ne")), day=_days, moment=_moments, mirrored=st.booleans()
+)
+def test_dates_compare_as_their_timestamps_do(function: str, day: dt.date, moment: dt.datetime, mirrored: bool) -> None:
+    dates = table("d", {"d": DATE})
+    pair = (Cast(dates.d, TIMESTAMP), Literal(moment, TIMESTAMP))
+    compared = compare_dates(project(dates, x=Call(function, pair[::-1] if mirrored else pair, BOOL)))
+    assert isinstance(compared, Project)
+    value = compared.outputs[0][1]
+    first, second = dt.datetime(day.year, day.month, day.day), moment
+    if mirrored:
+        first, second = second, first
+    expected = getattr(operator, function)(first, second)
+    within = moment.time() != dt.time() and function in ("eq", "ne")
+    assert isinstance(value, Call)
+    assert any(isinstance(item, Cast) for item in value.arguments) == within
+    if not within:
+        rows = evaluate(project(dates, x=value), {"d": [{"d": day}]})
+        assert rows == [(expected,)]
 
 
 @pytest.mark.parametrize("rule", RULES)

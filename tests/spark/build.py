@@ -83,7 +83,9 @@ def grouped(
     aggregate = Aggregate(relation, tuple(key_columns), tuple(value_columns))
     columns = tuple(column(item.name, item.type) for item in aggregate.columns)
     values = columns[len(keys) :]
-    merge = tuple((item, AggregateCall(how, (ColumnRef(item),), item.type)) for item, how in zip(values, merges, strict=True))
+    merge = tuple(
+        (item, AggregateCall(how, (ColumnRef(item),), item.type)) for item, how in zip(values, merges, strict=True)
+    )
     return Statement(name, aggregate), State(name, "aggregate", columns, columns[: len(keys)], merge)
 
 

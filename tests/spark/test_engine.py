@@ -77,7 +77,11 @@ def test_grouping_with_every_aggregate(spark: SparkEngine, tmp_path: Path) -> No
         AggregateCall("count", (c["t"],), INT8, filter=call("gt", BOOL, c["i"], lit(0, INT4))),
         *(total(c[name]) for name in ("s", "i", "b", "n", "m", "f")),
         total(square),
-        *(AggregateCall(how, (c[name],), c[name].type) for how in ("min", "max") for name in ("b", "n", "t", "d", "ts", "tz")),
+        *(
+            AggregateCall(how, (c[name],), c[name].type)
+            for how in ("min", "max")
+            for name in ("b", "n", "t", "d", "ts", "tz")
+        ),
         AggregateCall("bool_and", (c["ok"],), BOOL),
         AggregateCall("bool_or", (c["ok"],), BOOL),
         AggregateCall("count", (c["t"],), INT8, distinct=True),
@@ -107,7 +111,9 @@ def test_no_rows_still_give_the_only_group_of_a_grouping_without_keys(spark: Spa
 def test_joins_with_a_static(spark: SparkEngine, tmp_path: Path, kind: str) -> None:
     leaf, c = delta("k", "i")
     side, s = snapshot("side", {"key": INT4, "label": TEXT})
-    static = pa.table({"key": pa.array([1, 2, 2, None, 9], pa.int32()), "label": ["one", "two", "zwei", "none", "nine"]})
+    static = pa.table(
+        {"key": pa.array([1, 2, 2, None, 9], pa.int32()), "label": ["one", "two", "zwei", "none", "nine"]}
+    )
     joined = join(kind, leaf, side, call("eq", BOOL, c["k"], s["key"]))
     outputs = [c["k"], c["i"], *([s["label"]] if kind in ("inner", "left") else [])]
     table = rows(500, seed=2)
@@ -186,7 +192,11 @@ def failing(name: str) -> tuple[Planned, pa.Table]:
         "div_bigint": (call("div", INT8, c["b"], lit(-1, INT8)), "b", -(2**63)),
         "cast": (Cast(c["b"], INT2), "b", 40_000),
         "numeric": (Cast(c["n"], numeric(5, 2)), "n", Decimal("1234.00")),
-        "digits": (call("mul", numeric(38, 2), call("mul", numeric(28, 2), c["n"], big), Cast(big, numeric(13, 0))), "n", None),
+        "digits": (
+            call("mul", numeric(38, 2), call("mul", numeric(28, 2), c["n"], big), Cast(big, numeric(13, 0))),
+            "n",
+            None,
+        ),
     }
     scalar, source, value = outputs[name]
     table = one(source, Decimal("9999999999999.99") if value is None else value)

@@ -106,7 +106,9 @@ def judge(postgres: Postgres, data: pa.Table) -> Any:
 
 
 @pytest.fixture(scope="module")
-def answers(spark: SparkEngine, data: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+def answers(
+    spark: SparkEngine, data: pa.Table, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[tuple[Any, ...]]]:
     """Spark's rows for every expression, from one job."""
     folder = tmp_path_factory.mktemp("functions")
     pairs = [planned(expression, number) for number, expression in enumerate(SUPPORTED)]

@@ -39,7 +39,9 @@ def alive(pid: int | None) -> bool:
 
 def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) -> dict[str, object]:
     """One statement without inputs."""
-    return process.request("run", seconds, job=1, inputs=[], statements=[{"state": "s", "sql": sql}], output=str(folder))
+    return process.request(
+        "run", seconds, job=1, inputs=[], statements=[{"state": "s", "sql": sql}], output=str(folder)
+    )
 
 
 class Background(threading.Thread):

@@ -81,7 +81,9 @@ def test_csv(spark: SparkEngine, tmp_path: Path, header: str) -> None:
 
 def test_parquet_with_several_row_groups_and_narrower_types(spark: SparkEngine, tmp_path: Path) -> None:
     table = rows(1000, seed=5).select(NAMES)
-    table = table.set_column(0, "k", table.column("k").cast(pa.int16())).append_column("extra", pa.nulls(1000, pa.int8()))
+    table = table.set_column(0, "k", table.column("k").cast(pa.int16())).append_column(
+        "extra", pa.nulls(1000, pa.int8())
+    )
     files = []
     for index in range(2):
         path = tmp_path / f"{index}.parquet"
@@ -92,7 +94,9 @@ def test_parquet_with_several_row_groups_and_narrower_types(spark: SparkEngine, 
 
 def test_json(spark: SparkEngine, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text('{"k": 1, "t": "x", "other": 5}\n{"t": "é", "ok": true, "f": 1.5}\n{"d": "2024-02-29"}\n', encoding="utf-8")
+    path.write_text(
+        '{"k": 1, "t": "x", "other": 5}\n{"t": "é", "ok": true, "f": 1.5}\n{"d": "2024-02-29"}\n', encoding="utf-8"
+    )
     assert check(spark, tmp_path, stream(["k", "t", "ok", "f", "d"], format="json"), [(2, (recorded(path),))]) == 3
 
 

@@ -1,0 +1,46 @@
+"""Calls of our macros whose arguments are evaluated once.
+
+A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound by a
+lambda over a list of one struct, so that nesting macros does not multiply their text:
+
+    macro('f', a + 1, b)    list_extract(list_transform([{'a0': a + 1}], LAMBDA m : f(m.a0, b)), 1)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from executor.printer import Expr, function
+
+_SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
+
+
+def _is_simple(node: Expr) -> bool:
+    if isinstance(node, exp.Cast | exp.Paren | exp.Neg):
+        return _is_simple(node.this)
+    return isinstance(node, _SIMPLE)
+
+
+def _variable() -> Expr:
+    return exp.Identifier(this="m", quoted=True)
+
+
+def macro(name: str, *arguments: Expr) -> Expr:
+    """A macro's call."""
+    fields: list[Expr] = []
+    passed: list[Expr] = []
+    for argument in arguments:
+        if _is_simple(argument):
+            passed.append(argument)
+            continue
+        field = exp.Identifier(this=f"a{len(fields)}", quoted=True)
+        fields.append(exp.PropertyEQ(this=field, expression=argument))
+        passed.append(exp.Column(this=field.copy(), table=_variable()))
+    call = function(name, *passed)
+    if not fields:
+        return call
+    each = exp.Lambda(this=call, expressions=[_variable()])
+    bound = function("list_transform", exp.Array(expressions=[exp.Struct(expressions=fields)]), each)
+    return function("list_extract", bound, exp.Literal.number(1))
