@@ -348,7 +348,8 @@ class Maintenance:
             source = FileSource(folder_of(stream.stream), file_format(stream.stream))
             self._sources[stream.stream.oid] = source
         try:
-            found = source.poll(feed.known())
+            durable = self._database.durable_lsn(stream.stream.oid, self._database.sequencer.visible)
+            found = source.poll(feed.known(durable))
         except SqlError as error:
             stream.error = str(error)
             return

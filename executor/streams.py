@@ -72,10 +72,18 @@ class FileFeed:
                 self._arrived.append(ArrivedFiles(lsn, part.files))
         return 0
 
-    def known(self) -> dict[str, tuple[int, int]]:
-        """Size and mtime of every file that ever arrived, by path."""
+    def known(self, durable: int) -> dict[str, tuple[int, int]]:
+        """Size and mtime of every file that ever arrived, by path.
+
+        A file whose rows every view has durably, up to LSN ``durable``, may have been cleared away since.
+        """
         with self._lock:
-            return {path: (size, mtime) for item in self._arrived for path, size, mtime in item.files}
+            return {
+                path: (size, mtime)
+                for item in self._arrived
+                for path, size, mtime in item.files
+                if item.lsn > durable or os.path.exists(path)
+            }
 
     def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
         """The records of an interval."""

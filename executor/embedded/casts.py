@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from executor.embedded.nodes import macro
 from executor.printer import Expr, case, function, number, operand, text
 from planner.expression import Cast
 

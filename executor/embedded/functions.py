@@ -15,6 +15,7 @@ from sqlglot import exp
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4, NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
 from executor.embedded.casts import FLOATS, INTEGERS, TEXTS, local, to_text
+from executor.embedded.nodes import macro
 from executor.printer import Build, Expr, binary, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
@@ -27,18 +28,23 @@ BYTEA: Final = frozenset(
 )
 
 
+def _called(name: str, *arguments: Expr) -> Expr:
+    """A function of DuckDB's, or one of our macros."""
+    return macro(name, *arguments) if name.startswith("ms_") else function(name, *arguments)
+
+
 def _cast(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
     return exp.Cast(this=value, to=printer.type(sql_type))
 
 
 def _named(name: str) -> Build:
     """A DuckDB function or macro of the same meaning and type."""
-    return lambda printer, arguments, node: function(name, *arguments)
+    return lambda printer, arguments, node: _called(name, *arguments)
 
 
 def _retyped(name: str) -> Build:
     """A DuckDB function whose result is cast to the type that PostgreSQL gives it."""
-    return lambda printer, arguments, node: _cast(printer, function(name, *arguments), node.type)
+    return lambda printer, arguments, node: _cast(printer, _called(name, *arguments), node.type)
 
 
 def _compared(kind: type[Any]) -> Build:
@@ -60,20 +66,15 @@ def units(value: Expr, sql_type: SqlType, scale: int) -> Expr:
     """A number as a hugeint count of 10^-scale, where its own scale is at most that."""
     huge = exp.DataType(this=exp.DataType.Type.INT128)
     own = sql_type.scale if sql_type.name == "numeric" else 0
-    result = exp.Cast(this=value, to=huge) if own == 0 else macro("ms_units", value)
-    return result if own == scale else macro("ms_scaled", result, exp.Literal.number(scale - own))
+    result = exp.Cast(this=value, to=huge) if own == 0 else function("ms_units", value)
+    return result if own == scale else function("ms_scaled", result, exp.Literal.number(scale - own))
 
 
 def narrowed(value: Expr, sql_type: SqlType, scale: int) -> Expr:
     """The value with ``scale`` decimals; 22003 where it has more than zeros beyond them."""
     if sql_type.name != "numeric" or sql_type.scale <= scale:
         return value
-    return macro("ms_narrow", value, exp.Cast(this=value.copy(), to=_decimal(scale)))
-
-
-def _decimal(scale: int) -> Expr:
-    sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in (38, scale)]
-    return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)
+    return macro(f"ms_narrow{scale}", value)
 
 
 def _shown_scale(sql_type: SqlType) -> int:
@@ -102,9 +103,9 @@ def average(total: Expr, count: Expr, argument: SqlType) -> Expr:
 
 def variance(name: str, count: Expr, total: Expr, squares: Expr, scale: int) -> Expr:
     """Exact variance or deviation from count and the units of sum (10^-scale) and sum of squares (10^-2 scale)."""
-    macro = "ms_variance" if name.startswith("var") else "ms_deviation"
+    called = "ms_variance" if name.startswith("var") else "ms_deviation"
     sample = exp.true() if name.endswith("samp") else exp.false()
-    return macro(macro, count, total, squares, exp.Literal.number(scale), sample)
+    return macro(called, count, total, squares, exp.Literal.number(scale), sample)
 
 
 def _add(kind: type[Any]) -> Build:
@@ -119,9 +120,9 @@ def _add(kind: type[Any]) -> Build:
             return _zoned(printer, kind, left, right)
         if b.name == "timestamptz" and a.name == "interval":
             return _zoned(printer, kind, right, left)
-        if {a.name, b.name} == {"date", "time"}:
-            parts = [_cast(printer, side, SqlType("timestamp")) if item.name == "date" else _span(side) for side, item in ((left, a), (right, b))]
-            return binary(kind, *parts)
+        if "time" in (a.name, b.name) and node.type.name == "timestamp":
+            sides = ((left, a), (right, b))
+            return binary(kind, *(_span(side) if item.name == "time" else _cast(printer, side, node.type) for side, item in sides))
         if a.name == b.name == "time":
             micros = [function("epoch_us", side) for side in (left, right)]
             return function("to_microseconds", binary(kind, *micros))
@@ -190,7 +191,7 @@ def _float_only(name: str) -> Build:
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name not in FLOATS:
             raise unsupported(f"{node.function}({node.arguments[0].type})", "cast the argument to double precision")
-        return function(name, *arguments)
+        return _called(name, *arguments)
 
     return build
 
@@ -273,7 +274,7 @@ def _substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _padded(name: str) -> Build:
-    return lambda printer, arguments, node: function(name, *(arguments if len(arguments) == 3 else [*arguments, text(" ")]))
+    return lambda printer, arguments, node: _called(name, *(arguments if len(arguments) == 3 else [*arguments, text(" ")]))
 
 
 def _trimmed(name: str) -> Build:
@@ -312,7 +313,7 @@ def _extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if field in _PARTS:
         part = function("datepart", text(_PARTS[field]), value)
     elif field == "epoch":
-        part = _shifted(macro("ms_interval_epoch" if source.name == "interval" else "epoch_us", value), 6)
+        part = _shifted(_called("ms_interval_epoch" if source.name == "interval" else "epoch_us", value), 6)
     elif field in ("second", "millisecond"):
         part = _shifted(function("microsecond", value), 6 if field == "second" else 3)
     elif field == "microsecond":

@@ -68,7 +68,10 @@ _QUOTIENT: Final = _division("ms_divide", _long_division()) + _division("ms_divi
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
 CREATE MACRO ms_scaled(units, digits) AS units * ms_ten(digits);
-CREATE MACRO ms_narrow(value, cut) AS CASE WHEN value <> cut THEN error('!22003!numeric has too many decimals for an exact square') ELSE cut END;
+CREATE MACRO ms_narrow6(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 6))
+    THEN error('!22003!numeric has too many decimals for an exact square') ELSE CAST(value AS DECIMAL(38, 6)) END;
+CREATE MACRO ms_narrow12(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 12))
+    THEN error('!22003!numeric has too many decimals for an exact square') ELSE CAST(value AS DECIMAL(38, 12)) END;
 CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
 CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
     CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))

@@ -76,15 +76,15 @@ class Binding:
 
     def start(self, node: Any) -> int | None:
         """The 1-based position where an expression begins (exprLocation): its own or its leftmost operand's."""
-        found = self.position(node)
-        name = next(
-            (name for name in ("lexpr", "arg", "args", "testexpr") if getattr(node, name, None) is not None), None
-        )
-        if name is None or type(node).__name__ == "CaseExpr":
-            return found
-        below = getattr(node, name)
-        first = self.start(below[0] if isinstance(below, tuple) else below)
-        return found if first is None else first if found is None else min(found, first)
+        found: list[int] = []
+        while node is not None:
+            position = self.position(node)
+            if position is not None:
+                found.append(position)
+            names = () if type(node).__name__ == "CaseExpr" else ("lexpr", "arg", "args", "testexpr")
+            below = next((getattr(node, name) for name in names if getattr(node, name, None) is not None), None)
+            node = below[0] if isinstance(below, tuple) else below
+        return min(found, default=None)
 
     def remember(self, scalar: Scalar, node: Any, name: str = "") -> None:
         """Notes where a scalar was written, for errors that are found later."""

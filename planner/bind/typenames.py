@@ -62,19 +62,18 @@ def _modifiers(node: Any) -> tuple[int, ...]:
 def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> SqlType:
     if not modifiers:
         return by_name(name)
+    first, *others = modifiers
     match name:
         case "numeric":
             return _numeric(modifiers, position)
         case "varchar" | "bpchar":
-            if len(modifiers) > 1 or modifiers[0] < 1:
+            if others or first < 1:
                 shown = "char" if name == "bpchar" else name
                 raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
             return SqlType(name, modifiers)
         case "time" | "timestamp" | "timestamptz":
-            if modifiers[0] < 6:
-                raise unsupported(
-                    f"type {name}({modifiers[0]})", "Leave the precision out: microseconds are kept.", position
-                )
+            if first < 6:
+                raise unsupported(f"type {name}({first})", "Leave the precision out: microseconds are kept.", position)
             return by_name(name)
         case "interval" | "float8" | "float4":
             return by_name(name)

@@ -5,6 +5,7 @@ Owns: their parse nodes' meaning. Names and values of settings are checked by th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -80,6 +81,11 @@ def _value(node: Any) -> str:
             return str(value.fval)
 
 
+def _quoted(name: str) -> str:
+    """An element of a list setting such as search_path, quoted where it must be."""
+    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
 def _set(binding: Binding, node: Any) -> Statement:
     match node.kind:
         case VariableSetKind.VAR_RESET_ALL:
@@ -90,11 +96,7 @@ def _set(binding: Binding, node: Any) -> Statement:
             return _set_transaction(node)
         case VariableSetKind.VAR_SET_VALUE:
             values = [_value(item) for item in node.args]
-            text = (
-                values[0]
-                if len(values) == 1
-                else ", ".join(f'"{item}"' if not item.islower() else item for item in values)
-            )
+            text = values[0] if len(values) == 1 else ", ".join(map(_quoted, values))
             return SetVariable(node.name.lower(), text, bool(node.is_local))
         case _:
             raise unsupported("SET ... FROM CURRENT")

@@ -1,7 +1,7 @@
 """d::timestamp < t  =  d < t::date   for a date d and a constant timestamp t; so too for the other comparisons.
 
-PostgreSQL makes a timestamp of ``date '1998-12-01' - interval '90' day``, and so of the date column compared with it. As
-dates, both engines compare without converting each row, and skip blocks of files by their statistics.
+PostgreSQL makes a timestamp of ``date '1998-12-01' - interval '90' day``, and so of the date column compared with
+it. As dates, both engines compare without converting each row, and skip blocks of files by their statistics.
 ``<`` becomes ``<=`` and ``>=`` becomes ``>`` where t is within a day:
 
     d::timestamp >= '1998-09-02 12:00'   =   d > '1998-09-02'

@@ -14,7 +14,7 @@ from protocol.values.codec import BLANKS, Codec, ColumnError, bad_binary, fixed,
 
 TRUE_TEXTS: Final[tuple[str, ...]] = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
 FALSE_TEXTS: Final[tuple[str, ...]] = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
-_VALUES: Final = dict.fromkeys(TRUE_TEXTS, True) | dict.fromkeys(FALSE_TEXTS, False)
+_VALUES: Final[dict[str, bool]] = {text: text in TRUE_TEXTS for text in (*TRUE_TEXTS, *FALSE_TEXTS)}
 _SPELLINGS: Final = pa.array([*TRUE_TEXTS, *FALSE_TEXTS])
 
 
