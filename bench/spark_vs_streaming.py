@@ -1,9 +1,10 @@
-"""Spark maintaining a view beside Spark's own Structured Streaming: the same query on the same files, interval by interval.
+"""Spark maintaining a view beside Spark's own Structured Streaming: same query, same files, interval by interval.
 
-Ours: the program of CREATE VIEW run by the Spark engine over one file an interval, as for a stream that follows a folder,
-then the run read back and merged into the view's state. The peer: the query in update mode with one file a trigger, no
-sink, and Spark's own time of each batch. Each has a warm driver with the same memory, cores and shuffle partitions, and
-both take turns, so that a busy moment of the machine meets either. ``python -m bench.spark_vs_streaming`` runs it alone.
+Ours: the program of CREATE VIEW run by the Spark engine over one file an interval, as for a stream that follows a
+folder, then the run read back and merged into the view's state. The peer: the query in update mode with one file a
+trigger, no sink, and Spark's own time of each batch. Each has a warm driver with the same memory, cores and shuffle
+partitions, and both take turns, so that a busy moment of the machine meets either.
+``python -m bench.spark_vs_streaming`` runs it alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Owns: the one encoding that log records, the stored catalog and manifests share.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
@@ -60,7 +60,7 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else str(value.isoformat())
 
 
-_SCALARS = {
+_SCALARS: Mapping[str, Callable[[str], Any]] = {
     "decimal": Decimal,
     "datetime": dt.datetime.fromisoformat,
     "date": dt.date.fromisoformat,

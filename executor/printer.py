@@ -18,7 +18,7 @@ embedded as text, since sqlglot's generator recurses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -28,6 +28,22 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
+from executor.nodes import (
+    CHAINS,
+    Build,
+    Expr,
+    binary,
+    case,
+    chain,
+    column_name,
+    function,
+    identifier,
+    leaf_name,
+    number,
+    operand,
+    reference,
+    text,
+)
 from planner.algebra import (
     Aggregate,
     Delta,
@@ -51,90 +67,32 @@ from planner.expression import (
     Column,
     ColumnRef,
     Exists,
-    InSubquery,
     Literal,
     Parameter,
     ScalarSubquery,
 )
 from planner.walk import RELATIONS, children
 
-#: A node of sqlglot's tree. (sqlglot ships no types that mypy follows here.)
-Expr = Any
-Build = Callable[[Any, list[Expr], Call], Expr]
+__all__ = [
+    "Block",
+    "Build",
+    "Expr",
+    "Printer",
+    "binary",
+    "case",
+    "chain",
+    "column_name",
+    "function",
+    "identifier",
+    "leaf_name",
+    "number",
+    "operand",
+    "reference",
+    "text",
+]
 
+#: Levels of an expression that the generator may recurse over.
 _FREEZE: Final = 30
-#: Binary nodes that the generator prints without recursion when the same kind is on the left.
-_CHAINS: Final = (exp.And, exp.Or, exp.Add, exp.Mul, exp.Sub)
-#: Nodes that need no parentheses as an operand.
-_ATOMS: Final = (exp.Column, exp.Literal, exp.Paren, exp.Anonymous, exp.Cast, exp.Subquery, exp.Var, exp.Boolean, exp.Parameter)
-
-
-def column_name(column: Column) -> str:
-    """How a column is called in engine SQL and in what an engine returns."""
-    return f"c{column.id}"
-
-
-def leaf_name(leaf: Scan | Snapshot | Delta) -> str:
-    """The name under which an engine finds a leaf's rows."""
-    match leaf:
-        case Scan(kind="table"):
-            return f"t{leaf.oid}"
-        case Scan():
-            return f"v{leaf.oid}"
-        case Snapshot():
-            return f"s_{leaf.trace}"
-        case Delta():
-            return f"d{leaf.oid}"
-
-
-def identifier(name: str) -> Expr:
-    """A quoted name."""
-    return exp.Identifier(this=name, quoted=True)
-
-
-def reference(column: Column) -> Expr:
-    """A reference to a column."""
-    return exp.Column(this=identifier(column_name(column)))
-
-
-def function(name: str, *arguments: Expr) -> Expr:
-    """A call of an engine's function or macro."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
-def text(value: str) -> Expr:
-    """A string literal."""
-    return exp.Literal.string(value)
-
-
-def number(value: int) -> Expr:
-    """An integer literal."""
-    return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
-
-
-def operand(node: Expr) -> Expr:
-    """The node, in parentheses unless it binds tightest."""
-    return node if isinstance(node, _ATOMS) else exp.Paren(this=node)
-
-
-def binary(kind: type[Any], left: Expr, right: Expr) -> Expr:
-    """left OP right; chains of one operator lean left without parentheses."""
-    keep = kind in _CHAINS and type(left) is kind
-    flat = kind in (exp.And, exp.Or) and type(right) is kind
-    return kind(this=left if keep else operand(left), expression=right if flat else operand(right))
-
-
-def chain(kind: type[Any], items: list[Expr]) -> Expr:
-    """items joined by one operator."""
-    result = items[0]
-    for item in items[1:]:
-        result = binary(kind, result, item)
-    return result
-
-
-def case(branches: list[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
-    """CASE WHEN ... THEN ... ELSE ... END."""
-    return exp.Paren(this=exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise))
 
 
 @dataclass(slots=True)
@@ -286,7 +244,7 @@ class Printer:
             result = self._aggregate(node, rest)
         else:
             result = self._scalar(node, rest)
-        chained = type(result) if type(result) in _CHAINS else None
+        chained = type(result) if type(result) in CHAINS else None
         return result, max((depth + (type(value) is not chained) for value, depth in below), default=1)
 
     def _frozen(self, value: Any, depth: int) -> tuple[Any, int]:
@@ -338,7 +296,9 @@ class Printer:
                 return self._filter(next(rest), next(rest))
             case Project():
                 block = self._below_output(next(rest))
-                block.output = [self._named(value, column) for (column, _), value in zip(node.outputs, rest, strict=True)]
+                block.output = [
+                    self._named(value, column) for (column, _), value in zip(node.outputs, rest, strict=True)
+                ]
                 block.columns = node.columns
                 return block
             case Join():
@@ -355,7 +315,10 @@ class Printer:
                 raise AssertionError(type(node))
 
     def _leaf(self, node: Scan | Snapshot | Delta) -> Block:
-        outputs = [self._named(self.source(node, name), column) for column, name in zip(node.columns, node.sources, strict=True)]
+        outputs = [
+            self._named(self.source(node, name), column)
+            for column, name in zip(node.columns, node.sources, strict=True)
+        ]
         select = self._clauses(outputs, self.leaf(node))
         return Block(node.columns, self._derived(select))
 
@@ -421,12 +384,20 @@ class Printer:
         kind = "union" if node.kind == "union" else ""
         arms: list[Block] = []
         for block in (left, right):
-            same = kind and block.arms is not None and block.arms[:2] == (kind, node.all) and not block.order and not block.limited
+            same = (
+                kind
+                and block.arms is not None
+                and block.arms[:2] == (kind, node.all)
+                and not block.order
+                and not block.limited
+            )
             arms.extend(block.arms[2] if same and block.arms is not None else [block])
         if kind:
             return Block(node.columns, None, arms=(kind, node.all, arms), depth=max(left.depth, right.depth))
         make = exp.Intersect if node.kind == "intersect" else exp.Except
-        union = make(this=self._arm(left, node.columns), expression=self._arm(right, node.columns), distinct=not node.all)
+        union = make(
+            this=self._arm(left, node.columns), expression=self._arm(right, node.columns), distinct=not node.all
+        )
         return Block(node.columns, self._derived(union), depth=max(left.depth, right.depth) + 1)
 
     def _arm(self, block: Block, columns: tuple[Column, ...]) -> Expr:

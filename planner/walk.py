@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any
 
 from planner.algebra import (
@@ -50,11 +49,10 @@ NODES = (*RELATIONS, *SCALARS, AggregateCall, SortKey)
 _KINDS = frozenset(NODES)
 _NAMES = ("Relation", "Scalar", "AggregateCall", "SortKey")
 
-
-@cache
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    """The fields that hold nodes, by their annotations; columns and names are many and hold none."""
-    return tuple(item.name for item in fields(kind) if any(name in str(item.type) for name in _NAMES))
+#: The fields of each class that hold nodes, by their annotations; columns and names are many and hold none.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(item.name for item in fields(kind) if any(name in str(item.type) for name in _NAMES)) for kind in NODES
+}
 
 
 def _in_value(value: Any) -> Iterator[Node]:
@@ -67,7 +65,7 @@ def _in_value(value: Any) -> Iterator[Node]:
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below one node, relations and scalars alike."""
-    for name in _field_names(type(node)):
+    for name in _FIELDS[type(node)]:
         value = getattr(node, name)
         if type(value) in _KINDS:
             yield value
@@ -108,9 +106,7 @@ def _rebuild(node: Any, old: list[Any], new: list[Any]) -> Any:
     rest = iter(new)
     return replace(
         node,
-        **{
-            name: _refill(getattr(node, name), rest) for name in _field_names(type(node)) if _holds(getattr(node, name))
-        },
+        **{name: _refill(getattr(node, name), rest) for name in _FIELDS[type(node)] if _holds(getattr(node, name))},
     )
 
 

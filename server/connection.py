@@ -186,6 +186,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Drops the connection with whatever is queued."""
+        if self._transport is not None:
+            self._transport.abort()
+
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _process(self) -> None:
@@ -254,4 +259,4 @@ class Connection(asyncio.Protocol):
             await self.handler.close()
         except Exception as error:
             self._unexpected(error)
-        self.server.connections.discard(self)
+        self.server.left(self)

@@ -7,7 +7,7 @@ are known here. Everything here may block and is called in a worker thread, unle
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
@@ -229,7 +229,7 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
 
 def python_value(scalar: pa.Scalar) -> Value:
     """An Arrow value in the form that literals and parameters have."""
-    value: Value = scalar.as_py()
+    value: Any = scalar.as_py()
     if isinstance(value, pa.MonthDayNano):
         return value.months, value.days, value.nanoseconds // 1000
-    return value
+    return cast(Value, value)

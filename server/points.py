@@ -6,6 +6,7 @@ they are asked for. The index is the executor's (``executor.points``). On the lo
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,6 +27,9 @@ _PLANS: Final = 1024
 #: Plans whose encoded tables are kept, and tables of each: the indexed result, the patch to it, and the one before.
 _SLOTS: Final = 64
 _TABLES: Final = 3
+#: After so many parts of a table were encoded one by one, the whole table is, on another thread, if it is no larger.
+_PATIENCE: Final = 16
+_WHOLE: Final = 256 << 20
 _ONE: Final = command_complete("SELECT 1")
 _NONE: Final = command_complete("SELECT 0")
 
@@ -33,8 +37,12 @@ _NONE: Final = command_complete("SELECT 0")
 class EncodedTable:
     """A table's rows as DataRows, encoded where they are asked for."""
 
-    def __init__(self, table: pa.Table, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> None:
+    def __init__(
+        self, table: pa.Table, reader: PointReader, formats: tuple[int, ...], time_zone: str, threads: Executor
+    ) -> None:
         self.table = table
+        self._threads = threads
+        self._whole: EncodedRows | None = None
         self._columns = list(reader.columns)
         self._types = [item.type for item in reader.outputs]
         self._formats = formats
@@ -43,23 +51,29 @@ class EncodedTable:
 
     def row(self, index: int) -> bytes:
         """One row's DataRow."""
-        part = self._parts.get(index >> _SHIFT)
+        if self._whole is not None:
+            return bytes(self._whole.rows(index, index + 1))
+        number, place = index >> _SHIFT, index & ((1 << _SHIFT) - 1)
+        part = self._parts.get(number)
         if part is None:
-            part = self._encode(index >> _SHIFT)
-        place = index & ((1 << _SHIFT) - 1)
+            part = self._parts[number] = self._encode(number << _SHIFT, 1 << _SHIFT)
+            if len(self._parts) == _PATIENCE and self.table.nbytes <= _WHOLE:
+                self._threads.submit(self._encode_whole)
         return bytes(part.rows(place, place + 1))
 
-    def _encode(self, number: int) -> EncodedRows:
-        some = self.table.slice(number << _SHIFT, 1 << _SHIFT).select(self._columns).combine_chunks()
-        part = encode_rows(some, self._types, self._formats, self._time_zone)
-        self._parts[number] = part
-        return part
+    def _encode(self, start: int, count: int) -> EncodedRows:
+        some = self.table.slice(start, count).select(self._columns)
+        return encode_rows(some, self._types, self._formats, self._time_zone)
+
+    def _encode_whole(self) -> None:
+        self._whole = self._encode(0, self.table.num_rows)
 
 
 class Points:
     """The point reads among the plans, and what they have encoded."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Executor) -> None:
+        self._threads = threads
         self._readers: Bounded[tuple[PointReader | None]] = Bounded(_PLANS)
         self._slots: Bounded[list[EncodedTable]] = Bounded(_SLOTS)
 
@@ -98,6 +112,6 @@ class Points:
         if not tables or tables[-1].table is not row.table:
             known = next((item for item in tables if item.table is row.table), None)
             if known is None:
-                known = EncodedTable(row.table, reader, formats, time_zone)
+                known = EncodedTable(row.table, reader, formats, time_zone, self._threads)
             tables[:] = [*(item for item in tables if item is not known), known][-_TABLES:]
         return tables[-1].row(row.index) + _ONE

@@ -43,12 +43,12 @@ class Prepared:
     def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
         """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
         raws = session.server.plans.parse(text)
-        if not raws:
+        if len(raws) == 0:
             return cls(text, None, declared, None)
         if len(raws) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        plan = session.plan_allowed(raws[0], declared, session.surroundings)
-        return cls(text, raws[0], declared, plan)
+        (raw,) = raws
+        return cls(text, raw, declared, session.plan_allowed(raw, declared, session.surroundings))
 
     def current(self, session: Session) -> Plan:
         """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from server.planning import Bounded, PlanCache
     from server.points import Points
 
+#: Seconds that a client has to take its last messages when the server ends.
+_GOODBYE: Final = 5
 #: RowDescriptions kept.
 _DESCRIPTIONS: Final = 4096
 
@@ -85,6 +87,7 @@ class Server:
         self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
+        self._left = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -136,39 +139,59 @@ class Server:
             listening(port)
         try:
             async with asyncio.TaskGroup() as self._tasks:
-                await self._serve(stop)
-                listener.close()
-                self._end_connections()
+                try:
+                    await self._serve(stop)
+                finally:
+                    listener.close()
+                    await self._end_connections()
         finally:
-            listener.close()
             await self._close_database()
             self.workers.shutdown()
             self.parsers.shutdown()
 
     async def _serve(self, stop: asyncio.Event) -> None:
-        self._opened.set_result(await self.loop.run_in_executor(None, _open, self.config))
+        try:
+            opened = await self.loop.run_in_executor(None, _open, self.config, self.parsers)
+        except Exception:
+            self._opened.set_exception(SqlError("57P03", "the database system cannot start: the server's log says why"))
+            self._opened.exception()  # whether or not a client is there to hear it
+            raise
+        self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         await stop.wait()
 
-    def _end_connections(self) -> None:
+    async def _end_connections(self) -> None:
+        """Cancels what runs, says goodbye, and waits until all sessions have ended."""
         logger.info("shutting down clients=%d", len(self.connections))
         for connection in tuple(self.connections):
             connection.handler.cancel()
             connection.end(SqlError("57P01", "terminating connection due to administrator command"))
+        self._left.clear()
+        while self.connections:
+            try:
+                async with asyncio.timeout(_GOODBYE):
+                    await self._left.wait()
+            except TimeoutError:
+                for connection in tuple(self.connections):
+                    connection.abort()
+            self._left.clear()
+
+    def left(self, connection: Connection) -> None:
+        """A connection's session has ended."""
+        self.connections.discard(connection)
+        self._left.set()
 
     async def _close_database(self) -> None:
-        if self._opened.done():
+        if self._opened.done() and self._opened.exception() is None:
             await self.loop.run_in_executor(None, self._opened.result().database.close)
             logger.info("database closed")
-        else:
-            self._opened.cancel()
 
 
-def _open(config: Config) -> Opened:
+def _open(config: Config, threads: Executor) -> Opened:
     """Loads what is heavy, while the socket listens already."""
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.planning import Bounded, PlanCache
     from server.points import Points
 
-    return Opened(Database.open(config.options()), PlanCache(), Points(), Bounded(_DESCRIPTIONS))
+    return Opened(Database.open(config.options()), PlanCache(), Points(threads), Bounded(_DESCRIPTIONS))

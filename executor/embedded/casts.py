@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.embedded.nodes import macro
-from executor.printer import Expr, case, function, number, operand, text
+from executor.nodes import Expr, case, function, operand, text
 from planner.expression import Cast
 
 if TYPE_CHECKING:
@@ -39,7 +38,9 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
     if source.name in FLOATS and target.name == "numeric":
-        written = function("printf", text("%.15g" if source.name == "float8" else "%.6g"), _plain(printer, argument, "float8"))
+        written = function(
+            "printf", text("%.15g" if source.name == "float8" else "%.6g"), _plain(printer, argument, "float8")
+        )
         return exp.Cast(this=written, to=printer.type(target))
     return _times(printer, argument, source, target)
 
@@ -151,6 +152,3 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return case([(zoned, there)], here)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))
-
-
-__all__ = ["FLOATS", "INTEGERS", "TEXTS", "cast", "local", "number", "to_text"]

@@ -7,7 +7,6 @@ more (after a rollback, in recovery), by value. SQL names are quoted here; no te
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc

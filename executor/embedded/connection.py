@@ -27,7 +27,7 @@ from catalog.types import SqlType
 from executor.embedded import macros
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
-from executor.printer import column_name
+from executor.nodes import column_name
 from planner.algebra import Relation
 from planner.expression import Literal
 
@@ -87,7 +87,9 @@ class Database:
         if path is not None:
             quoted = str(path).replace("'", "''")
             self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
-        self._database.execute("SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
+        self._database.execute(
+            "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
+        )
         self._idle: list[Connection] = []
         self._busy: dict[Connection, object] = {}
         self._lock = threading.Lock()

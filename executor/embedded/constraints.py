@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ForeignKey, Table, UniqueKey
 from executor.embedded.changes import (
-    ROW_ID,
     Change,
     bound,
     listed,
@@ -29,6 +28,7 @@ from executor.embedded.changes import (
     stored,
 )
 from executor.embedded.connection import Connection
+from executor.embedded.dialect import ROW_ID
 
 Statement = dict[int, Change]
 
@@ -101,7 +101,9 @@ class Checker:
         if not found:
             same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
             rest = self._remaining(table, change)
-            found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} t SEMI JOIN {new} n ON {same} LIMIT 1")
+            found = self._connection.rows(
+                f"SELECT {listed(key.columns, 't')} FROM {rest} t SEMI JOIN {new} n ON {same} LIMIT 1"
+            )
         if found:
             message = f'duplicate key value violates unique constraint "{key.name}"'
             raise SqlError("23505", message, f"Key {_pair(key.columns, found[0])} already exists.")
@@ -170,7 +172,8 @@ class Checker:
         rest = self._remaining(child, self.changes.get(child.oid))
         fields = [pa.field(ROW_ID, pa.int64()), *schema_of(child)]
         rows = self._connection.table(
-            f'SELECT t.rowid, {listed(names_of(child), "t")} FROM {rest} t SEMI JOIN "{name}" k ON {same}', pa.schema(fields)
+            f'SELECT t.rowid AS {ROW_ID}, {listed(names_of(child), "t")} FROM {rest} t SEMI JOIN "{name}" k ON {same}',
+            pa.schema(fields),
         )
         self._connection.unbind({name: keys})
         return rows if rows.num_rows else None
@@ -209,7 +212,13 @@ class Checker:
         old = rows.drop_columns([ROW_ID])
         ids = rows.column(ROW_ID)
         if action == "n":
-            return Change(ids, old, self._with(old, reference, [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]))
+            return Change(
+                ids,
+                old,
+                self._with(
+                    old, reference, [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]
+                ),
+            )
         if action == "d":
             raise unsupported("SET DEFAULT of a foreign key", "use SET NULL or CASCADE")
         if not change.inserted.num_rows:

@@ -18,8 +18,9 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.embedded import casts, functions
-from executor.printer import Build, Expr, Printer, case, function, number, operand, text
+from executor.embedded import arithmetic, casts, functions
+from executor.nodes import Build, Expr, function, number, operand, text
+from executor.printer import Printer
 from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery
 
@@ -70,7 +71,8 @@ def duck_type(sql_type: SqlType) -> Expr:
 
 def type_text(sql_type: SqlType) -> str:
     """DuckDB's type as text, for DDL."""
-    return _generator().generate(duck_type(sql_type))
+    written: str = _generator().generate(duck_type(sql_type))
+    return written
 
 
 def _generator() -> Generator:
@@ -118,7 +120,11 @@ class DuckPrinter(Printer):
         if name == "interval":
             return _interval(value)
         written = text(_written(value))
-        return written if _TYPES.get(name) is exp.DataType.Type.VARCHAR else exp.Cast(this=written, to=duck_type(literal.type))
+        return (
+            written
+            if _TYPES.get(name) is exp.DataType.Type.VARCHAR
+            else exp.Cast(this=written, to=duck_type(literal.type))
+        )
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use."""
@@ -140,10 +146,6 @@ class DuckPrinter(Printer):
         """A leaf's column; a table's row identity is DuckDB's rowid."""
         own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
         return super().source(leaf, "rowid" if own else name)
-
-    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; ``__rowid`` is DuckDB's own row id."""
-        return super().source(leaf, "rowid" if name == "__rowid" else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """See ``casts``."""
@@ -172,7 +174,11 @@ def _interval(value: object) -> Expr:
     assert isinstance(value, tuple)
     months, days, micros = value
     parts = [function(name, number(count)) for name, count in (("to_months", months), ("to_days", days))]
-    return operand(exp.Add(this=exp.Add(this=parts[0], expression=parts[1]), expression=function("to_microseconds", number(micros))))
+    return operand(
+        exp.Add(
+            this=exp.Add(this=parts[0], expression=parts[1]), expression=function("to_microseconds", number(micros))
+        )
+    )
 
 
 def _written(value: object) -> str:
@@ -232,7 +238,7 @@ def _avg(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, argume
     if node.type.name != "numeric":
         return around.call("avg", *arguments)
     total = around.call("sum", arguments[0])
-    return functions.average(total, around.call("count", arguments[0].copy()), argument)
+    return arithmetic.average(total, around.call("count", arguments[0].copy()), argument)
 
 
 def _variance(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
@@ -240,8 +246,8 @@ def _variance(_: DuckPrinter, node: AggregateCall, around: _Aggregation, argumen
     argument = node.arguments[0].type
     if node.type.name != "numeric":
         return around.call(node.function, *arguments)
-    scale = min(argument.scale if argument.name == "numeric" else 0, functions.SQUARE_SCALE)
-    units = functions.units(functions.narrowed(arguments[0], argument, scale), argument, scale)
+    scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
+    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), argument, scale)
     squares = exp.Mul(this=units.copy(), expression=units.copy())
     total = around.call("sum", units)
     if around.distinct:  # x and -x have one square
@@ -249,11 +255,12 @@ def _variance(_: DuckPrinter, node: AggregateCall, around: _Aggregation, argumen
         low = around.call("sum", squares.copy(), where=exp.LT(this=units.copy(), expression=zero))
         high = around.call("sum", squares, where=exp.GTE(this=units.copy(), expression=zero.copy()))
         squared: Expr = exp.Add(
-            this=function("coalesce", low, exp.Literal.number(0)), expression=function("coalesce", high, exp.Literal.number(0))
+            this=function("coalesce", low, exp.Literal.number(0)),
+            expression=function("coalesce", high, exp.Literal.number(0)),
         )
     else:
         squared = around.call("sum", squares)
-    return functions.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
+    return arithmetic.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
 
 
 _AGGREGATES: Final[dict[str, Aggregation]] = {
@@ -263,5 +270,3 @@ _AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min", "max", "bool_and", "bool_or", "string_agg", "array_agg"), _plain),
     **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _variance),
 }
-
-__all__ = ["DuckPrinter", "case", "duck_type", "type_text"]

@@ -19,13 +19,14 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Connection, Database, Parameters
+from executor.embedded.connection import Bindings, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
-from executor.printer import column_name
-from planner.algebra import Aggregate, Project, Relation, SetOperation, Snapshot
+from executor.nodes import column_name, leaf_name
+from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
 from planner.program import State, Statement
+from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
@@ -175,10 +176,6 @@ def _leaves(inputs: Inputs, statement: Statement) -> Mapping[str, pa.Table]:
 
 
 def _streams(relation: Relation) -> set[str]:
-    from executor.printer import leaf_name
-    from planner.algebra import Delta
-    from planner.walk import walk
-
     return {leaf_name(item) for item in walk(relation) if isinstance(item, Delta)}
 
 
@@ -187,6 +184,3 @@ def _groups_by(relation: Relation, state: State) -> bool:
     while isinstance(relation, Project):
         relation = relation.input
     return state.kind == "concatenate" or (isinstance(relation, Aggregate) and len(relation.keys) == len(state.key))
-
-
-__all__ = ["Connection", "EmbeddedEngine", "SetOperation", "merge_relation"]

@@ -32,6 +32,7 @@ CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
 };
 """
 
+
 def _long_division() -> str:
     """a / b (both positive): q in units of 10^-20 and the remainder r; five steps of four digits keep within hugeint."""
     body = "v"
@@ -114,37 +115,37 @@ CREATE MACRO ms_product18(a, b, sa, sb) AS {
 #: PostgreSQL's numeric_stddev_internal: (n * sum2 - sum * sum) / (n * (n - 1) or n * n), units of 10^-scale (sum) and
 #: 10^-2*scale (sum2). The root is a double's, corrected by the exact remainder of its square.
 _VARIANCE: Final = f"""
+CREATE MACRO ms_deviates(n, s1, s2) AS CAST(n AS HUGEINT) * s2 - s1 * s1;
 CREATE MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
     _let(
-        "x: CAST(n AS HUGEINT) * s2 - s1 * s1, d: CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END)",
-        "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE ms_divide(v.x, v.d * ms_ten(2 * scale), 2 * scale, 2 * scale) END",
+        "x: ms_deviates(n, s1, s2), d: ms_scaled(CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END), 2 * scale)",
+        "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE ms_divide(v.x, v.d, 2 * scale, 2 * scale) END",
     )
 } END;
-CREATE MACRO ms_root_digits(value) AS least(20, greatest(0, 16 - 4 * CAST(floor((length(CAST(
-    CAST(trunc(value) AS HUGEINT) AS VARCHAR)) - 1) / 4.0) AS INTEGER)));
-CREATE MACRO ms_cut(value, digits) AS {
+CREATE MACRO ms_rounded(value, t) AS {_let("u: ms_units(value), t: t", "ms_decimal20((v.u + v.t // 2) // v.t * v.t)")};
+CREATE MACRO ms_root(value, t) AS {
     _let(
-        "u: abs(ms_units(value)), s: CASE WHEN value < 0 THEN -1 ELSE 1 END, t: ms_ten(20 - digits)",
-        "ms_decimal20(v.s * ((v.u + v.t // 2) // v.t * v.t))",
-    )
-};
-CREATE MACRO ms_root(value, digits) AS {
-    _let(
-        "x: value, y: CAST(sqrt(CAST(value AS DOUBLE)) AS DECIMAL(20, 10)), n: digits",
+        "x: value, y: CAST(sqrt(CAST(value AS DOUBLE)) AS DECIMAL(20, 10)), t: t",
         "CASE WHEN v.y = 0 THEN CAST(sqrt(CAST(v.x AS DOUBLE)) AS DECIMAL(38, 20)) ELSE "
         + _let(
-            "y: v.y, n: v.n, r: CAST(CAST(v.x AS DECIMAL(38, 20)) - CAST(v.y * v.y AS DECIMAL(38, 20)) AS DOUBLE)",
-            "ms_cut(CAST(v.y AS DECIMAL(38, 20)) + CAST(v.r / (2 * CAST(v.y AS DOUBLE))"
-            " - v.r * v.r / (8 * CAST(v.y AS DOUBLE) * CAST(v.y AS DOUBLE) * CAST(v.y AS DOUBLE)) AS DECIMAL(38, 20)), v.n)",
+            "y: CAST(v.y AS DECIMAL(38, 20)), d: CAST(v.y AS DOUBLE), t: v.t,"
+            " r: CAST(CAST(v.x AS DECIMAL(38, 20)) - CAST(v.y * v.y AS DECIMAL(38, 20)) AS DOUBLE)",
+            "ms_rounded(v.y + CAST(v.r / (2 * v.d) - v.r * v.r / (8 * v.d * v.d * v.d) AS DECIMAL(38, 20)), v.t)",
         )
         + " END",
     )
 };
-CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS
-    {_let("d: ms_variance(n, s1, s2, scale, sample), c: scale",
-          "CASE WHEN v.d = 0 THEN v.d ELSE ms_root(v.d, greatest(2 * v.c, ms_root_digits(v.d))) END")};
+CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
+    WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
+    ELSE {
+    _let(
+        "x: ms_deviates(n, s1, s2), d: ms_scaled(CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END), 2 * scale)",
+        "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE"
+        " ms_root(ms_divide(v.x, v.d, 2 * scale, 2 * scale), ms_cut_off(v.x, v.d, 2 * scale, 2 * scale)) END",
+    )
+} END;
 """
 
 #: Text functions whose edges differ from DuckDB's.

@@ -1,4 +1,4 @@
-"""Calls of our macros whose arguments are evaluated once.
+"""Nodes that only DuckDB knows: casts to its types, and calls of our macros whose arguments are evaluated once.
 
 A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound by a
 lambda over a list of one struct, so that nesting macros does not multiply their text:
@@ -8,11 +8,12 @@ lambda over a list of one struct, so that nesting macros does not multiply their
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.printer import Expr, function
+from catalog.types import SqlType
+from executor.nodes import Expr, function
 
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 
@@ -44,3 +45,19 @@ def macro(name: str, *arguments: Expr) -> Expr:
     each = exp.Lambda(this=call, expressions=[_variable()])
     bound = function("list_transform", exp.Array(expressions=[exp.Struct(expressions=fields)]), each)
     return function("list_extract", bound, exp.Literal.number(1))
+
+
+def called(name: str, *arguments: Expr) -> Expr:
+    """A function of DuckDB's, or one of our macros."""
+    return macro(name, *arguments) if name.startswith("ms_") else function(name, *arguments)
+
+
+def cast_to(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
+    """CAST(value AS type)."""
+    return exp.Cast(this=value, to=printer.type(sql_type))
+
+
+def decimal(precision: int, scale: int) -> Expr:
+    """The type DECIMAL(precision, scale)."""
+    sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in (precision, scale)]
+    return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)

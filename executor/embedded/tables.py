@@ -19,7 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
 from executor.embedded.changes import Changes

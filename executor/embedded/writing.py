@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +22,9 @@ from catalog.objects import Table
 from executor.embedded import changes as tools
 from executor.embedded.changes import Change, Changes
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
-from executor.embedded.constraints import Checker, failing_row
+from executor.embedded.constraints import Checker, check_not_null, failing_row
 from executor.embedded.dialect import STORE, type_text
-from executor.printer import column_name
+from executor.nodes import column_name
 from planner.algebra import Project, Relation, Snapshot
 from planner.expression import Column, Scalar
 from planner.statements import Delete, Insert, Returning, Update
@@ -124,7 +124,9 @@ class WriteTransaction:
             change = Change(found.column(column_name(statement.row_id)), old, old.slice(0, 0))
             return self._change(statement, change, statement.old, parameters, timezone)
 
-    def append(self, table: Table, rows: pa.Table, checks: tuple[tuple[str, Scalar], ...] = (), row: tuple[Column, ...] = ()) -> Changes:
+    def append(
+        self, table: Table, rows: pa.Table, checks: tuple[tuple[str, Scalar], ...] = (), row: tuple[Column, ...] = ()
+    ) -> Changes:
         """COPY: complete rows in the table's column order. ``checks`` are over ``row``, as an INSERT's."""
         with self._statement():
             rows = self._typed(table, rows)
@@ -202,7 +204,12 @@ class WriteTransaction:
         return pa.Table.from_arrays(rows.columns, schema=tools.schema_of(table))
 
     def _change(
-        self, statement: Insert | Update | Delete, change: Change, row: tuple[Column, ...], parameters: Parameters, timezone: str
+        self,
+        statement: Insert | Update | Delete,
+        change: Change,
+        row: tuple[Column, ...],
+        parameters: Parameters,
+        timezone: str,
     ) -> Changes:
         table = statement.target
         assert isinstance(table, Table)
@@ -224,7 +231,9 @@ class WriteTransaction:
             self.connection.unbind(names)
             self._journal.append(Changed(table, change.deleted, change.inserted))
 
-    def _over_rows(self, owner: object, row: tuple[Column, ...], outputs: tuple[tuple[Column, Scalar], ...]) -> Relation:
+    def _over_rows(
+        self, owner: object, row: tuple[Column, ...], outputs: tuple[tuple[Column, Scalar], ...]
+    ) -> Relation:
         """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
         known = self._relations.get(id(owner))
         if known is None:
@@ -235,12 +244,19 @@ class WriteTransaction:
             self._relations[id(owner)] = known
         return known[1]
 
-    def _evaluate(self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str) -> pa.Table:
+    def _evaluate(
+        self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str
+    ) -> pa.Table:
         bound = rows.rename_columns([column_name(column) for column in row])
         return self.connection.query(relation, {f"s_{_ROWS}": bound}, parameters, timezone)
 
     def _returned(
-        self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str
+        self,
+        returning: Returning | None,
+        row: tuple[Column, ...],
+        rows: pa.Table,
+        parameters: Parameters,
+        timezone: str,
     ) -> pa.Table | None:
         if returning is None:
             return None
@@ -256,8 +272,6 @@ class WriteTransaction:
         timezone: str,
     ) -> None:
         """CHECK: false is a violation, NULL is none (23514). NOT NULL comes first, as in PostgreSQL."""
-        from executor.embedded.constraints import check_not_null
-
         check_not_null(table, rows)
         if not checks or not rows.num_rows:
             return
@@ -374,6 +388,3 @@ class WriteTransaction:
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
         self.connection.interrupt()
-
-
-__all__ = ["Any", "WriteTransaction"]

@@ -106,6 +106,14 @@ class Binding:
                 "54001", f"statement reads more than {_RELATIONS} relations once views and CTEs are expanded"
             )
 
+    def memory(self) -> tuple[list[tuple[str, int | None]], dict[int, None], bool, int]:
+        """What ``restore`` takes back: what was read so far."""
+        return list(self.streams), dict(self.depends_on), self.volatile, self._relations
+
+    def restore(self, memory: tuple[list[tuple[str, int | None]], dict[int, None], bool, int]) -> None:
+        """Forgets what was bound only to be checked."""
+        self.streams, self.depends_on, self.volatile, self._relations = memory
+
     def count_reference(self, node: Any) -> int:
         """How often a WITH query has been bound so far, this time included."""
         self._references[id(node)] = self._references.get(id(node), 0) + 1

@@ -32,11 +32,14 @@ from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.operation import any_of, compare, operate, prefix
+from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, negate
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import castable, coerce, common_type, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.functions import FUNCTIONS
+from planner.walk import walk
 
 #: Operators in one chain: what later recursive passes over the tree can take.
 _CHAIN: Final = 5000
@@ -159,9 +162,9 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             return prefix(env, names_of(node.name)[-1], bind_scalar(env, node.rexpr), node, node.rexpr)
         case A_Expr_Kind.AEXPR_IN:
             found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
-            return _not(found) if names_of(node.name)[-1] == "<>" else found
+            return negate(found) if names_of(node.name)[-1] == "<>" else found
         case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
-            return _array_operation(env, node)
+            return bind_array_operation(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
             name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
@@ -171,102 +174,11 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             left, right = compare(env, "=", first, bind_scalar(env, node.rexpr), node)
             return Call("nullif", (left, right), left.type)
         case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
-            return _like(env, node)
+            return bind_like(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_SIMILAR:
             raise unsupported("SIMILAR TO", "Use LIKE, or a regular expression with ~.", env.binding.position(node))
         case _:
-            return _between(env, node)
-
-
-def _like(env: Environment, node: Any) -> Scalar:
-    pattern_node = node.rexpr
-    if type(pattern_node).__name__ == "FuncCall" and names_of(pattern_node.funcname)[-1] == "like_escape":
-        pattern = _escaped(env, pattern_node)
-    else:
-        pattern = bind_scalar(env, pattern_node)
-    left = bind_scalar(env, node.lexpr)
-    return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, pattern_node))
-
-
-def _escaped(env: Environment, node: Any) -> Scalar:
-    """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
-    pattern, escape = (bind_scalar(env, item) for item in node.args)
-    if (
-        not (isinstance(pattern, Literal) and isinstance(escape, Literal))
-        or pattern.value is None
-        or escape.value is None
-    ):
-        raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
-    mark, text = str(escape.value), str(pattern.value)
-    if len(mark) > 1:
-        raise env.error("22019", "invalid escape string", node, hint="Escape string must be empty or one character.")
-    pieces, position = [], 0
-    while position < len(text):
-        char = text[position]
-        if mark and char == mark:
-            position += 1
-            if position == len(text):
-                raise env.error("22025", "LIKE pattern must not end with escape character", node)
-            pieces.append("\\" + text[position])
-        else:
-            pieces.append("\\\\" if char == "\\" else char)
-        position += 1
-    return Literal("".join(pieces), TEXT)
-
-
-def _between(env: Environment, node: Any) -> Scalar:
-    """x BETWEEN a AND b is x >= a AND x <= b; SYMMETRIC tries both orders."""
-    low_node, high_node = node.rexpr
-    value = bind_scalar(env, node.lexpr)
-    low, high = bind_scalar(env, low_node), bind_scalar(env, high_node)
-
-    def both(first: Scalar, second: Scalar) -> Scalar:
-        lower = operate(env, ">=", value, first, node, (node.lexpr, low_node))
-        upper = operate(env, "<=", value, second, node, (node.lexpr, high_node))
-        return Call("and", (lower, upper), BOOL)
-
-    kind = node.kind
-    found = both(low, high)
-    if kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM):
-        found = Call("or", (found, both(high, low)), BOOL)
-    negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
-    return _not(found) if negated else found
-
-
-def _array_operation(env: Environment, node: Any) -> Scalar:
-    """= ANY (ARRAY[...]) and <> ALL (ARRAY[...]): lists in another coat."""
-    symbol, every = names_of(node.name)[-1], node.kind == A_Expr_Kind.AEXPR_OP_ALL
-    array_node = node.rexpr
-    if type(array_node).__name__ == "TypeCast":
-        array_node = array_node.arg if type(array_node.arg).__name__ == "A_ArrayExpr" else array_node
-    if (symbol, every) not in (("=", False), ("<>", True)):
-        raise unsupported(
-            f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node)
-        )
-    left = bind_scalar(env, node.lexpr)
-    if type(array_node).__name__ == "A_ArrayExpr":
-        items = [bind_scalar(env, item) for item in array_node.elements or ()]
-    else:
-        items = _array_items(env, left, bind_scalar(env, array_node), array_node)
-    found: Scalar = any_of(env, left, items, node) if items else Literal(False, BOOL)
-    return _not(found) if every else found
-
-
-def _array_items(env: Environment, left: Scalar, value: Scalar, node: Any) -> list[Scalar]:
-    kind = value.type if value.type.element is not None else SqlType("array", element=left.type)
-    if isinstance(value, Literal) and value.value is not None:
-        typed = coerce(env.binding, value, kind, "implicit", node)
-        if isinstance(typed, Literal) and isinstance(typed.value, list) and kind.element is not None:
-            return [Literal(item, kind.element) for item in typed.value]
-    raise unsupported(
-        "= ANY (an array that is no constant)",
-        "Use IN (...) with one parameter for each value.",
-        env.binding.position(node),
-    )
-
-
-def _not(scalar: Scalar) -> Scalar:
-    return Call("not", (scalar,), BOOL)
+            return bind_between(env, node, bind_scalar)
 
 
 def _boolean(env: Environment, node: Any) -> Scalar:
@@ -295,6 +207,12 @@ def _boolean_test(env: Environment, node: Any) -> Scalar:
     return Call(name, (bind_boolean(env, node.arg, words),), BOOL)
 
 
+def is_volatile(scalar: Scalar) -> bool:
+    """Whether evaluating a scalar twice may give two values."""
+    calls = (item.function for item in walk(scalar) if isinstance(item, Call))
+    return any(FUNCTIONS[name].volatility == "volatile" for name in calls)
+
+
 # --- conditionals and casts ------------------------------------------------------------------------------------------
 
 
@@ -315,12 +233,15 @@ def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) 
 
 def _case(env: Environment, node: Any) -> Scalar:
     subject = bind_typed(env, node.arg) if node.arg is not None else None
-    conditions = []
+    if subject is not None and is_volatile(subject):
+        raise unsupported("CASE of a volatile function", "Compute it in a subquery.", env.binding.position(node.arg))
+    conditions: list[Scalar] = []
     for when in node.args:
         if subject is None:
             conditions.append(bind_boolean(env, when.expr, "CASE/WHEN"))
         else:
-            conditions.append(operate(env, "=", subject, bind_scalar(env, when.expr), when, (node.arg, when.expr)))
+            first = again(env, subject, node.arg, bind_scalar)
+            conditions.append(operate(env, "=", first, bind_scalar(env, when.expr), when, (node.arg, when.expr)))
     # PostgreSQL lets ELSE come first when it looks for the common type.
     nodes = [node.defresult, *(when.result for when in node.args)]
     scalars = [Literal(None, UNKNOWN) if item is None else bind_scalar(env, item) for item in nodes]

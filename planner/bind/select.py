@@ -18,6 +18,7 @@ from pglast.enums import SetOperation as SetKindNode
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT8, TEXT, SqlType
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, SetKind, SetOperation, Sort, SortKey, Values
+from planner.bind.clauses import group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Subquery
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
@@ -29,7 +30,6 @@ from planner.bind.targets import Target, bind_targets
 from planner.bind.types import castable, coerce, common_type, display
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
-from planner.walk import walk
 
 
 def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
@@ -93,10 +93,10 @@ def with_ctes(level: Level, clause: Any) -> Level:
 
 def _check_cte(binding: Binding, cte: Cte) -> None:
     """Binds a WITH query for its errors and parameters only."""
-    streams, depends, volatile = list(binding.streams), dict(binding.depends_on), binding.volatile
+    before = binding.memory()
     bind_cte(binding, cte)
     binding.forget_reference(cte.node)
-    binding.streams, binding.depends_on, binding.volatile = streams, depends, volatile
+    binding.restore(before)
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------
@@ -113,13 +113,13 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
-    keys = [_group_key(env, item, targets, groups) for item in node.groupClause or ()]
+    keys = [group_key(env, item, targets, groups) for item in node.groupClause or ()]
     having = (
         bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING")
         if node.havingClause is not None
         else None
     )
-    order = [_order_item(inner, item, targets) for item in node.sortClause or ()]
+    order = [order_item(inner, item, targets) for item in node.sortClause or ()]
     if keys or groups.aggregates or having is not None:
         grouping = Grouping(level.binding, scope, relation, keys, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
@@ -225,64 +225,6 @@ def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
     if isinstance(found, Literal) and isinstance(found.value, int) and found.value < 0:
         raise SqlError("2201W" if clause == "LIMIT" else "2201X", f"{clause} must not be negative")
     return None if isinstance(found, Literal) and found.value is None else found
-
-
-# --- GROUP BY and ORDER BY -------------------------------------------------------------------------------------------
-
-
-def _ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:
-    """ORDER BY 1: an integer constant is a position in the select list, any other constant is an error."""
-    if type(node).__name__ != "A_Const":
-        return None
-    value = None if node.isnull else getattr(node.val, "ival", None)
-    if not isinstance(value, int):
-        raise SqlError("42601", f"non-integer constant in {clause}", position=binding.position(node))
-    if not 1 <= value <= len(targets):
-        raise SqlError("42P10", f"{clause} position {value} is not in select list", position=binding.position(node))
-    return targets[value - 1]
-
-
-def _simple_name(node: Any) -> str | None:
-    if type(node).__name__ == "ColumnRef" and len(node.fields) == 1 and type(node.fields[0]).__name__ == "String":
-        return str(node.fields[0].sval)
-    return None
-
-
-def _named_target(binding: Binding, name: str, targets: Sequence[Target], clause: str, node: Any) -> Target | None:
-    matches = [target for target in targets if target.name == name]
-    if len(matches) > 1 and any(target.scalar != matches[0].scalar for target in matches):
-        raise SqlError("42702", f'{clause} "{name}" is ambiguous', position=binding.position(node))
-    return matches[0] if matches else None
-
-
-def _group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups) -> Scalar:
-    """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
-    clause = "GROUP BY"
-    target = _ordinal(env.binding, node, targets, clause)
-    name = _simple_name(node)
-    if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
-        target = _named_target(env.binding, name, targets, clause, node)
-    scalar = target.scalar if target is not None else bind_scalar(env.without_aggregates(clause), node)
-    aggregates = {column for column, _ in groups.aggregates}
-    for item in walk(scalar):
-        if isinstance(item, ColumnRef) and item.column in aggregates:
-            position, _ = env.binding.origin(item)
-            raise SqlError("42803", "aggregate functions are not allowed in GROUP BY", position=position)
-    return text_if_unknown(env, scalar, node)
-
-
-def _order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:
-    """An ORDER BY item: a position, an output's name, or an expression over the input; in that order."""
-    node = item.node
-    target = _ordinal(env.binding, node, targets, "ORDER BY")
-    if target is None and (name := _simple_name(node)) is not None:
-        target = _named_target(env.binding, name, targets, "ORDER BY", node)
-    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause="ORDER BY"), node)
-    scalar = text_if_unknown(env, scalar, node)
-    if scalar.type.name == "json":
-        hint = "Use an explicit ordering operator or modify the query."
-        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
-    return SortKey(scalar, *direction(env.binding, item))
 
 
 # --- VALUES and set operations ---------------------------------------------------------------------------------------
@@ -399,10 +341,10 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
     targets = [Target(output.name, ColumnRef(column)) for output, column in zip(outputs, relation.columns, strict=True)]
     keys = []
     for item in node.sortClause or ():
-        name = _simple_name(item.node)
-        target = _ordinal(level.binding, item.node, targets, "ORDER BY")
+        name = simple_name(item.node)
+        target = ordinal(level.binding, item.node, targets, "ORDER BY")
         if target is None and name is not None:
-            target = _named_target(level.binding, name, targets, "ORDER BY", item.node)
+            target = named_target(level.binding, name, targets, "ORDER BY", item.node)
             if target is None:
                 raise SqlError("42703", f'column "{name}" does not exist', position=level.binding.position(item.node))
         if target is None:

@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.expression import Column, ColumnRef, Scalar
-from planner.incremental.equal import share_groupings
 from planner.incremental.groupings import Groupings
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
-from planner.incremental.regions import Regions, Statics
+from planner.incremental.regions import Regions
+from planner.incremental.share import share_groupings
+from planner.incremental.statics import Statics
 from planner.pipelines import Kinds, check, is_grouping, prepare
 from planner.program import Path, Program, State
 from planner.rules import REWRITES, decorrelate, optimise, rewrite

@@ -13,15 +13,17 @@ x, array_agg(x) and string_agg(x) each x in order of arrival. Sums and squares o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT4, FLOAT8, INT8, TEXT, UNCONSTRAINED, SqlType, numeric
 from planner.algebra import SortKey
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.incremental.signature import key_of
 from planner.rules.nulls import is_never_null
-from planner.walk import walk
+from planner.walk import used_columns, walk
 
 #: Aggregates for which a value seen twice is a value seen once.
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or"))
@@ -40,6 +42,11 @@ class StateColumn:
     fill: AggregateCall
     merge: str
 
+    @property
+    def key(self) -> Hashable:
+        """The same for columns that hold the same."""
+        return key_of(self.fill), self.merge
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -54,7 +61,7 @@ class Child:
     """An aggregate over the values of a child state.
 
     ``values`` are stored per row of the child (for ``distinct`` once per group), of the rows for which ``only`` holds.
-    ``call`` is over ``values`` as they are written here; literals among its arguments are not stored.
+    ``call`` is over ``values`` as they are written here; constants among its arguments are not stored.
     """
 
     collects: bool  # keeps all values in order of arrival; else distinct ones
@@ -160,15 +167,24 @@ def _square_type(argument: SqlType) -> SqlType:
 
 def _child(call: AggregateCall) -> Child:
     arguments = call.arguments
-    values = tuple(item for item in arguments if not isinstance(item, Literal)) or arguments
+    if call.function == "string_agg" and not _is_constant(arguments[1]):
+        raise unsupported(
+            "string_agg with a delimiter that is not a constant in a continuous view",
+            "Write the delimiter as a literal.",
+        )
+    values = tuple(item for item in arguments if not _is_constant(item)) or arguments[:1]
     order = call.order_by
     if call.distinct and not order:
         order = tuple(SortKey(item) for item in values)  # PostgreSQL finds distinct values by sorting them
     keeps_null = call.function == "array_agg"
     present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
     only = (*(() if call.filter is None else (call.filter,)), *present)
-    keys = tuple(key.expression for key in order if not isinstance(key.expression, Literal))
+    keys = tuple(key.expression for key in order if not _is_constant(key.expression))
     ordered = order if call.function in _COLLECTING else ()
     plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
-    stored = tuple(dict.fromkeys((*values, *keys)))
+    stored = tuple({key_of(item): item for item in (*values, *keys)}.values())
     return Child(not call.distinct, stored, only, plain)
+
+
+def _is_constant(scalar: Scalar) -> bool:
+    return not used_columns(scalar)

@@ -10,7 +10,7 @@ columns. How the groups are read back is ``planner.incremental.reading``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from catalog.types import INT8
@@ -18,7 +18,9 @@ from planner.algebra import Aggregate, Project, Relation
 from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.incremental.aggregates import Child, Split, StateColumn, split
 from planner.incremental.names import Names
-from planner.incremental.regions import Branch, Regions, Statics
+from planner.incremental.regions import Branch, Regions
+from planner.incremental.signature import key_of
+from planner.incremental.statics import Statics
 from planner.program import State, StateKind, Statement
 from planner.rules import optimise
 from planner.rules.nulls import never_null
@@ -73,7 +75,7 @@ class Groupings:
         self._found: dict[tuple[Column, ...], Grouping] = {}
 
     def plan(self, aggregate: Aggregate) -> Grouping:
-        """The grouping's states; one that was planned before shares them (``equal.share_groupings``)."""
+        """The grouping's states; one that was planned before shares them (``share.share_groupings``)."""
         if aggregate.columns not in self._found:
             self._found[aggregate.columns] = self._plan(aggregate, f"{self._scope}_state_{len(self._found) + 1}")
         found = self._found[aggregate.columns]
@@ -174,10 +176,10 @@ class _Arms:
 
 def _distinct_columns(splits: dict[Column, Split]) -> tuple[StateColumn, ...]:
     """The state columns of all aggregates, equal fills once."""
-    found: dict[tuple[AggregateCall, str], StateColumn] = {}
+    found: dict[Hashable, StateColumn] = {}
     for part in splits.values():
         for item in part.columns:
-            found.setdefault((item.fill, item.merge), item)
+            found.setdefault(item.key, item)
     return tuple(found.values())
 
 
@@ -185,10 +187,11 @@ def _children(
     parts: dict[Column, Split | Child],
 ) -> Iterator[tuple[Child, tuple[tuple[Column, AggregateCall], ...]]]:
     """The child states with the aggregates over each; equal values are kept once."""
-    found: dict[object, list[tuple[Column, Child]]] = {}
+    found: dict[Hashable, list[tuple[Column, Child]]] = {}
     for column, part in parts.items():
         if isinstance(part, Child):
-            found.setdefault((part.collects, part.values, part.only), []).append((column, part))
+            key = (part.collects, tuple(map(key_of, part.values)), tuple(map(key_of, part.only)))
+            found.setdefault(key, []).append((column, part))
     for members in found.values():
         yield members[0][1], tuple((column, part.call) for column, part in members)
 

@@ -10,6 +10,7 @@ one: count 0, other aggregates NULL. The main state has every group, so that one
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import reduce
 from itertools import chain
 
@@ -18,6 +19,7 @@ from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Sn
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.incremental.groupings import Grouping, Source, Values
 from planner.incremental.names import stored_name
+from planner.incremental.signature import key_of
 from planner.rules.support import Fresh, conjunction
 
 
@@ -62,11 +64,11 @@ class _Reader:
             )
             relation = Aggregate(relation, self._copied(keys), merges)
         merged = {
-            (item.fill, item.merge): self._count_or(item.fill, ColumnRef(column))
+            item.key: self._count_or(item.fill, ColumnRef(column))
             for item, column in zip(main, relation.columns[self._width :], strict=True)
         }
         for column, part in self._grouping.splits.items():
-            results[column] = part.finalise([merged[item.fill, item.merge] for item in part.columns])
+            results[column] = part.finalise([merged[item.key] for item in part.columns])
         return relation
 
     def _count_or(self, fill: AggregateCall, value: Scalar) -> Scalar:
@@ -81,8 +83,8 @@ class _Reader:
         if not values.child.collects and len(values.sources) > 1:
             relation = Aggregate(relation, self._copied(relation.columns), ())
         stored = relation.columns[self._width :]
-        places: dict[Scalar, Scalar] = {
-            value: ColumnRef(column) for value, column in zip(values.child.values, stored, strict=False)
+        places: dict[Hashable, Scalar] = {
+            key_of(value): ColumnRef(column) for value, column in zip(values.child.values, stored, strict=False)
         }
         arrival = [SortKey(ColumnRef(column)) for column in stored[len(places) :]]
         calls: list[tuple[Column, AggregateCall]] = []
@@ -94,11 +96,11 @@ class _Reader:
             results[column] = Call("coalesce", (reference, Literal(0, own.type)), own.type) if counts else reference
         return Aggregate(relation, self._copied(relation.columns[: self._width]), tuple(calls))
 
-    def _over(self, call: AggregateCall, places: dict[Scalar, Scalar], arrival: list[SortKey]) -> AggregateCall:
+    def _over(self, call: AggregateCall, places: dict[Hashable, Scalar], arrival: list[SortKey]) -> AggregateCall:
         """The call over stored values; those collected come in the user's order, then as they arrived."""
-        arguments = tuple(places.get(item, item) for item in call.arguments)
+        arguments = tuple(places.get(key_of(item), item) for item in call.arguments)
         order = tuple(
-            SortKey(places.get(key.expression, key.expression), key.descending, key.nulls_first)
+            SortKey(places.get(key_of(key.expression), key.expression), key.descending, key.nulls_first)
             for key in call.order_by
         )
         return AggregateCall(call.function, arguments, call.type, order_by=(*order, *arrival))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
@@ -47,7 +48,15 @@ _BOUND: Final = 100
 
 
 def rewrite(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
-    """The relation that no rule changes any more."""
+    """The relation that no rule changes any more. Raises 54001 for a plan too deep to compare."""
+    try:
+        return _rewritten(relation, rules)
+    except RecursionError:
+        hint = "Split the statement, or nest its expressions less deeply."
+        raise SqlError("54001", "stack depth limit exceeded", hint=hint) from None
+
+
+def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
     for _ in range(_BOUND):
         before = relation
         for rule in rules:

@@ -124,7 +124,7 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
     shifts, codes = np.unique(seconds, return_inverse=True)
-    shown = pa.array([_offset_text(int(offset)) for offset in shifts]).take(pa.array(codes))
+    shown = pa.array([_offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
     return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, "")
 
 

@@ -149,11 +149,11 @@ def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
     if type_.name == "jsonb":
-        versions = pc.fill_null(pc.starts_with(binaries, _JSONB_VERSION), True)
-        wrong = pc.indices_nonzero(pc.invert(versions))
+        filled = binaries.fill_null(_JSONB_VERSION)
+        wrong = pc.indices_nonzero(pc.invert(pc.starts_with(filled, _JSONB_VERSION)))
         if len(wrong):
             raise ColumnError(wrong[0].as_py(), SqlError("XX000", "unsupported jsonb version number"))
-        binaries = pc.binary_slice(binaries, 1)
+        binaries = pc.if_else(pc.is_valid(binaries), pc.binary_replace_slice(filled, 0, 1, b""), None)
     return _column_from_text(utf8_column(binaries), type_, "")
 
 

@@ -40,7 +40,7 @@ def normal(value: Any) -> Any:
         case list():
             return [normal(item) for item in value]
         case dt.datetime() if value.tzinfo is not None:
-            return value.astimezone(dt.timezone.utc)
+            return value.astimezone(dt.UTC)
         case tuple() if hasattr(value, "months"):
             days = value.months * 30 + value.days
             return ("interval", 0, days * 86400000000 + value.nanoseconds // 1000)

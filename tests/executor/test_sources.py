@@ -112,7 +112,12 @@ def test_a_folder_that_does_not_exist_is_58p01(tmp_path: Path) -> None:
     assert caught.value.sqlstate == "58P01"
 
 
-CSV = 'id,name,price,day,at,ok,ratio\n1,"a ""b"", c",12.345,2024-02-29,2024-01-01 10:11:12.5,true,0.5\n2,"",-12.345,,,false,\n3,,,,,,1e3\n'
+CSV = (
+    "id,name,price,day,at,ok,ratio\n"
+    '1,"a ""b"", c",12.345,2024-02-29,2024-01-01 10:11:12.5,true,0.5\n'
+    '2,"",-12.345,,,false,\n'
+    "3,,,,,,1e3\n"
+)
 ROWS = [
     (1, 'a "b", c', Decimal("12.35"), dt.date(2024, 2, 29), dt.datetime(2024, 1, 1, 10, 11, 12, 500_000), True, 0.5),
     (2, "", Decimal("-12.35"), None, None, False, None),

@@ -123,7 +123,8 @@ def project(relation: Any, **outputs: Scalar) -> Project:
 
 def agg(function: str, *arguments: Any, type_: SqlType | None = None, **more: Any) -> AggregateCall:
     """An aggregate call with PostgreSQL's result type."""
-    default = {"count": INT8, "avg": SqlType("numeric", QUOTIENT)}.get(function)
+    quotient = SqlType("numeric", QUOTIENT)
+    default = {"count": INT8, "avg": quotient, "var_samp": quotient, "var_pop": quotient}.get(function)
     if default is None:
         kind = arguments[0].type
         default = INT8 if function == "sum" and kind.name in ("int2", "int4") else kind

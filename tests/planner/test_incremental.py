@@ -18,8 +18,8 @@ from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey
 from planner.expression import AggregateCall, Literal
 from planner.incremental import plan
 from planner.incremental.aggregates import Child, Split, split
-from planner.incremental.equal import signature
 from planner.incremental.names import Names, stored_name
+from planner.incremental.signature import signature
 from planner.program import Program
 from planner.walk import inputs, walk
 from tests.planner.builders import (
@@ -142,7 +142,7 @@ def _three_tables(i: Inputs) -> Relation:
 
 SHAPES: dict[str, Make] = {
     "all aggregates": lambda i: group(i.s, {"k": i.s.k}, **_all_aggregates(i)),
-    "all aggregates of one group": lambda i: group(i.s, **_all_aggregates(i)),
+    "all aggregates of one group": lambda i: group(i.s, {}, **_all_aggregates(i)),
     "only children of one group": lambda i: group(
         i.s, d=agg("count", i.s.v, distinct=True), o=agg("sum", i.s.v, distinct=True)
     ),
@@ -408,6 +408,13 @@ def test_values_that_count_once_need_no_child() -> None:
     i = Inputs()
     assert isinstance(split(agg("max", i.s.v, distinct=True), frozenset()), Split)
     assert isinstance(split(agg("sum", i.s.v, distinct=True), frozenset()), Child)
+
+
+def test_delimiters_are_constants() -> None:
+    s = stream("s", _TYPES)
+    with pytest.raises(SqlError, match="delimiter") as error:
+        split(agg("string_agg", s.w, s.w, type_=TEXT), frozenset())
+    assert error.value.sqlstate == "0A000"
 
 
 def test_names_are_unique() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TIMESTAMP, numeric
 from planner.algebra import Filter, Project, Relation
-from planner.expression import Call, Case, Cast, Literal, Scalar
+from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
@@ -33,7 +33,6 @@ from tests.planner.builders import (
     cross,
     either,
     eq,
-    fresh,
     group,
     join,
     limit,
@@ -154,7 +153,7 @@ def test_golden_plan(name: str, rewrite: bool) -> None:
 
 
 def _at(*parts: int) -> Literal:
-    return Literal(dt.datetime(*parts), TIMESTAMP)  # type: ignore[arg-type]
+    return Literal(dt.datetime(*parts), TIMESTAMP)
 
 
 def _shift(function: str, moment: Literal, interval: tuple[int, int, int]) -> Scalar:
@@ -196,10 +195,9 @@ KEPT: dict[str, Scalar] = {
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_folds(name: str) -> None:
     before, after = CONSTANTS[name]
-    column = fresh("x", before.type)
     folded = fold_constants(project(R, x=before))
-    assert folded == type(folded)(rel(R), ((folded.columns[0], after),))
-    assert column.type == folded.columns[0].type
+    assert isinstance(folded, Project)
+    assert [value for _, value in folded.outputs] == [after]
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -288,7 +286,7 @@ def relations(draw: Any, depth: int = 3) -> Relation:
 
 def ref_at(relation: Relation, place: int) -> Scalar:
     column = relation.columns[place]
-    return type(R.a)(column)
+    return ColumnRef(column)
 
 
 @st.composite

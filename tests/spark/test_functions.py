@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,44 +23,50 @@ from tests.rig.postgres import Postgres
 from tests.spark.build import COLUMNS, STREAM, rows, stored
 
 NAMES = [name for name in COLUMNS if not name.startswith("__")]
-TYPES = "k int, s smallint, i int, b bigint, n numeric(15,2), m numeric(12,4), f float8, t text, ok bool, d date, ts timestamp, tz timestamptz"
+TYPES = (
+    "k int, s smallint, i int, b bigint, n numeric(15,2), m numeric(12,4), f float8,"
+    " t text, ok bool, d date, ts timestamp, tz timestamptz"
+)
 CATALOG = Catalog().add(Stream(STREAM, "stream", tuple(ColumnDefinition(name, COLUMNS[name]) for name in NAMES)))
 
 SUPPORTED = [
     "i + 1", "i - s", "s * 100", "s / 7", "i % 7", "-i", "abs(i)", "abs(n)", "b / 3", "b % 1000", "i * 2::bigint",
-    "n + m", "n - m", "n * m", "n * (1 - m)", "n * 2", "n % 7.5", "-n", "round(n)", "round(m, 2)", "ceil(n)", "floor(m)",
-    "n::int8", "m::int", "m::numeric(9,1)", "n::numeric(20,6)", "i::numeric", "f::int8", "round(f)", "s::int", "i::float8",
-    "n::float8", "i::text", "ok::text", "n::text", "ok::int", "f + 1.5::float8", "f * f", "f / 3::float8", "-f", "abs(f)",
-    "i = 5", "n > m", "n = i", "n <> 0", "t < 'b'", "t >= 'B'", "t = 'it''s'", "d < date '2001-02-03'", "ok = (i > 0)",
-    "ts > timestamp '2000-01-01'", "tz <= timestamptz '2040-06-01 12:00+02'", "f < 1", "ok IS TRUE", "ok IS NOT FALSE",
-    "i IS DISTINCT FROM k", "t IS NOT DISTINCT FROM NULL", "t IS NULL", "NOT ok", "ok AND i > 0", "ok OR i > 0",
-    "k IN (1, 2, NULL)", "k NOT IN (1, 2)", "t IN ('a', 'é')", "k BETWEEN 2 AND 4", "coalesce(n, m, 0)", "coalesce(t, 'none')",
-    "nullif(k, 3)", "greatest(i, k, 10)", "least(n, m)", "CASE WHEN k = 1 THEN n WHEN k = 2 THEN m ELSE 0 END",
-    "CASE WHEN i > 0 THEN 1 / nullif(s, 0) END", "t || '-' || t", "i || t", "t LIKE '%a%'", "t LIKE '_'", "t LIKE 'x\\%%'",
-    "t NOT LIKE '%''%'", "length(t)", "char_length(t)", "octet_length(t)", "substring(t, 2)", "substring(t from 1 for 2)",
-    "left(t, 2)", "right(t, 2)", "lpad(t, 4, 'xy')", "rpad(t, 4)", "strpos(t, 'a')", "position('' in t)", "trim(t)", "ltrim(t)",
-    "rtrim(t)", "replace(t, 'a', 'é')", "repeat(t, 2)", "reverse(t)", "split_part(t, '%', 2)", "starts_with(t, 'b')", "md5(t)",
+    "n + m", "n - m", "n * m", "n * (1 - m)", "n * 2", "n % 7.5", "-n", "round(n)", "round(m, 2)", "ceil(n)",
+    "floor(m)", "n::int8", "m::int", "m::numeric(9,1)", "n::numeric(20,6)", "i::numeric", "f::int8", "round(f)",
+    "s::int", "i::float8", "n::float8", "i::text", "ok::text", "n::text", "ok::int", "f + 1.5::float8", "f * f",
+    "f / 3::float8", "-f", "abs(f)", "i = 5", "n > m", "n = i", "n <> 0", "t < 'b'", "t >= 'B'", "t = 'it''s'",
+    "d < date '2001-02-03'", "ok = (i > 0)", "ts > timestamp '2000-01-01'", "tz <= timestamptz '2040-06-01 12:00+02'",
+    "f < 1", "ok IS TRUE", "ok IS NOT FALSE", "i IS DISTINCT FROM k", "t IS NOT DISTINCT FROM NULL", "t IS NULL",
+    "NOT ok", "ok AND i > 0", "ok OR i > 0", "k IN (1, 2, NULL)", "k NOT IN (1, 2)", "t IN ('a', 'é')",
+    "k BETWEEN 2 AND 4", "coalesce(n, m, 0)", "coalesce(t, 'none')", "nullif(k, 3)", "greatest(i, k, 10)",
+    "least(n, m)", "CASE WHEN k = 1 THEN n WHEN k = 2 THEN m ELSE 0 END", "CASE WHEN i > 0 THEN 1 / nullif(s, 0) END",
+    "t || '-' || t", "i || t", "t LIKE '%a%'", "t LIKE '_'", "t LIKE 'x\\%%'", "t NOT LIKE '%''%'", "length(t)",
+    "char_length(t)", "octet_length(t)", "substring(t, 2)", "substring(t from 1 for 2)", "left(t, 2)", "right(t, 2)",
+    "lpad(t, 4, 'xy')", "rpad(t, 4)", "strpos(t, 'a')", "position('' in t)", "trim(t)", "ltrim(t)", "rtrim(t)",
+    "replace(t, 'a', 'é')", "repeat(t, 2)", "reverse(t)", "split_part(t, '%', 2)", "starts_with(t, 'b')", "md5(t)",
     "t = 'back\\slash'", "t = '${x}'", "concat(t, 'x', t)", "t::varchar(2)", "t::char(3)", "t::char(3) = 'a'",
-    "d + 5", "d - 5", "5 + d", "d - date '2000-01-01'", "d + interval '1 month'", "ts - interval '1 month 2 days 03:04:05.678'",
-    "ts + interval '-1 second'", "tz + interval '90 minutes'", "d::timestamp", "ts::date", "extract(year from d)",
-    "extract(month from ts)", "extract(dow from d)", "extract(isodow from d)", "extract(doy from ts)", "extract(week from d)",
-    "extract(quarter from d)", "extract(hour from ts)", "extract(minute from ts)", "extract(second from ts)",
-    "date_trunc('month', ts)", "date_trunc('week', ts)", "date_trunc('hour', ts)", "date_trunc('quarter', ts)",
+    "d + 5", "d - 5", "5 + d", "d - date '2000-01-01'", "d + interval '1 month'",
+    "ts - interval '1 month 2 days 03:04:05.678'", "ts + interval '-1 second'", "tz + interval '90 minutes'",
+    "d::timestamp", "ts::date", "extract(year from d)", "extract(month from ts)", "extract(dow from d)",
+    "extract(isodow from d)", "extract(doy from ts)", "extract(week from d)", "extract(quarter from d)",
+    "extract(hour from ts)", "extract(minute from ts)", "extract(second from ts)", "date_trunc('month', ts)",
+    "date_trunc('week', ts)", "date_trunc('hour', ts)", "date_trunc('quarter', ts)",
     "date_bin('15 minutes', ts, timestamp '2001-01-01')", "date_bin('1 day', tz, timestamptz '2030-01-01 00:00+00')",
-    "'2024-02-29'::date", "1e3::float8", "NULL::int", "'\\x00ff'::bytea", "true", "-2147483648", "9223372036854775807",
+    "'2024-02-29'::date", "1e3::float8", "NULL::int", "'\\x00ff'::bytea", "true", "-2147483648",
+    "9223372036854775807",
 ]  # fmt: skip
 
 REFUSED = [
-    "upper(t)", "lower(t)", "initcap(t)", "t ~ 'a.*'", "t ILIKE 'A%'", "n / m", "sqrt(f)", "power(f, 2)", "f::numeric", "f::text",
-    "d::text", "ts::text", "t::int", "t::date", "ts::timestamptz", "tz::timestamp", "tz::date", "date_trunc('day', tz)",
-    "extract(hour from tz)", "substring(t, k)", "substring(t, 0, 2)", "left(t, -1)", "t LIKE t", "t LIKE 'a\\bc'", "trunc(n)",
-    "tz + interval '1 day'", "ts - ts", "chr(65)", "m::numeric * m::numeric",
+    "upper(t)", "lower(t)", "initcap(t)", "t ~ 'a.*'", "t ILIKE 'A%'", "n / m", "sqrt(f)", "power(f, 2)",
+    "f::numeric", "f::text", "d::text", "ts::text", "t::int", "t::date", "ts::timestamptz", "tz::timestamp",
+    "tz::date", "date_trunc('day', tz)", "extract(hour from tz)", "substring(t, k)", "substring(t, 0, 2)",
+    "left(t, -1)", "t LIKE t", "t LIKE 'a\\bc'", "trunc(n)", "tz + interval '1 day'", "ts - ts", "chr(65)",
+    "m::numeric * m::numeric",
 ]  # fmt: skip
 
 
 def planned(expression: str, number: int) -> tuple[Statement, State]:
     """The statement that counts rows by an expression, as CREATE VIEW would make it."""
-    text = f"CREATE VIEW v AS SELECT {expression} AS v, count(*) FROM stream GROUP BY ({expression})::text IS NULL, {expression}"
     text = f"CREATE VIEW v AS SELECT v, count(*) AS n FROM (SELECT {expression} AS v FROM stream) AS q GROUP BY v"
     statement = bind(parse(text)[0], Context(CATALOG)).statement
     assert isinstance(statement, CreateView)
@@ -141,7 +146,3 @@ def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     if isinstance(value, str):
         value = value.rstrip(" ")
     return (value, row[1])
-
-
-def test_paths_are_folders(tmp_path: Path) -> None:
-    assert tmp_path.is_dir()

@@ -1,45 +1,19 @@
-"""Equal subtrees, whatever their columns are called.
+"""A grouping that a plan computes several times, written once.
 
-Owns ``signature``: two relations have the same one exactly when a renaming of the columns that they produce makes them
-equal. (A CTE that is read twice is bound twice, with columns of its own each time.)
+A CTE that is read twice is bound twice (TPC-H query 15), and both must read one state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from planner.algebra import Aggregate, Project, Relation
 from planner.expression import Column, ColumnRef
+from planner.incremental.signature import key_of, signature
 from planner.pipelines import Kinds, is_grouping
 from planner.rules.support import Fresh, rename_columns
-from planner.walk import NODES, RELATIONS, Node, transform, walk
-
-
-def signature(relation: Relation) -> tuple[Hashable, tuple[Column, ...]]:
-    """What a relation is but for its columns' identities, and those columns in order of appearance."""
-    numbers: dict[Column, int] = {}
-    for node in walk(relation):
-        if isinstance(node, RELATIONS):
-            for column in node.columns:
-                numbers.setdefault(column, len(numbers))
-    return tuple(_entry(node, numbers) for node in walk(relation)), tuple(numbers)
-
-
-def _entry(node: Node, numbers: dict[Column, int]) -> tuple[Hashable, ...]:
-    return type(node).__name__, *(_plain(getattr(node, item.name), numbers) for item in fields(node))
-
-
-def _plain(value: Any, numbers: dict[Column, int]) -> Hashable:
-    """A field's value with columns as numbers and nodes left out (they follow, parents first)."""
-    if isinstance(value, Column):
-        return (numbers.get(value, ("free", value.id)), value.type)
-    if isinstance(value, NODES):
-        return "node"
-    if isinstance(value, tuple):
-        return tuple(_plain(item, numbers) for item in value)
-    return type(value).__name__, value if isinstance(value, Hashable) else repr(value)
+from planner.walk import transform, walk
 
 
 @dataclass(slots=True)
@@ -76,17 +50,18 @@ def share_groupings(relation: Relation) -> Relation:
 
 def _merged(shared: _Shared, fresh: Fresh) -> dict[int, Relation]:
     """What stands in the place of each member, by the member's id."""
-    calls = {call: column for column, call in reversed(shared.first.aggregates)}
+    calls = {key_of(call): column for column, call in reversed(shared.first.aggregates)}
     aggregates = list(shared.first.aggregates)
     outputs: list[tuple[Aggregate, list[tuple[Column, Column]]]] = []
     for member, mapping in shared.members:
         pairs = [(column, mapping[column]) for column, _ in member.keys]
         for column, call in member.aggregates:
             own = rename_columns(call, mapping)
-            if own not in calls:
-                calls[own] = fresh.copy(column)
-                aggregates.append((calls[own], own))
-            pairs.append((column, calls[own]))
+            key = key_of(own)
+            if key not in calls:
+                calls[key] = fresh.copy(column)
+                aggregates.append((calls[key], own))
+            pairs.append((column, calls[key]))
         outputs.append((member, pairs))
     merged = replace(shared.first, aggregates=tuple(aggregates))
     result: dict[int, Relation] = {

@@ -1,0 +1,81 @@
+"""Parts of dates and times, and their truncation, as PostgreSQL gives them.
+
+Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc`` and ``date_bin``. A timestamptz is
+taken apart in the session's time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import INT4, SqlType
+from executor.embedded.casts import local
+from executor.embedded.nodes import called, cast_to, decimal, macro
+from executor.nodes import Expr, function, text
+from planner.expression import Call, Literal
+
+_PARTS: Final[Mapping[str, str]] = {
+    **{name: name for name in ("year", "month", "day", "hour", "minute", "quarter", "week", "dow", "isodow", "doy")},
+    **{name: name for name in ("decade", "century", "millennium", "isoyear")},
+}
+
+
+_LONG: Final = {"century": 100, "millennium": 1000}
+
+
+def _field(node: Call) -> str:
+    field = node.arguments[0]
+    if not isinstance(field, Literal):
+        raise unsupported(f"{node.function} with a field that is not a literal")
+    return str(field.value).lower().rstrip("s") if str(field.value).lower() != "s" else "second"
+
+
+def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    field, source, value = _field(node), node.arguments[1].type, arguments[1]
+    if source.name == "timestamptz" and field != "epoch":
+        value = local(printer, value)
+    if source.name == "date" and field in ("epoch", "second", "microsecond", "millisecond", "hour", "minute"):
+        value = cast_to(printer, value, SqlType("timestamp"))
+    if field in _PARTS:
+        part = function("datepart", text(_PARTS[field]), value)
+    elif field == "epoch":
+        part = _shifted(called("ms_interval_epoch" if source.name == "interval" else "epoch_us", value), 6)
+    elif field in ("second", "millisecond"):
+        part = _shifted(function("microsecond", value), 6 if field == "second" else 3)
+    elif field == "microsecond":
+        part = function("microsecond", value)
+    else:
+        raise unsupported(f"extract({field})")
+    return cast_to(printer, part, node.type)
+
+
+def _shifted(micros: Expr, digits: int) -> Expr:
+    """micros * 10^-digits as an exact decimal."""
+    whole = SqlType("numeric", (19, 0))
+    unit = exp.Cast(this=text("0." + "0" * (digits - 1) + "1"), to=decimal(digits, digits))
+    return exp.Mul(this=exp.Cast(this=micros, to=decimal(*whole.modifiers)), expression=unit)
+
+
+def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    field, source, value = _field(node), node.arguments[1].type, arguments[1]
+    if source.name == "timestamptz":
+        value = local(printer, value)
+    result = function("date_trunc", text(field), value)
+    if field in _LONG:  # the first century began with the year 1
+        place = exp.Mod(
+            this=exp.Paren(this=exp.Sub(this=function("year", value.copy()), expression=exp.Literal.number(1))),
+            expression=exp.Literal.number(_LONG[field]),
+        )
+        result = exp.Sub(
+            this=function("date_trunc", text("year"), value),
+            expression=function("to_years", cast_to(printer, place, INT4)),
+        )
+    return local(printer, result) if source.name == "timestamptz" else cast_to(printer, result, node.type)
+
+
+def date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return macro("ms_date_bin", *arguments)

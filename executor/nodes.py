@@ -1,0 +1,109 @@
+"""Small builders of sqlglot nodes that every dialect uses: names, literals, operators with their parentheses.
+
+Owns: how a Column and a leaf are called in engine SQL, and when an operand needs parentheses. Knows no dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from planner.algebra import Delta, Scan, Snapshot
+from planner.expression import Call, Column
+
+#: A node of sqlglot's tree. (sqlglot ships no types that mypy follows here.)
+Expr = Any
+Build = Callable[[Any, list[Expr], Call], Expr]
+
+#: Binary nodes that the generator prints without recursion when the same kind is on the left.
+CHAINS: Final = (exp.And, exp.Or, exp.Add, exp.Mul, exp.Sub)
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+#: Nodes that need no parentheses as an operand.
+_ATOMS: Final = (
+    exp.Column,
+    exp.Literal,
+    exp.Paren,
+    exp.Anonymous,
+    exp.Cast,
+    exp.Subquery,
+    exp.Var,
+    exp.Boolean,
+    exp.Parameter,
+)
+
+
+def column_name(column: Column) -> str:
+    """How a column is called in engine SQL and in what an engine returns."""
+    return f"c{column.id}"
+
+
+def leaf_name(leaf: Scan | Snapshot | Delta) -> str:
+    """The name under which an engine finds a leaf's rows."""
+    match leaf:
+        case Scan(kind="table"):
+            return f"t{leaf.oid}"
+        case Scan():
+            return f"v{leaf.oid}"
+        case Snapshot():
+            return f"s_{leaf.trace}"
+        case Delta():
+            return f"d{leaf.oid}"
+
+
+def identifier(name: str) -> Expr:
+    """A quoted name."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def reference(column: Column) -> Expr:
+    """A reference to a column."""
+    return exp.Column(this=identifier(column_name(column)))
+
+
+def function(name: str, *arguments: Expr) -> Expr:
+    """A call of an engine's function or macro."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def text(value: str) -> Expr:
+    """A string literal."""
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> Expr:
+    """An integer literal."""
+    return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
+
+
+def condition(node: Expr) -> Expr:
+    """The node as an operand of AND or OR: comparisons bind tighter already."""
+    return node if isinstance(node, _COMPARISONS) else operand(node)
+
+
+def operand(node: Expr) -> Expr:
+    """The node, in parentheses unless it binds tightest."""
+    return node if isinstance(node, _ATOMS) else exp.Paren(this=node)
+
+
+def binary(kind: type[Any], left: Expr, right: Expr) -> Expr:
+    """left OP right; chains of one operator lean left without parentheses."""
+    logical = kind in (exp.And, exp.Or)
+    wrap = condition if logical else operand
+    keep = kind in CHAINS and type(left) is kind
+    flat = logical and type(right) is kind
+    return kind(this=left if keep else wrap(left), expression=right if flat else wrap(right))
+
+
+def chain(kind: type[Any], items: list[Expr]) -> Expr:
+    """items joined by one operator."""
+    result = items[0]
+    for item in items[1:]:
+        result = binary(kind, result, item)
+    return result
+
+
+def case(branches: list[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
+    """CASE WHEN ... THEN ... ELSE ... END."""
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise))

@@ -1,0 +1,77 @@
+"""Items of GROUP BY and ORDER BY: what positions, names and expressions mean there.
+
+Owns: PostgreSQL's two orders of look-up (an input column first in GROUP BY, an output name first in ORDER BY).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.algebra import SortKey
+from planner.bind.context import Binding
+from planner.bind.environment import Environment, Groups
+from planner.bind.expressions import bind_scalar, text_if_unknown
+from planner.bind.ordering import direction
+from planner.bind.targets import Target
+from planner.expression import ColumnRef, Scalar
+from planner.walk import walk
+
+
+def ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:
+    """ORDER BY 1: an integer constant is a position in the select list, any other constant is an error."""
+    if type(node).__name__ != "A_Const":
+        return None
+    value = None if node.isnull else getattr(node.val, "ival", None)
+    if not isinstance(value, int):
+        raise SqlError("42601", f"non-integer constant in {clause}", position=binding.position(node))
+    if not 1 <= value <= len(targets):
+        raise SqlError("42P10", f"{clause} position {value} is not in select list", position=binding.position(node))
+    return targets[value - 1]
+
+
+def simple_name(node: Any) -> str | None:
+    """The name that an item consists of, if it is a bare one."""
+    if type(node).__name__ == "ColumnRef" and len(node.fields) == 1 and type(node.fields[0]).__name__ == "String":
+        return str(node.fields[0].sval)
+    return None
+
+
+def named_target(binding: Binding, name: str, targets: Sequence[Target], clause: str, node: Any) -> Target | None:
+    """The output column of a name. Raises 42702 where two different ones have it."""
+    matches = [target for target in targets if target.name == name]
+    if len(matches) > 1 and any(target.scalar != matches[0].scalar for target in matches):
+        raise SqlError("42702", f'{clause} "{name}" is ambiguous', position=binding.position(node))
+    return matches[0] if matches else None
+
+
+def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups) -> Scalar:
+    """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
+    clause = "GROUP BY"
+    target = ordinal(env.binding, node, targets, clause)
+    name = simple_name(node)
+    if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
+        target = named_target(env.binding, name, targets, clause, node)
+    scalar = target.scalar if target is not None else bind_scalar(env.without_aggregates(clause), node)
+    aggregates = {column for column, _ in groups.aggregates}
+    for item in walk(scalar):
+        if isinstance(item, ColumnRef) and item.column in aggregates:
+            position, _ = env.binding.origin(item)
+            raise SqlError("42803", "aggregate functions are not allowed in GROUP BY", position=position)
+    return text_if_unknown(env, scalar, node)
+
+
+def order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:
+    """An ORDER BY item: a position, an output's name, or an expression over the input; in that order."""
+    node = item.node
+    target = ordinal(env.binding, node, targets, "ORDER BY")
+    if target is None and (name := simple_name(node)) is not None:
+        target = named_target(env.binding, name, targets, "ORDER BY", node)
+    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause="ORDER BY"), node)
+    scalar = text_if_unknown(env, scalar, node)
+    if scalar.type.name == "json":
+        hint = "Use an explicit ordering operator or modify the query."
+        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    return SortKey(scalar, *direction(env.binding, item))

@@ -1,0 +1,118 @@
+"""LIKE, BETWEEN and comparisons with arrays: predicates that are shorthand for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pglast.enums import A_Expr_Kind
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, TEXT, SqlType
+from planner.bind.environment import Environment
+from planner.bind.operation import any_of, operate
+from planner.bind.typenames import names_of
+from planner.bind.types import coerce
+from planner.expression import Call, Literal, Scalar
+from planner.walk import RELATIONS, walk
+
+Bind = Callable[[Environment, Any], Scalar]
+
+
+def negate(scalar: Scalar) -> Scalar:
+    """NOT scalar."""
+    return Call("not", (scalar,), BOOL)
+
+
+def bind_like(env: Environment, node: Any, bind: Bind) -> Scalar:
+    pattern_node = node.rexpr
+    if type(pattern_node).__name__ == "FuncCall" and names_of(pattern_node.funcname)[-1] == "like_escape":
+        pattern = _escaped(env, pattern_node, bind)
+    else:
+        pattern = bind(env, pattern_node)
+    left = bind(env, node.lexpr)
+    return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, pattern_node))
+
+
+def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
+    pattern, escape = (bind(env, item) for item in node.args)
+    if (
+        not (isinstance(pattern, Literal) and isinstance(escape, Literal))
+        or pattern.value is None
+        or escape.value is None
+    ):
+        raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
+    mark, text = str(escape.value), str(pattern.value)
+    if len(mark) > 1:
+        raise env.error("22019", "invalid escape string", node, hint="Escape string must be empty or one character.")
+    pieces, position = [], 0
+    while position < len(text):
+        char = text[position]
+        if mark and char == mark:
+            position += 1
+            if position == len(text):
+                raise env.error("22025", "LIKE pattern must not end with escape character", node)
+            pieces.append("\\" + text[position])
+        else:
+            pieces.append("\\\\" if char == "\\" else char)
+        position += 1
+    return Literal("".join(pieces), TEXT)
+
+
+def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """x BETWEEN a AND b is x >= a AND x <= b; SYMMETRIC tries both orders."""
+    low_node, high_node = node.rexpr
+    value = bind(env, node.lexpr)
+    low, high = bind(env, low_node), bind(env, high_node)
+
+    def both(first: Scalar, second: Scalar) -> Scalar:
+        lower = operate(env, ">=", again(env, value, node.lexpr, bind), first, node, (node.lexpr, low_node))
+        upper = operate(env, "<=", again(env, value, node.lexpr, bind), second, node, (node.lexpr, high_node))
+        return Call("and", (lower, upper), BOOL)
+
+    kind = node.kind
+    found = both(low, high)
+    if kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM):
+        found = Call("or", (found, both(again(env, high, high_node, bind), again(env, low, low_node, bind))), BOOL)
+    negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
+    return negate(found) if negated else found
+
+
+def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
+    """The scalar for another place of the tree: a subquery in it needs columns of its own there."""
+    if any(isinstance(item, RELATIONS) for item in walk(scalar)):
+        return bind(env, node)
+    return scalar
+
+
+def bind_array_operation(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """= ANY (ARRAY[...]) and <> ALL (ARRAY[...]): lists in another coat."""
+    symbol, every = names_of(node.name)[-1], node.kind == A_Expr_Kind.AEXPR_OP_ALL
+    array_node = node.rexpr
+    if type(array_node).__name__ == "TypeCast":
+        array_node = array_node.arg if type(array_node.arg).__name__ == "A_ArrayExpr" else array_node
+    if (symbol, every) not in (("=", False), ("<>", True)):
+        raise unsupported(
+            f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node)
+        )
+    left = bind(env, node.lexpr)
+    if type(array_node).__name__ == "A_ArrayExpr":
+        items = [bind(env, item) for item in array_node.elements or ()]
+    else:
+        items = _array_items(env, left, bind(env, array_node), array_node)
+    found: Scalar = any_of(env, left, items, node) if items else Literal(False, BOOL)
+    return negate(found) if every else found
+
+
+def _array_items(env: Environment, left: Scalar, value: Scalar, node: Any) -> list[Scalar]:
+    kind = value.type if value.type.element is not None else SqlType("array", element=left.type)
+    if isinstance(value, Literal) and value.value is not None:
+        typed = coerce(env.binding, value, kind, "implicit", node)
+        if isinstance(typed, Literal) and isinstance(typed.value, list) and kind.element is not None:
+            return [Literal(item, kind.element) for item in typed.value]
+    raise unsupported(
+        "= ANY (an array that is no constant)",
+        "Use IN (...) with one parameter for each value.",
+        env.binding.position(node),
+    )

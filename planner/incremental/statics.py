@@ -1,0 +1,69 @@
+"""Static relations below groupings: evaluated once, at the view's creation, and kept as traces (thesis 4.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+
+from planner.algebra import Project, Relation, Snapshot
+from planner.expression import Column, ColumnRef
+from planner.incremental.names import Names, stored_name
+from planner.incremental.signature import key_of
+from planner.program import Static
+from planner.rules import optimise
+from planner.rules.support import Fresh
+from planner.walk import walk
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A static relation: its trace's name and columns, one for each of the relation's."""
+
+    name: str
+    columns: tuple[Column, ...]
+    relation: Relation
+
+
+class Statics:
+    """The static relations that a program's statements read, each once."""
+
+    def __init__(self, scope: str, fresh: Fresh) -> None:
+        self._scope = scope
+        self._fresh = fresh
+        self._found: dict[Hashable, _Found] = {}
+
+    def snapshot(self, relation: Relation) -> Snapshot:
+        """The leaf that stands for a static relation, with its columns."""
+        found = self._of(relation)
+        return Snapshot(found.name, relation.columns, tuple(map(stored_name, found.columns)))
+
+    def source(self, relation: Relation) -> tuple[str, tuple[Column, ...]]:
+        """The name and stored columns of a static relation."""
+        found = self._of(relation)
+        return found.name, found.columns
+
+    def _of(self, relation: Relation) -> _Found:
+        key = key_of(relation)
+        if key not in self._found:
+            names = Names()
+            columns = tuple(
+                replace(self._fresh.copy(column), name=names.unique(column.name)) for column in relation.columns
+            )
+            self._found[key] = _Found(f"{self._scope}_static_{len(self._found) + 1}", columns, relation)
+        return self._found[key]
+
+    def planned(self, statements: Iterable[Relation]) -> tuple[Static, ...]:
+        """The statics that statements still read, with only the columns that they read."""
+        used: dict[str, set[str]] = {}
+        for statement in statements:
+            for node in walk(statement):
+                if isinstance(node, Snapshot):
+                    used.setdefault(node.trace, set()).update(node.sources)
+        return tuple(_planned(item, used[item.name]) for item in self._found.values() if item.name in used)
+
+
+def _planned(found: _Found, used: set[str]) -> Static:
+    pairs = zip(found.columns, found.relation.columns, strict=True)
+    outputs = tuple((column, ColumnRef(below)) for column, below in pairs if stored_name(column) in used)
+    relation = optimise(Project(found.relation, outputs))
+    return Static(found.name, relation, relation.columns)

@@ -1,0 +1,91 @@
+"""Exact arithmetic against Python's decimals: quotients at PostgreSQL's scale, products of long numerics, deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import duckdb
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from executor.embedded import macros
+
+EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+
+
+@pytest.fixture(scope="module")
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect()
+    connection.execute(macros.STATEMENTS)
+    yield connection
+    connection.close()
+
+
+def value(duck: duckdb.DuckDBPyConnection, text: str) -> Decimal:
+    row = duck.execute(f"SELECT {text}").fetchone()
+    assert row is not None
+    found = row[0]
+    assert isinstance(found, Decimal)
+    return found
+
+
+def digits_of_quotient(a: Decimal, b: Decimal, least: int) -> int:
+    """numeric.c, select_div_scale, and our limit of 20."""
+
+    def leading(number: Decimal) -> tuple[int, int]:
+        weight = number.adjusted() // 4
+        return weight, int(abs(number).scaleb(-4 * weight, EXACT))
+
+    (weight_a, first_a), (weight_b, first_b) = leading(a), leading(b)
+    weight = weight_a - weight_b - (first_a <= first_b)
+    return min(20, max(16 - 4 * weight, least, 0))
+
+
+def rounded(number: Decimal, digits: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-digits), context=EXACT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    a=st.integers(-(10**26), 10**26),
+    b=st.integers(1, 10**26),
+    scale=st.sampled_from((0, 2, 6, 18)),
+    negative=st.booleans(),
+)
+def test_quotients(duck: duckdb.DuckDBPyConnection, a: int, b: int, scale: int, negative: bool) -> None:
+    assume(a != 0)
+    b = -b if negative else b
+    left, right = Decimal(a).scaleb(-scale, EXACT), Decimal(b).scaleb(-scale, EXACT)
+    wanted = rounded(EXACT.divide(left, right), digits_of_quotient(left, right, scale))
+    assume(abs(wanted) < 10**17)
+    name = "ms_divide_short" if abs(b) < 10**18 else "ms_divide"
+    assert value(duck, f"{name}(({a})::HUGEINT, ({b})::HUGEINT, {scale}, {scale})") == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    a=st.integers(-(10**28), 10**28),
+    b=st.integers(-(10**28), 10**28),
+    scales=st.sampled_from(((18, 18), (20, 18), (20, 20), (2, 18), (6, 20))),
+)
+def test_products(duck: duckdb.DuckDBPyConnection, a: int, b: int, scales: tuple[int, int]) -> None:
+    left, right = Decimal(a).scaleb(-scales[0], EXACT), Decimal(b).scaleb(-scales[1], EXACT)
+    wanted = rounded(EXACT.multiply(left, right), 18)
+    assume(abs(wanted) < 10**17)
+    assert value(duck, f"ms_product18(({a})::HUGEINT, ({b})::HUGEINT, {scales[0]}, {scales[1]})") == wanted
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=8), st.sampled_from((0, 2, 4)))
+def test_deviations(duck: duckdb.DuckDBPyConnection, numbers: list[int], scale: int) -> None:
+    count, total, squares = len(numbers), sum(numbers), sum(number * number for number in numbers)
+    over = Decimal(count * squares - total * total).scaleb(-2 * scale, EXACT)
+    assume(over > 0)
+    under = Decimal(count * (count - 1))
+    digits = digits_of_quotient(over, under, 2 * scale)
+    variance = rounded(EXACT.divide(over, under), digits)
+    arguments = f"{count}, ({total})::HUGEINT, ({squares})::HUGEINT, {scale}, true"
+    assert value(duck, f"ms_variance({arguments})") == variance
+    assert value(duck, f"ms_deviation({arguments})") == rounded(variance.sqrt(EXACT), digits)

@@ -1,0 +1,143 @@
+"""Parsing: slices and positions, limits, and the key under which plans are shared."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.errors import SqlError
+from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
+from planner.expression import Literal
+from planner.parse import LIMIT, literal_position, parameterise, parse, text_after_as
+
+
+def test_statements_know_their_text_and_offset() -> None:
+    text = "select 'é' ; -- c\n insert into t values (1);;  select 2  "
+    found = parse(text)
+    assert [raw.text for raw in found] == ["select 'é'", "insert into t values (1)", "select 2"]
+    assert [text[raw.offset :].startswith(raw.text) for raw in found] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "position"),
+    [
+        ("select 1 from from t", 'syntax error at or near "from"', 15),
+        ("select 'ééé' from from t", 'syntax error at or near "from"', 19),
+        ("select 1 +", "syntax error at end of input", 11),
+        ("select 'abc", 'unterminated quoted string at or near "\'abc"', 8),
+        ("selec 1", 'syntax error at or near "selec"', 1),
+    ],
+)
+def test_syntax_errors_are_postgresqls(text: str, message: str, position: int) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(text)
+    assert (caught.value.sqlstate, caught.value.message, caught.value.position) == ("42601", message, position)
+
+
+def test_an_empty_text_has_no_statements() -> None:
+    assert parse("") == () == parse(" -- nothing\n;;")
+
+
+def test_too_long_a_text_is_refused() -> None:
+    with pytest.raises(SqlError) as caught:
+        parse("select 1" + " " * LIMIT)
+    assert caught.value.sqlstate == "54000"
+
+
+@pytest.mark.parametrize("text", ["select " + "1+" * 50_000 + "1", "select " + "upper(" * 4000 + "'a'" + ")" * 4000])
+def test_deep_nesting_does_not_overflow_the_stack(text: str) -> None:
+    assert len(parse(text)) == 1
+
+
+def test_the_parsers_own_nesting_limit_is_an_error() -> None:
+    with pytest.raises(SqlError) as caught:
+        parse("select " + "(" * 100_000)
+    assert caught.value.sqlstate == "42601"
+
+
+def test_a_literals_position_is_found() -> None:
+    text = "select 'é', 1; select x in (1, 'b') from t where y = date 'ü'"
+    raw = parse(text)[1]
+    select = raw.node
+    assert literal_position(raw, select.targetList[0].val.rexpr[1]) == text.index("'b'") + 1
+    assert literal_position(raw, select.whereClause.rexpr.arg) == text.index("'ü'") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("create view v (a) with (x = y) as select 1 as as_", "select 1 as as_"),
+        ("create materialized view v as select (select 1 as b) with no data", "select (select 1 as b)"),
+        ("prepare p (int) as select $1", "select $1"),
+        ("create or replace view v as -- é\n select 'é' ;", "-- é\n select 'é'"),
+    ],
+)
+def test_the_query_of_a_definition_is_kept_as_written(text: str, query: str) -> None:
+    assert text_after_as(parse(text)[0]) == query
+
+
+def key(text: str) -> tuple[str, list[tuple[object, object]]]:
+    found, literals = parameterise(text)
+    return found, [(literal.value, literal.type) for literal in literals]
+
+
+def test_cells_of_an_insert_share_a_plan() -> None:
+    assert key("insert into t values (1,'a''b'),(-2.50, null), (3000000000, default)") == (
+        "insert into t values ($1,$2),($3, null), ($4, default)",
+        [(1, INT4), ("a'b", UNKNOWN), (Decimal("-2.50"), NUMERIC), (3_000_000_000, INT8)],
+    )
+
+
+def test_compared_literals_and_limits_share_a_plan() -> None:
+    assert key("select a from t where x = 5 and y <= 'b' and n > 1.50 order by 1 limit 3 offset 4;") == (
+        "select a from t where x = $1 and y <= $2 and n > $3 order by 1 limit $4 offset $5;",
+        [(5, INT4), ("b", UNKNOWN), (Decimal("1.50"), numeric(3, 2)), (3, INT4), (4, INT4)],
+    )
+
+
+def test_an_updates_integers_share_a_plan() -> None:
+    assert key("update t set a = a + -5, b = 'x' where c = 7") == (
+        "update t set a = a + -$1, b = $2 where c = $3",
+        [(5, INT4), ("x", UNKNOWN), (7, INT4)],
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select a from t order by 1",
+        "select a, 'x' from t group by 1, 2",
+        "select date '2020-01-01' + interval '1 day'",
+        "select x::numeric(10,2), cast('5' as int)",
+        "select a from t where x = '5'::int",
+        "select a from t where x = $1 and y = 5",
+        "select 1; select a from t where x = 5",
+        "select a from t where x = E'a' or y = 5 + 1",
+        "create table t (a int default 5)",
+        "select extract(year from d), round(n, 2), substring(t from 2)",
+        "select a from t order by -1",
+        "not sql at all 'x",
+    ],
+)
+def test_literals_that_matter_stay(text: str) -> None:
+    assert parameterise(text) == (text, ())
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**40), 2**40), st.text(st.characters(exclude_characters="\0$", codec="utf-8"))))
+)
+def test_a_key_with_its_literals_put_back_is_the_text(rows: list[tuple[int, str]]) -> None:
+    text = "insert into t values " + ", ".join(
+        f"({number}, '{word.replace(chr(39), chr(39) * 2)}')" for number, word in [(0, ""), *rows]
+    )
+    found, literals = parameterise(text)
+    for index in range(len(literals), 0, -1):
+        found = found.replace(f"${index}", _written(literals[index - 1]))
+    assert found == text
+
+
+def _written(literal: Literal) -> str:
+    return "'" + literal.value.replace("'", "''") + "'" if isinstance(literal.value, str) else str(literal.value)

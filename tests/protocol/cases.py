@@ -1,0 +1,326 @@
+"""Inputs whose meaning PostgreSQL itself said: texts of values, and random COPY data.
+
+``golden/*.json`` hold its answers (PostgreSQL 15, TimeZone Europe/Berlin);
+``pytest tests/protocol --rewrite`` asks again.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from catalog.types import TYPES, SqlType, array, by_name, numeric
+from protocol.copy import CopyFormat
+
+TIMEZONE: Final = "Europe/Berlin"
+
+CASES: Final[dict[str, list[str]]] = {
+    "oid": ["1", "-1", "4294967295", "4294967296", "x"],
+    "text": ["abc", 'a"b\\c'],
+    "character(4)": ["ab", "ab  ", "abcde", "abcd "],
+    "numeric(10,2)": [
+        "1",
+        "1.005",
+        "-1.005",
+        "1e3",
+        "NaN",
+        "x",
+        "",
+        "123456789",
+        "99999999.995",
+        ".5",
+        "5.",
+        "1e-10",
+        "  7 ",
+        "1234.5",
+        "0",
+        "-0.05",
+        "12345678.9",
+    ],
+    "bytea": ["\\x0aFF", "\\x0", "\\xzz", "abc", "a\\\\b", "\\001", "\\9", "\\x 0a ff", "ä"],
+    "uuid": [
+        "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+        "{a0eebc99-9c0b4ef8-bb6d6bb9-bd380a11}",
+        "a0eebc999c0b4ef8bb6d6bb9bd380a11",
+        "x",
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1",
+        "{a0eebc99-9c0b4ef8-bb6d6bb9-bd380a11",
+    ],
+    "json": ['{"a": 1}', "[1,2", "nan", '"\\ud800"', ""],
+    "jsonb": [
+        '{"b":1,"a":[1,2.50,1e5],"aa":null,"a":{"x":"y\\u00e4\\n"}}',
+        "[]",
+        "{}",
+        '"\\u0000"',
+        "1e2",
+        "-0",
+        "true",
+        "[1,]",
+        " [ 1 ] ",
+        '"a/b\\/"',
+        '"\\u001f\\b\\f\\t"',
+        '"\x7f"',
+    ],
+    "date": [
+        "2020-01-01",
+        "2020-1-5",
+        "1/2/2020",
+        "20200105",
+        "Jan 5, 2020",
+        "5 January 2020",
+        "5-Jan-2020",
+        "2020-Jan-05",
+        "2020-02-30",
+        "2020-13-01",
+        "abc",
+        "",
+        "99-01-02",
+        "01-02-99",
+        "2020-01-01 10:00",
+        "epoch",
+        "0001-01-01",
+        "9999-12-31",
+        "2020-01-01T10:00:00Z",
+        "0000-01-01",
+        "Fri Jan 5 2020",
+        "2020/01/05",
+        "5.1.2020",
+        "January 5 99",
+        "2020-01",
+        "13/1/2020",
+    ],
+    "interval": [
+        "1 year 2 mons 3 days 04:05:06.7",
+        "1 day",
+        "-1 day 02:00:00",
+        "1.5 years",
+        "1.5 months",
+        "1.5 weeks",
+        "1.5 days",
+        "1.5 hours",
+        "P1Y2M3DT4H5M6S",
+        "P1W",
+        "PT1.5S",
+        "P0001-02-03T04:05:06",
+        "1-2",
+        "1-2 3 4:05:06",
+        "4:05",
+        "4:05.5",
+        "100:00:00",
+        "1 day ago",
+        "@ 1 minute",
+        "5",
+        "",
+        "abc",
+        "1 xyz",
+        "1 year -2 mons 3 days",
+        "-1 mons",
+        "10 seconds",
+        "1 decade 2 centuries",
+        "2 millennia",
+        "00:00",
+        "1 hour 30 minutes 10 sec 5 ms 7 us",
+        "-00:00:01.5",
+        "1 day 1 day",
+        "3 04:05:06",
+        "1 mon -1 day 00:00:01",
+        "-14 mons 3 days -1 sec",
+        "1e2 days",
+        "0.1 mons",
+        "1 day 5",
+        "04:60",
+        "99999999999 days",
+        "-1-2",
+        "5 ago",
+        "1y 2mon",
+        "P1M",
+        "P-1Y",
+        "PT-5M",
+        "P",
+        "P1.5Y",
+        "P1.5M",
+        "1.23 years",
+        "0.33 days",
+        "1 2 3",
+    ],
+    "integer[]": ["{1,2,NULL}", "{}", "{ 1 , 2 }", "1,2", "{1,x}", "{1,2", "{1,,2}", '{"1","2"}', "{1}x"],
+    "text[]": ['{a,"b c","NULL",NULL,"x\\"y","{}",""}', "{a b, c }", "{a\\,b}"],
+    "numeric[]": ["{1.5,2}"],
+    "boolean[]": ["{t,f}"],
+    "timestamp without time zone[]": ['{"2020-01-01 10:00:00",NULL}'],
+    "date[]": ["{2020-01-01}"],
+    "interval[]": ['{1 day,"2 mons 3:00"}'],
+    "bytea[]": ['{"\\\\x01"}'],
+    "uuid[]": ["{a0eebc999c0b4ef8bb6d6bb9bd380a11}"],
+    "integer": ["1", "+5", " -7 ", "2147483648", "abc", "", "1.5", "0x1f", "1_0", "--1", "- 1"],
+    "smallint": ["32768", "-32768"],
+    "bigint": ["9223372036854775807", "9223372036854775808"],
+    "boolean": ["t", "TRUE", "yes", "o", "of", "on", "2", "", " t "],
+    "character varying(3)": ["abc", "abc  ", "abcd", "äöü", "äöüx"],
+    "double precision": [
+        "1",
+        "1e20",
+        "1e15",
+        "123456789012345",
+        ".5",
+        "5.",
+        "inf",
+        "-inf",
+        "NaN",
+        "+Infinity",
+        "1e400",
+        "1e-400",
+        "0x1p3",
+        "x",
+        "",
+        "1e",
+        "+ 1",
+        "4.9e-324",
+        "0",
+        "-0",
+        "1e5x",
+        "123456789.25",
+        "12345678901234.5",
+        "0.0001",
+        "0.00001",
+        "1.5e-7",
+        "9.9e-5",
+        "1e14",
+        "9.399879068391101e+16",
+        "2e100",
+        "-1e-6",
+        "1e21",
+    ],
+    "real": [
+        "1e6",
+        "123456",
+        "1e39",
+        "1e-50",
+        "0.1",
+        "16777217",
+        "1e5",
+        "999999",
+        "1234567.5",
+        "1e-4",
+        "1e-5",
+        "4.2568072e7",
+        "nan",
+        "-inf",
+    ],
+    "numeric": ["1.5", "100", "0.000001", "0", "-0.5", "12345678901234567890", "1e10"],
+    "name": ["abc", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"],
+    "time without time zone": [
+        "10:00",
+        "10:00:00.5",
+        "10:00:00.1234567",
+        "25:00",
+        "10:60",
+        "10",
+        "abc",
+        "10:00 PM",
+        "12:00 am",
+        "12:30 pm",
+        "13:00 pm",
+        "10:00:60",
+        "2020-01-01 10:11:12",
+        "10:11:12+02",
+        "T101112",
+        "101112",
+        "23:59:59.9999999",
+        "",
+    ],
+    "timestamp without time zone": [
+        "2020-01-01",
+        "2020-01-01 10:00",
+        "2020-01-01T10:11:12.5",
+        "2020-01-01 10:11:12.1234567",
+        "2020-01-01 24:00:00",
+        "2020-01-01 24:00:01",
+        "2020-01-01 10:11:12+02",
+        "2020-01-01 10:11:12 America/New_York",
+        "2020-02-30 10:00",
+        "x",
+        "2020-01-01 10",
+        "20200101T101112",
+        "20200101 101112",
+        "Jan 5 2020 10:00 PM",
+        "2020-01-01 10:11:12.5 PM",
+        "2020-01-01 10:11:12Z",
+        "Wed Jan 01 10:11:12 2020",
+        "2020-01-01 10:11:12 foo",
+        "2020-01-01 10:11:12 xx/yy",
+        "2020-01-01 1:2:3",
+        "2020-01-01 10:11:12",
+        "1999-12-31 23:59:59.999999",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59",
+    ],
+    "timestamp with time zone": [
+        "2020-01-01",
+        "2020-07-01 10:00",
+        "2020-01-01T10:11:12.5Z",
+        "2020-01-01 10:11:12.123456+02:30",
+        "2020-03-29 02:30:00",
+        "2020-10-25 02:30:00",
+        "2020-01-01 10:11:12 America/New_York",
+        "2020-01-01 10:11:12 EST",
+        "1890-01-01 00:00:00",
+        "2020-01-01 10:11:12-0330",
+        "2020-01-01 10:11:12+5",
+        "2020-01-01 10:11:12 +02",
+        "2020-01-01 10:11:12+20",
+        "epoch",
+        "2020-01-01 10:11:12 utc",
+    ],
+}
+
+
+def type_of(name: str) -> SqlType:
+    """The type of a name as format_type() prints it."""
+    if name.endswith("[]"):
+        return array(type_of(name[:-2]))
+    special = {
+        "character varying(3)": SqlType("varchar", (3,)),
+        "character(4)": SqlType("bpchar", (4,)),
+        "numeric(10,2)": numeric(10, 2),
+    }
+    return special.get(name) or next(by_name(known) for known in TYPES if str(by_name(known)) == name)
+
+
+#: Formats under test: ours, PostgreSQL's options, and pieces that random data is made of.
+COPY_FORMATS: Final[dict[str, tuple[CopyFormat, str, list[str]]]] = {
+    "csv": (
+        CopyFormat("csv", ",", ""),
+        "FORMAT csv",
+        [",", '"', "\n", "a", "b", "1", "2", '""', " ", "\\.", "\r\n", "x", '"a"', ',"'],
+    ),
+    "csv_other": (
+        CopyFormat("csv", ";", "NULL", False, "'", "\\"),
+        "FORMAT csv, DELIMITER ';', NULL 'NULL', QUOTE '''', ESCAPE E'\\\\'",
+        [";", "'", "\n", "a", "\\", "1", "\\'", "NULL", "é"],
+    ),
+    "text": (
+        CopyFormat(),
+        "FORMAT text",
+        ["\t", "\n", "a", "\\N", "1", "\\t", "\\\\", "\\n", "\\", "\\x41", "\\101", " ", "-", "\r\n"],
+    ),
+}
+#: What COPY fills: one table with a number and a text, one with a text alone.
+COPY_TABLES: Final = {"pair": (("a", "integer"), ("b", "text")), "single": (("a", "text"),)}
+
+
+def copy_inputs(name: str, count: int) -> list[tuple[str, str]]:
+    """Tables and COPY data, random but always the same."""
+    format_, _, pieces = COPY_FORMATS[name]
+    source = random.Random(name)
+    inputs = []
+    while len(inputs) < count:
+        table = "pair" if source.random() < 0.6 else "single"
+        rows = []
+        for _ in range(source.randint(1, 4)):
+            rest = "".join(source.choices(pieces, k=source.randint(0, 5)))
+            regular = table == "pair" and source.random() < 0.75
+            start = source.choice(["1", "", "12", "-3", "\\N", '"4"']) + format_.delimiter if regular else ""
+            rows.append(f"{start}{rest}\n")
+        inputs.append((table, "".join(rows)))
+    return inputs

@@ -1,0 +1,97 @@
+"""The process: how soon it answers, how it ends, and what it logs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from server.logs import LineFormatter
+from tests.rig.process import end, free_port
+from tests.rig.server import ROOT, Millstream
+from tests.server.wire import Wire, error_fields, letters, rows
+
+QUIET = {"maintenance_engine": "embedded", "spark_enabled": False}
+_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARNING|ERROR) [\w.]+ .+")
+
+
+def test_the_socket_answers_before_the_database_is_open(tmp_path: Path) -> None:
+    """The first byte comes from a process that has not loaded an engine yet."""
+    port = free_port()
+    command = [sys.executable, "-m", "server", f"--listen=127.0.0.1:{port}", f"--data={tmp_path}/data"]
+    process = subprocess.Popen([*command, "--spark-enabled=false"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert "listening" in process.stderr.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(struct.pack(">ii", 8, 80877103))
+            assert client.recv(1) == b"N"
+        assert "database open" in process.stderr.readline()
+    finally:
+        end(process)
+        process.stderr.close()
+    assert process.returncode == 0
+
+
+def test_the_modules_of_the_first_byte_are_light() -> None:
+    heavy = ("pyarrow", "duckdb", "pglast", "pyspark")
+    code = f"import sys, server.main; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_port_in_use_is_one_clear_line(running: Millstream, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "server", f"--listen=127.0.0.1:{running.port}", f"--data={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot listen on 127.0.0.1" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
+    with Millstream(settings=QUIET) as server:
+        with Wire(server.port) as idle, Wire(server.port) as copying:
+            idle.start()
+            idle.query("CREATE TABLE t (a integer); INSERT INTO t VALUES (1)")
+            copying.start()
+            copying.send(("Q", b"COPY t FROM STDIN\0"), ("d", b"2\n"))
+            copying.until("G")
+            os.kill(server.pid, signal.SIGTERM)
+            fields = error_fields(idle.until_ready())
+            assert (fields["S"], fields["C"]) == ("FATAL", "57P01")
+            assert idle.message() is None
+            assert "E" in letters(copying.until_ready())
+        server.restart()
+        with Wire(server.port) as again:
+            again.start()
+            assert rows(again.query("SELECT a FROM t")) == [(b"1",)]
+        assert "database closed" in server.log()
+
+
+def test_every_logged_event_is_one_line() -> None:
+    with Millstream(settings={**QUIET, "log_level": "debug"}) as server:
+        with Wire(server.port) as client:
+            client.start()
+            client.query("SELECT nothing")
+        lines = server.log().splitlines()
+    assert any("SELECT" in line or "42703" in line for line in lines)
+    assert all(_LINE.fullmatch(line) for line in lines), lines
+
+
+def test_line_ends_are_escaped() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        record = logging.LogRecord("a.b", logging.ERROR, "", 0, "failed\n%s", ("here",), sys.exc_info())
+    record.created = time.mktime((2026, 11, 21, 9, 0, 0, 0, 0, 0)) - time.timezone
+    text = LineFormatter().format(record)
+    assert "\n" not in text
+    assert "failed\\nhere" in text
+    assert "ValueError: two\\nlines" in text

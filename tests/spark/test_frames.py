@@ -1,0 +1,33 @@
+"""Frames survive the pipe; a writer's death ends the stream wherever it strikes."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.spark.frames import read_frame, write_frame
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), values), max_size=5))
+def test_what_is_written_is_read(frames: list[dict[str, object]]) -> None:
+    pipe = io.BytesIO()
+    for frame in frames:
+        write_frame(pipe, frame)
+    pipe.seek(0)
+    assert [read_frame(pipe) for _ in frames] == frames
+    assert read_frame(pipe) is None
+
+
+@given(st.dictionaries(st.text(), values), st.data())
+def test_a_frame_that_was_cut_short_is_the_end(frame: dict[str, object], data: st.DataObject) -> None:
+    pipe = io.BytesIO()
+    write_frame(pipe, frame)
+    cut = data.draw(st.integers(0, len(pipe.getvalue()) - 1))
+    assert read_frame(io.BytesIO(pipe.getvalue()[:cut])) is None
