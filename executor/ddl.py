@@ -85,12 +85,22 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     view = replace(view, oid=_oid(catalog, view.oid))
     notices = list(statement.notices)
     if view.continuous:
-        planned = incremental.plan(statement.query, f"v{view.oid}")
+        planned = _plan(statement, f"v{view.oid}")
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _plan(statement: CreateView, scope: str) -> incremental.Planned:
+    """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
+    try:
+        return incremental.plan(statement.query, scope)
+    except SqlError as error:
+        if error.position is None:
+            error.position = statement.position
+        raise
 
 
 def _evaluate(transaction: Transaction, static: Static) -> pa.Table:

@@ -133,7 +133,7 @@ class Reader:
 
     def bindings(self, relation: Relation, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
-        plan = self.database.plans.get(relation)
+        plan = plan_of(relation)
         if not plan.views and not plan.system:
             return {}
         transaction.writer()

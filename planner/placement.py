@@ -1,8 +1,8 @@
 """Where statements run: what is known of it from the program alone, in words for EXPLAIN.
 
-Which engine can compute a statement exactly is for the engines to say (``executor.engine.supports``), and which one runs
-is the scheduler's choice by the rows that wait (architecture, section 3). What the program tells is how a state is spread:
-one group is merged in one place (planning.md section 5, Local), a keyed state can be split by its key (Dist).
+Which engine can compute a statement exactly is for the engines to say (``executor.engine.supports``), and which one
+runs is the scheduler's choice by the rows that wait (architecture, section 3). What the program tells is how a state is
+spread: one group is merged in one place (planning.md section 5, Local), a keyed state can be split by its key (Dist).
 """
 
 from __future__ import annotations

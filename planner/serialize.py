@@ -7,8 +7,8 @@ Owns the format, version 1. Trees are flat, so that plans of any depth are read 
      "nodes":   [["Filter", {"n": 3}, {"n": 7}], ...],         class, then its fields; children before parents
      "program": {"p": ["Program", ...]}}                       {"n": i} is a node, {"c": i} a column
 
-Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come from
-an allow-list, and nothing is executed when reading.
+Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come
+from an allow-list, and nothing is executed when reading.
 """
 
 from __future__ import annotations

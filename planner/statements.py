@@ -108,13 +108,17 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text."""
+    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
+
+    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous.
+    """
 
     view: View
     query: Query
     replaces: bool = False
     exists: bool = False
     notices: tuple[str, ...] = ()
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
 
 
 def descend(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with ``change`` applied to every node, parents first: the children of what ``change`` returned follow."""
+    """The tree with ``change`` applied to every node, parents first; the children of what it returned follow."""
     done: list[Any] = []
     stack: list[tuple[Any, bool]] = [(node, False)]
     while stack:

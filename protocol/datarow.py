@@ -26,6 +26,8 @@ from protocol.values.registry import encode_column
 
 #: Rows that are joined at once: it bounds intermediate memory and keeps the work in the cache.
 _SLICE: Final = 16_384
+#: Bytes that one Arrow array can hold.
+_LIMIT: Final = 2**31
 _HEAD: Final = np.dtype([("kind", "S1"), ("length", ">i4"), ("fields", ">i2")])
 
 
@@ -116,7 +118,7 @@ def _variable_rows(columns: Sequence[pa.Array], count: int) -> tuple[memoryview,
         parts.append(fixed_binaries(sizes.astype(">i4")))
         parts.append(without_nulls(column))
     heads["length"] = lengths
-    if int(lengths.sum()) + count >= 2**31:
+    if int(lengths.sum()) + count >= _LIMIT:
         return _halves(columns, count)
     rows = pc.binary_join_element_wise(fixed_binaries(heads), *parts, b"")
     bounds = offsets(rows)

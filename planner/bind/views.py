@@ -80,7 +80,8 @@ def _create(
     )
     if exists and replaces:
         _check_replaced(binding, view)
-    return CreateView(view, query, replaces and exists, exists and not replaces)
+    position = binding.streams[0][1] if binding.streams else None
+    return CreateView(view, query, replaces and exists, exists and not replaces, position=position)
 
 
 def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:

@@ -241,8 +241,6 @@ select (select i from a) + 1, (select i, t from a);
 select a.* from b;
 select nosuch.* from b;
 select t.i from a as t(i, k);
-select public.a.i from a;
-select public.a.i from public.a as q;
 select pg_catalog.upper('x');
 select count(*) from a where 1 in (select 1 from b where b.x = a.zz);
 select sum(i) filter (where i) from a;

@@ -152,8 +152,8 @@ def test_golden_plan(name: str, rewrite: bool) -> None:
     golden.check(f"rules/{name}", golden.before_after(before, after), rewrite)
 
 
-def _at(*parts: int) -> Literal:
-    return Literal(dt.datetime(*parts), TIMESTAMP)
+def _at(year: int, month: int, day: int, *time: int) -> Literal:
+    return Literal(dt.datetime.combine(dt.date(year, month, day), dt.time(*time)), TIMESTAMP)
 
 
 def _shift(function: str, moment: Literal, interval: tuple[int, int, int]) -> Scalar:

@@ -18,6 +18,7 @@ from psycopg.pq import Format
 from catalog.errors import SqlError
 from catalog.types import BOOL, TYPES, SqlType, array, by_name, numeric
 from protocol.values.codec import ColumnError
+from protocol.values.jsons import canonical_jsonb
 from protocol.values.registry import (
     decode_binary_column,
     decode_text_column,
@@ -64,6 +65,7 @@ SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "bytea": (by_name("bytea"), st.binary(max_size=12)),
     "uuid": (by_name("uuid"), st.uuids().map(str)),
     "json": (by_name("json"), JSON_VALUES.map(json.dumps)),
+    "jsonb": (by_name("jsonb"), JSON_VALUES.map(json.dumps).map(canonical_jsonb)),
     "date": (by_name("date"), st.dates()),
     "time": (by_name("time"), st.times()),
     "timestamp": (by_name("timestamp"), MOMENTS),
@@ -128,7 +130,7 @@ def test_array_there_and_back(name: str, data: st.DataObject) -> None:
 
 
 #: Types whose values psycopg loads as the Python values that we encode.
-JUDGED = [name for name in SCALARS if name not in ("json", "interval", "bpchar(14)")]
+JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "bpchar(14)")]
 
 
 @pytest.mark.parametrize("name", JUDGED)

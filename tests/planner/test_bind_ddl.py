@@ -1,0 +1,188 @@
+"""Definitions: tables, streams, views and their options, DROP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import Check, ForeignKey, UniqueKey
+from catalog.types import INT4, SqlType, numeric
+from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop, NoOperation, Truncate
+from tests.planner.binding import Database, standard
+
+
+@pytest.fixture
+def database() -> Database:
+    return standard()
+
+
+def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
+    text = """create table z (x int primary key check (x > 1) references region, y varchar(3) not null default 'a' || 'b',
+        n numeric(5,1), unique (y, n), unique (y), constraint c check (n > x), check (n > x), check (n > x),
+        foreign key (n) references z (x) on delete cascade) with (fillfactor = 70)"""
+    found = database.bind(text).statement
+    assert isinstance(found, CreateTable)
+    table = found.table
+    assert [(c.name, c.type, c.not_null, c.default) for c in table.columns] == [
+        ("x", INT4, True, None),
+        ("y", SqlType("varchar", (3,)), True, "'a' || 'b'"),
+        ("n", numeric(5, 1), False, None),
+    ]
+    assert table.keys == (
+        UniqueKey("z_pkey", ("x",), True),
+        UniqueKey("z_y_n_key", ("y", "n")),
+        UniqueKey("z_y_key", ("y",)),
+    )
+    assert table.checks == (
+        Check("z_x_check", "x > 1"),
+        Check("c", "n > x"),
+        Check("z_check", "n > x"),
+        Check("z_check1", "n > x"),
+    )
+    region = database.catalog.find("region")
+    assert region is not None
+    assert table.foreign_keys == (
+        ForeignKey("z_x_fkey", ("x",), region.oid, ("r_regionkey",)),
+        ForeignKey("z_n_fkey", ("n",), table.oid, ("x",), "c"),
+    )
+
+
+def test_if_not_exists_says_that_it_exists(database: Database) -> None:
+    for text in ("create table if not exists a (x int)", "create foreign table if not exists s (x int) server stream"):
+        statement: Any = database.bind(text).statement
+        assert statement.exists
+
+
+@pytest.mark.parametrize("server", ["stream", "pipelinedb"])
+def test_streams_are_foreign_tables(database: Database, server: str) -> None:
+    text = f"create foreign table z (k int not null, w text default 'x') server {server} options (source 'files', path '/d')"
+    found = database.bind(text).statement
+    assert isinstance(found, CreateStream)
+    assert [(c.name, c.not_null, c.default) for c in found.stream.columns] == [("k", True, None), ("w", False, "'x'")]
+    assert found.stream.option("path") == "/d"
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("create foreign table z (k int) server other", "42704"),
+        ("create foreign table z () server stream", "42601"),
+        ("create foreign table z (k interval) server stream", "0A000"),
+        ("create foreign table z (k int primary key) server stream", "0A000"),
+        ("create foreign table z (k int check (k > 1)) server stream", "0A000"),
+        ("create foreign table z (k int) server stream options (nosuch 'x')", "HV00D"),
+        ("create foreign table z (k int) server stream options (source 'kafka')", "22023"),
+        ("create foreign table s (k int) server stream", "42P07"),
+        ("create server stream foreign data wrapper x", "42939"),
+        ("create server other foreign data wrapper x", "0A000"),
+        ("create temp table z (k int)", "0A000"),
+        ("create table z (k serial)", "0A000"),
+        ("create table z (k int generated always as identity)", "0A000"),
+        ("create table z (k int[])", "0A000"),
+        ("create table z (k timestamp(3))", "0A000"),
+        ("create table z (k numeric(50, 2))", "0A000"),
+        ("create table z (k money)", "0A000"),
+        ("create table z (__rowid int)", "42939"),
+        ("create table z (k int) partition by range (k)", "0A000"),
+        ("create table z (like a)", "0A000"),
+        ("create table z as select 1", "0A000"),
+        ("create materialized view z as select 1", "0A000"),
+        ("create view z as select 1 with check option", "42601"),
+        ("create view z with (retention = '1 day') as select count(*) from s", "0A000"),
+        ("create view z with (nosuch = 1) as select count(*) from s", "22023"),
+        ("create view z with (maintenance_engine = flink) as select count(*) from s", "22023"),
+        ("create view z with (action = transform) as select count(*) from s", "0A000"),
+        ("alter table a add column z int", "0A000"),
+        ("create index on a (i)", "0A000"),
+        ("drop schema public", "0A000"),
+    ],
+)
+def test_what_cannot_be_defined_is_an_error(database: Database, text: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(text)
+    assert caught.value.sqlstate == sqlstate
+
+
+def view(database: Database, text: str) -> CreateView:
+    found = database.bind(text).statement
+    assert isinstance(found, CreateView)
+    return found
+
+
+def test_a_view_over_a_stream_is_continuous(database: Database) -> None:
+    found = view(
+        database, "create view z (a, b) with (maintenance_engine = spark) as select k, sum(v) from s group by k"
+    )
+    assert (found.view.continuous, found.view.options) == (True, (("maintenance_engine", "spark"),))
+    assert [column.name for column in found.view.columns] == ["a", "b"]
+    assert found.view.definition == "select k, sum(v) from s group by k"
+    assert dict(found.view.settings) == {"TimeZone": "UTC", "search_path": "public"}
+
+
+def test_pipelinedbs_and_materialized_spellings_are_the_same(database: Database) -> None:
+    query = "select k, count(*) from s group by k"
+    plain = view(database, f"create view z as {query}").view
+    assert view(database, f"create view z with (action=materialize) as {query}").view == plain
+    assert view(database, f"create materialized view z as {query} with no data").view == plain
+
+
+def test_a_view_is_continuous_through_subqueries_and_with(database: Database) -> None:
+    text = "create view z as with q as (select k from s) select count(*) from (select k from q) p"
+    assert view(database, text).view.continuous
+
+
+def test_a_with_query_that_nobody_reads_does_not_count(database: Database) -> None:
+    found = view(database, "create view z as with q as (select k from s) select i from a").view
+    assert not found.continuous
+    assert len(found.depends_on) == 1
+
+
+def test_replacing_keeps_the_oid(database: Database) -> None:
+    found = view(database, "create or replace view av as select i, t, n + 1 - 1 - n * 0 as nn from a where i > 3")
+    old = database.catalog.find("av")
+    assert old is not None
+    assert (found.replaces, found.view.oid) == (True, old.oid)
+
+
+def test_options_are_altered(database: Database) -> None:
+    database.run("alter view cv set (maintenance_engine = embedded)")
+    found = database.bind("alter view cv set (maintenance_engine = 'auto')").statement
+    assert isinstance(found, AlterView)
+    assert found.view.options == (("maintenance_engine", "auto"),)
+    reset: Any = database.bind("alter materialized view cv reset (maintenance_engine)").statement
+    assert reset.view.options == ()
+    assert database.bind("alter view if exists nosuch set (maintenance_engine = auto)").statement == NoOperation(
+        "ALTER VIEW"
+    )
+
+
+def test_cascade_drops_dependents_first(database: Database) -> None:
+    database.run("create view w as select k from cv; create view ww as select w.k, cv.total from w, cv")
+    oids = {name: database.catalog.names[("public", name)] for name in ("s", "cv", "w", "ww")}
+    found = database.bind("drop foreign table s cascade").statement
+    assert isinstance(found, Drop)
+    assert found.oids == (oids["ww"], oids["w"], oids["cv"], oids["s"])
+    assert found.notices == ("drop cascades to 3 other objects",)
+
+
+def test_restrict_names_the_dependents(database: Database) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind("drop foreign table s")
+    error = caught.value
+    assert (error.sqlstate, error.detail) == ("2BP01", "view cv depends on foreign table s")
+    assert error.message == "cannot drop foreign table s because other objects depend on it"
+
+
+def test_missing_objects_are_tolerated_on_request(database: Database) -> None:
+    found = database.bind("drop view if exists nosuch, cv").statement
+    assert isinstance(found, Drop)
+    assert found.notices == ('view "nosuch" does not exist, skipping',)
+    assert len(found.oids) == 1
+
+
+def test_truncate_takes_referencing_tables_along(database: Database) -> None:
+    found = database.bind("truncate region cascade").statement
+    assert isinstance(found, Truncate)
+    assert [table.name for table in found.targets] == ["region", "nation"]

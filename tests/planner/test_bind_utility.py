@@ -1,0 +1,159 @@
+"""Statements about the session: transactions, settings, EXPLAIN, COPY, PREPARE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.types import INT4, TEXT, UNKNOWN
+from planner.expression import Literal
+from planner.statements import (
+    CopyIn,
+    CopyOptions,
+    CopyOut,
+    Deallocate,
+    Discard,
+    ExecutePrepared,
+    Explain,
+    NoOperation,
+    Prepare,
+    Query,
+    SetVariable,
+    ShowVariable,
+    TransactionControl,
+)
+from tests.planner.binding import Database, standard
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return standard()
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("begin", TransactionControl("begin")),
+        (
+            "start transaction isolation level repeatable read, read only",
+            TransactionControl("begin", None, "repeatable read", True),
+        ),
+        ("begin read write", TransactionControl("begin", None, None, False)),
+        ("commit", TransactionControl("commit")),
+        ("end", TransactionControl("commit")),
+        ("abort", TransactionControl("rollback")),
+        ("savepoint x", TransactionControl("savepoint", "x")),
+        ("release x", TransactionControl("release", "x")),
+        ("rollback to savepoint x", TransactionControl("rollback_to", "x")),
+        ("set TimeZone = 'UTC'", SetVariable("timezone", "UTC")),
+        ("set time zone 'Europe/Berlin'", SetVariable("timezone", "Europe/Berlin")),
+        ("set local statement_timeout to 100", SetVariable("statement_timeout", "100", True)),
+        ('set search_path = "$user", public', SetVariable("search_path", '"$user", public')),
+        ("set names 'utf8'", SetVariable("client_encoding", "utf8")),
+        ("set jit = off", SetVariable("jit", "off")),
+        ("set x to default", SetVariable("x", None)),
+        ("set transaction isolation level serializable", SetVariable("transaction_isolation", "serializable", True)),
+        (
+            "set session characteristics as transaction read only",
+            SetVariable("default_transaction_read_only", "on"),
+        ),
+        ("reset all", SetVariable("all", None)),
+        ("show all", ShowVariable("all")),
+        ("show transaction isolation level", ShowVariable("transaction_isolation")),
+        ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT))),
+        ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)))),
+        ("deallocate p", Deallocate("p")),
+        ("deallocate all", Deallocate(None)),
+        ("discard all", Discard("all")),
+        ("unlisten *", Discard("unlisten")),
+        ("close all", Discard("close all")),
+        ("vacuum analyze a", NoOperation("VACUUM")),
+        ("analyze", NoOperation("ANALYZE")),
+        ("checkpoint", NoOperation("CHECKPOINT")),
+    ],
+)
+def test_session_statements(database: Database, text: str, statement: object) -> None:
+    assert database.bind(text).statement == statement
+
+
+@pytest.mark.parametrize(
+    "text", ["listen x", "notify x", "commit and chain", "prepare transaction 'x'", "fetch c", "do 'x'"]
+)
+def test_what_is_not_there_names_itself(database: Database, text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(text)
+    assert caught.value.sqlstate == "0A000"
+
+
+def test_explain_takes_options(database: Database) -> None:
+    plain, full = (
+        database.bind("explain select 1").statement,
+        database.bind("explain (analyze, format json) select 1").statement,
+    )
+    assert isinstance(plain, Explain)
+    assert isinstance(full, Explain)
+    assert (plain.analyze, plain.format, isinstance(plain.statement, Query)) == (False, "text", True)
+    assert (full.analyze, full.format) == (True, "json")
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("", CopyOptions()),
+        ("with (format csv)", CopyOptions("csv", ",", "", False)),
+        ("csv header", CopyOptions("csv", ",", "", True)),
+        ("with csv header delimiter '|' null 'n' quote '''' escape 'e'", CopyOptions("csv", "|", "n", True, "'", "e")),
+        ("(format csv, header true, quote '''')", CopyOptions("csv", ",", "", True, "'", "'")),
+        ("(delimiter ';', null '')", CopyOptions("text", ";", "")),
+        ("with binary", CopyOptions("binary")),
+        ("(format binary, encoding 'utf-8')", CopyOptions("binary")),
+    ],
+)
+def test_copy_options_in_both_spellings(database: Database, options: str, found: CopyOptions) -> None:
+    statement = database.bind(f"copy s from stdin {options}").statement
+    assert isinstance(statement, CopyIn)
+    assert statement.options == found
+
+
+def test_copy_in_knows_columns_and_defaults(database: Database) -> None:
+    database.run("create table c (k int, w text default 'x', n int)")
+    found = database.bind("copy c (n, k) from '/f.csv' csv").statement
+    assert isinstance(found, CopyIn)
+    assert (found.columns, found.path) == ((2, 0), "/f.csv")
+    assert found.defaults == ((1, Literal("x", TEXT)),)
+
+
+def test_copy_out_is_a_query(database: Database) -> None:
+    for text, names in (
+        ("copy b (t, i) to stdout", ["t", "i"]),
+        ("copy (select 1 as x) to stdout", ["x"]),
+        ("copy cv to stdout", None),
+    ):
+        found: Any = database.bind(text).statement
+        assert isinstance(found, CopyOut)
+        assert [item.name for item in found.query.outputs] == (names or ["k", "total", "count"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("copy a from stdin (format foo)", "22023"),
+        ("copy a from stdin (foo)", "42601"),
+        ("copy a from stdin (delimiter 'ab')", "0A000"),
+        ("copy a from stdin (format csv, delimiter '\"')", "22023"),
+        ("copy a from stdin (format binary, null 'x')", "42601"),
+        ("copy a from stdin (delimiter 'a')", "22023"),
+        ("copy a (zz) from stdin", "42703"),
+        ("copy a (i, i) from stdin", "42701"),
+        ("copy av from stdin", "42809"),
+        ("copy av to stdout", "42809"),
+        ("copy a from program 'x'", "0A000"),
+        ("copy a from stdin (header match)", "0A000"),
+    ],
+)
+def test_copy_errors_are_postgresqls(database: Database, text: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(text)
+    assert caught.value.sqlstate == sqlstate
