@@ -54,6 +54,11 @@ class _Flush:
     ticket: Ticket
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    callback: Callable[[], None]
+
+
 class _Stop:
     """Ends the writer thread."""
 
@@ -81,7 +86,7 @@ class Sequencer:
         self._spooled: dict[tuple[int, int], int] = {}
         self._spooled_bytes = 0
         self._publishers: list[Publisher] = []
-        self._queue: queue.SimpleQueue[_Entry | _Flush | _Stop] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Entry | _Flush | _Call | _Stop] = queue.SimpleQueue()
         self._closed: SqlError | None = None
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
@@ -148,6 +153,11 @@ class Sequencer:
             self._queue.put(_Flush(ticket))
         return ticket
 
+    def call(self, callback: Callable[[], None]) -> None:
+        """Has the writer thread call back before its next write: for one who gathers while the disk is busy and then
+        submits what has gathered. The callback must not fail."""
+        self._queue.put(_Call(callback))
+
     def close(self) -> None:
         """Writes, publishes and syncs what was submitted, and ends. The log stays open: it is the caller's."""
         with self.lock:
@@ -169,18 +179,23 @@ class Sequencer:
         """Waits for work; returns what has gathered, or nothing when it is time to sync."""
         timeout = None if self._deadline is None else max(self._deadline - self._clock(), 0.0)
         try:
-            group = [self._queue.get(timeout=timeout)]
+            item = self._queue.get(timeout=timeout)
         except queue.Empty:
             return []
+        group: list[_Entry | _Flush | _Stop] = []
         size = 0
-        while size < _GROUP_BYTES:
-            last = group[-1]
-            size += last.encoded.length if isinstance(last, _Entry) else 0
+        while True:
+            if isinstance(item, _Call):
+                item.callback()
+            else:
+                group.append(item)
+                size += item.encoded.length if isinstance(item, _Entry) else 0
+            if size >= _GROUP_BYTES:
+                return group
             try:
-                group.append(self._queue.get_nowait())
+                item = self._queue.get_nowait()
             except queue.Empty:
-                break
-        return group
+                return group
 
     def _commit(self, entries: list[_Entry], flushes: list[_Flush], ending: bool) -> None:
         """Group commit: one write, at most one sync, then publication in LSN order."""

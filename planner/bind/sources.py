@@ -82,7 +82,9 @@ def _item(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
         case "JoinExpr":
             return _join(level, node, nullable)
         case "RangeFunction":
-            raise unsupported("a function in FROM", "Select from a table or VALUES.", level.binding.position(node))
+            raise unsupported(
+                "a function in FROM", "Select from a table or VALUES.", level.binding.position(node.functions[0][0])
+            )
         case "RangeTableSample":
             raise unsupported("TABLESAMPLE", position=level.binding.position(node))
         case name:
@@ -209,9 +211,9 @@ def _subselect(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope
     from planner.bind.select import bind_select
 
     if node.lateral:
-        raise unsupported(
-            "LATERAL", "Use a correlated subquery in the select list, or a join.", level.binding.position(node)
-        )
+        first = next(iter(node.subquery.targetList or ()), None)
+        instead = "Use a correlated subquery in the select list, or a join."
+        raise unsupported("LATERAL", instead, level.binding.position(first))
     query = bind_select(level, node.subquery)
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)

@@ -14,6 +14,7 @@ from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, View
+from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.select import bind_query
@@ -108,7 +109,7 @@ def _check_replaced(binding: Binding, view: View) -> None:
         if before.name != after.name:
             message = f'cannot change name of view column "{before.name}" to "{after.name}"'
             raise SqlError("42P16", message, hint="Drop the view, and create it again.")
-        if before.type != after.type:
+        if not _alike(before.type, after.type):
             change = f"from {display(before.type)} to {display(after.type)}"
             raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
     dependent = next(iter(catalog.dependents(view.oid)), None)
@@ -116,6 +117,11 @@ def _check_replaced(binding: Binding, view: View) -> None:
         message = f"cannot replace view {view.name} because other objects depend on it"
         detail = f"view {dependent.name} depends on view {view.name}"
         raise SqlError("2BP01", message, detail, "Drop the dependent objects first.")
+
+
+def _alike(before: SqlType, after: SqlType) -> bool:
+    """Whether a column's type stays: the digits of a computed numeric are ours and not the user's."""
+    return before == after or before.name == after.name == "numeric"
 
 
 # --- options ---------------------------------------------------------------------------------------------------------

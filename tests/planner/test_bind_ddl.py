@@ -19,8 +19,8 @@ def database() -> Database:
 
 
 def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
-    text = """create table z (x int primary key check (x > 1) references region, y varchar(3) not null default 'a' || 'b',
-        n numeric(5,1), unique (y, n), unique (y), constraint c check (n > x), check (n > x), check (n > x),
+    text = """create table z (x int primary key check (x > 1) references region,
+        y varchar(3) not null default 'a' || 'b', n numeric(5,1), unique (y, n), unique (y), constraint c check (n > x), check (n > x), check (n > x),
         foreign key (n) references z (x) on delete cascade) with (fillfactor = 70)"""
     found = database.bind(text).statement
     assert isinstance(found, CreateTable)
@@ -57,7 +57,8 @@ def test_if_not_exists_says_that_it_exists(database: Database) -> None:
 
 @pytest.mark.parametrize("server", ["stream", "pipelinedb"])
 def test_streams_are_foreign_tables(database: Database, server: str) -> None:
-    text = f"create foreign table z (k int not null, w text default 'x') server {server} options (source 'files', path '/d')"
+    columns = "k int not null, w text default 'x'"
+    text = f"create foreign table z ({columns}) server {server} options (source 'files', path '/d')"
     found = database.bind(text).statement
     assert isinstance(found, CreateStream)
     assert [(c.name, c.not_null, c.default) for c in found.stream.columns] == [("k", True, None), ("w", False, "'x'")]
@@ -89,7 +90,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create table z (like a)", "0A000"),
         ("create table z as select 1", "0A000"),
         ("create materialized view z as select 1", "0A000"),
-        ("create view z as select 1 with check option", "42601"),
+        ("create view z as select 1 with check option", "0A000"),
         ("create view z with (retention = '1 day') as select count(*) from s", "0A000"),
         ("create view z with (nosuch = 1) as select count(*) from s", "22023"),
         ("create view z with (maintenance_engine = flink) as select count(*) from s", "22023"),

@@ -222,21 +222,19 @@ def test_a_view_over_a_continuous_view_is_an_ordinary_one(database: Database) ->
 @pytest.mark.parametrize(
     "query",
     [
-        "select * from s",
-        "with q as (select k from s) select count(*) from q",
-        "select i from a where i in (select k from s)",
-        "insert into b (i) select k from s",
-        "explain select count(*) from s",
-        "copy s to stdout",
+        "select * from /**/s",
+        "with q as (select k from /**/s) select count(*) from q",
+        "select i from a where i in (select k from /**/s)",
+        "insert into b (i) select k from /**/s",
+        "explain select count(*) from /**/s",
+        "copy /**/s to stdout",
     ],
 )
 def test_a_stream_is_read_by_continuous_views_only(database: Database, query: str) -> None:
     with pytest.raises(SqlError) as caught:
         database.bind(query)
     assert caught.value.sqlstate == "0A000"
-    assert caught.value.position == query.rindex(" s" if "copy" not in query else "s to") + (
-        2 if "copy" not in query else 1
-    )
+    assert caught.value.position == query.index("/**/s") + 5
     assert "CREATE VIEW" in (caught.value.hint or "")
 
 
@@ -293,7 +291,7 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
         ("select rank() over (order by i) from a", "rank() over"),
         ("select i from a group by rollup (i)", "rollup"),
         ("with recursive q as (select 1) select * from q", None),
-        ("select * from a, lateral (select a.i) q", "lateral"),
+        ("select * from a, lateral (select a.i) q", "a.i"),
         ("select array[1, 2]", "array"),
         ("select distinct on (i) i from a", "i) i"),
         ("select * from generate_series(1, 2)", "generate_series"),
