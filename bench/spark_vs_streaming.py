@@ -101,7 +101,9 @@ def _split(rig: Rig, folder: Path, size: int) -> list[Path]:
             if batch.num_rows == size and len(found) < max(case.intervals for case in CASES):
                 table = pa.Table.from_batches([batch]).cast(schema)
                 found.append(target / f"{len(found):03d}.parquet")
-                pq.write_table(table, found[-1], row_group_size=ROW_GROUP)
+                pq.write_table(
+                    table, found[-1], row_group_size=ROW_GROUP, store_decimal_as_integer=True
+                )  # as Spark does
     return found
 
 

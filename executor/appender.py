@@ -144,20 +144,39 @@ def _is_plain(item: Scalar) -> bool:
 
 
 def _maker(row: tuple[Scalar, ...], target: Stream) -> Maker:
-    """Parameters of types that need no fitting are taken as they are, which costs next to nothing."""
-    indexes = [item.index for item in row if isinstance(item, Parameter) and item.type.name not in _FITTED]
-    if len(indexes) == len(row) and not any(column.not_null for column in target.columns):
-        if indexes == list(range(len(indexes))):
-            width = len(indexes)
-            return lambda parameters: parameters if len(parameters) == width else parameters[:width]
-        return lambda parameters: tuple([parameters[index] for index in indexes])
+    """Constants are made once; parameters whose type needs no fitting are taken as they are."""
+    template = [_constant(item) for item in row]
+    plain = [(place, item.index) for place, item in enumerate(row) if isinstance(item, Parameter) and _fits(item)]
+    others = [(place, item) for place, item in enumerate(row) if _parameter(item) is not None and not _fits(item)]
+    checked = any(column.not_null for column in target.columns)
 
     def make(parameters: tuple[Value, ...]) -> tuple[Value, ...]:
-        made = row_values((row,), parameters, target)
-        assert made is not None
-        return made[0]
+        made = template.copy()
+        for place, index in plain:
+            made[place] = parameters[index]
+        for place, item in others:
+            made[place] = _value(item, parameters)[1]
+        values = tuple(made)
+        if checked:
+            _check_not_null(target, [values])
+        return values
 
     return make
+
+
+def _parameter(item: Scalar) -> Parameter | None:
+    argument = item.argument if isinstance(item, Cast) else item
+    return argument if isinstance(argument, Parameter) else None
+
+
+def _constant(item: Scalar) -> Value:
+    """The value of an expression without parameters; None for others."""
+    return None if _parameter(item) is not None else _value(item, ())[1]
+
+
+def _fits(item: Scalar) -> bool:
+    """Whether a parameter's value is the column's as it comes."""
+    return isinstance(item, Parameter) and item.type.name not in _FITTED
 
 
 #: Parameters arrive in their type's range, but a numeric has a scale and a varchar a length besides.

@@ -39,7 +39,7 @@ def is_plain(session: Session, plan: Plan, insert: Insert) -> bool:
 
 def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
     """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible."""
-    session.starts_statement()
+    session.tell_executor()
     completions, connection = session.server.completions, session.connection
 
     def finished(error: SqlError | None) -> None:

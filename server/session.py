@@ -50,6 +50,7 @@ class Session:
         self.connection = connection
         self.server = connection.server
         self.db = db
+        self._told: tuple[str, ...] = ()
         self.database = db.database
         self.settings = settings
         self.user = user
@@ -207,10 +208,17 @@ class Session:
             self.settings.commit()
             self.portals.clear()
 
+    def tell_executor(self) -> None:
+        """Passes on the settings that the executor must know, if any setting has changed."""
+        key = self.settings.key  # the same object as long as nothing changed
+        if key is not self._told:
+            self._told = key
+            self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+            self.db.time_zone = self.settings.value("TimeZone")
+
     def starts_statement(self) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
-        self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
-        self.db.time_zone = self.settings.value("TimeZone")
+        self.tell_executor()
         if self.implicit:
             self.settings.begin()
         elif self.db.status == "I":

@@ -220,16 +220,16 @@ class SparkPrinter(Printer):
 
     def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
         target = spark_type(node.type)
-        if kind.name == "int8" and not node.distinct:
+        if kind.name == "int8" and node.type.name == "numeric" and not node.distinct:
             high = _filtered(function("SUM", function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))), where)
             low = _filtered(
                 function("SUM", exp.BitwiseAnd(this=operand(value), expression=exp.Var(this="4294967295L"))), where
             )
             scaled = exp.Mul(this=cast_to(high, "DECIMAL(20,0)"), expression=exp.Var(this="4294967296L"))
             return cast_to(exp.Add(this=scaled, expression=cast_to(low, "DECIMAL(20,0)")), target)
-        if kind.name == "int8":
+        if kind.name == "int8" and node.type.name == "numeric":
             value = cast_to(value, "DECIMAL(19,0)")
-        elif kind.name not in ("int2", "int4", "numeric", "float8"):
+        elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
         total = _filtered(function("SUM", *_distinct([value], node.distinct)), where)
         return cast_to(total, target) if node.type.name == "numeric" else total
