@@ -260,7 +260,6 @@ class Database:
         runtime.last_lsn = lsn
         runtime.last_arrival = time.monotonic()
         self._changed[part.stream] = lsn
-        self.maintenance.notify()
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
         write, catalog = transaction.write, transaction.catalog

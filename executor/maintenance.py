@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 JOBS_KEPT: Final = 1000
-#: Seconds between looks at idle streams.
-TICK: Final = 0.25
+#: Seconds between looks at all streams: a look costs microseconds, being woken by every commit would cost more.
+TICK: Final = 0.1
+#: Seconds between releases of what nobody needs while nothing is maintained.
+RELEASE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,15 @@ class Task:
 
 
 class Maintenance:
-    """The background thread. ``notify`` and the lists may be called from any thread."""
+    """The background thread. The lists may be called from any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._jobs: deque[JobRecord] = deque(maxlen=JOBS_KEPT)
         self._postponed: dict[str, JobRecord] = {}
         self._ids = itertools.count(1)
-        self._wake = threading.Event()
-        self._closing = False
+        self._ended = threading.Event()
+        self._next_release = 0.0
         self._sources: dict[int, FileSource] = {}
         self._next_poll = 0.0
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
@@ -98,17 +100,11 @@ class Maintenance:
 
     def close(self) -> None:
         """Ends both; what is running is finished or given up."""
-        self._closing = True
-        self._wake.set()
+        self._ended.set()
         if self.spark is not None:
             self.spark.close()
         if self._thread.is_alive():
             self._thread.join()
-
-    def notify(self) -> None:
-        """Rows arrived."""
-        if not self._wake.is_set():
-            self._wake.set()
 
     def jobs(self) -> list[JobRecord]:
         """Jobs, oldest first, and what is postponed now."""
@@ -124,26 +120,25 @@ class Maintenance:
     # The loop ---------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while not self._closing:
-            self._wake.wait(TICK)
-            self._wake.clear()
-            if self._closing:
-                return
+        while not self._ended.wait(TICK):
             try:
-                self._round()
+                while self._round():
+                    pass
             except Exception:
                 _LOGGER.exception("background maintenance failed; it goes on with the next round")
-                time.sleep(TICK)
 
-    def _round(self) -> None:
+    def _round(self) -> bool:
+        """Looks at everything once; whether something was due."""
         self._poll_sources()
         worked = False
         for stream in list(self._database.streams.values()):
+            if self._ended.is_set():
+                return False
             worked |= self._maintain(stream)
-        if worked or not self._database.is_busy:
+        if worked or time.monotonic() >= self._next_release:
+            self._next_release = time.monotonic() + RELEASE
             self._database.release()
-        if not worked:
-            self._wake.wait(TICK)
+        return worked
 
     def _maintain(self, stream: StreamRuntime) -> bool:
         """Runs what is due on one stream; True when something was."""

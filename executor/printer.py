@@ -6,14 +6,14 @@ aggregates to the methods and tables that a dialect overrides (``executor/embedd
 comes through here but as literals and quoted names, and no SQL is ever parsed.
 
 Every Column prints as ``"c<id>"``, which is unique, so references need no qualification and a subquery's reference
-to an enclosing row simply is that name. Each relation extends the SELECT under construction (a ``Block``) while SQL's order
-of clauses allows it, else becomes a subquery in FROM:
+to an enclosing row simply is that name. Each relation extends the SELECT under construction (a ``Block``) while
+SQL's order of clauses allows it, else becomes a subquery in FROM:
 
     Filter(Scan)            SELECT * FROM (SELECT "a" AS "c1" FROM "t5") AS "q1" WHERE ...
     Project(Sort(Filter))   one SELECT with ORDER BY; an order below a subquery is repeated above it
 
-Trees of any depth print: the fold is iterative, and an expression deeper than ``_FREEZE`` levels is generated at once and
-embedded as text, since sqlglot's generator recurses.
+Trees of any depth print: the fold is iterative, and an expression deeper than ``_FREEZE`` levels is generated at
+once and embedded as text, since sqlglot's generator recurses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Numbers as PostgreSQL computes them: exact numerics, and the operators that numbers share with dates and times.
 
-Owns: products, quotients, averages and variances of numerics over the macros of ``macros.py``; rounding; + - * /. Integer
+Owns: products, quotients, averages and variances of numerics over the macros of ``macros.py``; rounding; + - * /.
+Integer
 overflow, division by zero and roots of negative numbers are errors of DuckDB's own, which ``errors.py`` translates.
 """
 

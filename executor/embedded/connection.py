@@ -1,9 +1,11 @@
 """One DuckDB instance and its connections, and the fastest way through them from algebra to Arrow.
 
-Owns: the engine's settings, and per connection the registered inputs and the prepared statements. An input is registered once
-under its leaf's name as a ``Source``, whose table is exchanged before every run: DuckDB asks it for a stream each time it
-scans, so a statement stays prepared while its inputs change (a third of the time of registering a table anew). Plans are kept
-by the identity of their relation, which the caller keeps alive by using it again.
+Owns: the engine's settings, and per connection the registered inputs and the prepared statements. An input is
+registered once
+under its leaf's name as a ``Source``, whose table is exchanged before every run: DuckDB asks it for a stream each
+time it
+scans, so a statement stays prepared while its inputs change (a third of the time of registering a table anew). Plans
+are kept by the identity of their relation, which the caller keeps alive by using it again.
 
 Knows nothing of programs or of table semantics. A connection is used by one thread at a time; ``interrupt`` is for any.
 """

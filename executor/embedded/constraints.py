@@ -1,8 +1,11 @@
 """Constraints, checked per statement before its changes are applied, with PostgreSQL's errors.
 
-Owns: NOT NULL (23502), unique keys (23505), foreign keys in both directions and their actions (23503). CHECK is evaluated by
-``writing.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table; what a key's or a
-reference's partner looks like after the statement is the stored table without the rows that go and with those that come.
+Owns: NOT NULL (23502), unique keys (23505), foreign keys in both directions and their actions (23503). CHECK is
+evaluated by
+``writing.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table; what a
+key's or a
+reference's partner looks like after the statement is the stored table without the rows that go and with those that
+come.
 
 See https://www.postgresql.org/docs/15/ddl-constraints.html.
 """

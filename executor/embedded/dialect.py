@@ -1,7 +1,9 @@
 """How types, literals, parameters, casts, aggregates and leaves are written for DuckDB.
 
-Owns: ``DuckPrinter``. The functions are in ``functions.py``, the casts in ``casts.py``, macros in ``macros.py``. Knows no
-connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may be less
+Owns: ``DuckPrinter``. The functions are in ``functions.py``, the casts in ``casts.py``, macros in ``macros.py``.
+Knows no
+connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may
+be less
 (DuckDB keeps products of narrow decimals in 18 digits, checked) until the statement's last cast (``engine.conform``).
 With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed.
 """

@@ -1,7 +1,7 @@
 """DuckDB's exceptions as PostgreSQL's errors.
 
-Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts with
-``!SQLSTATE!``. What it does not recognise is XX000 with DuckDB's own text.
+Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts
+with ``!SQLSTATE!``. What it does not recognise is XX000 with DuckDB's own text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The allow-list in DuckDB's SQL: every scalar function of ``planner.functions`` with PostgreSQL's meaning.
 
-Owns: ``FUNCTIONS``, the table from canonical name to a builder of sqlglot nodes, and the builders that need no more than a line;
-the others are in ``arithmetic``, ``textual`` and ``temporal``.
+Owns: ``FUNCTIONS``, the table from canonical name to a builder of sqlglot nodes, and the builders that need no more
+than a line; the others are in ``arithmetic``, ``textual`` and ``temporal``.
 """
 
 from __future__ import annotations

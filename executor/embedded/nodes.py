@@ -1,7 +1,7 @@
 """Nodes that only DuckDB knows: casts to its types, and calls of our macros whose arguments are evaluated once.
 
-A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound by a
-lambda over a list of one struct, so that nesting macros does not multiply their text:
+A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound
+by a lambda over a list of one struct, so that nesting macros does not multiply their text:
 
     macro('f', a + 1, b)    list_extract(list_transform([{'a0': a + 1}], LAMBDA m : f(m.a0, b)), 1)
 """

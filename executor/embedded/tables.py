@@ -1,9 +1,11 @@
 """The tables of one server, in a DuckDB database file.
 
 Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the one writer at a time
-(``writing.py``). A table is ``t<oid>`` with its columns as declared and no constraints of DuckDB's: those are checked by us
+(``writing.py``). A table is ``t<oid>`` with its columns as declared and no constraints of DuckDB's: those are
+checked by us
 (``constraints.py``), since DuckDB refuses to delete and insert one key in a transaction and has no foreign key actions.
-Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an index.
+Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
+index.
 
 Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict.
 """

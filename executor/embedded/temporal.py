@@ -1,7 +1,7 @@
 """Parts of dates and times, and their truncation, as PostgreSQL gives them.
 
-Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc`` and ``date_bin``. A timestamptz is
-taken apart in the session's time zone.
+Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc`` and ``date_bin``. A
+timestamptz is taken apart in the session's time zone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The table writer's transaction: statements, savepoints, net changes.
 
-Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. DuckDB has no
-savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the journal's replay up to it,
+Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it.
+DuckDB has no
+savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the journal's replay
+up to it,
 under the same writer's lock (architecture, section 4). A statement is checked whole before anything of it is applied.
 """
 
