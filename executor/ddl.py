@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.errors import SqlError, undefined_table
+from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Stream, Table, View
 from executor.transaction import NewView, Transaction
 from planner import incremental
+from planner.algebra import Scan
 from planner.incremental.names import stored_name
 from planner.program import Static
 from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -105,6 +107,9 @@ def _plan(statement: CreateView, scope: str) -> incremental.Planned:
 
 def _evaluate(transaction: Transaction, static: Static) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
+    for item in walk(static.relation):
+        if isinstance(item, Scan) and item.kind != "table":
+            raise unsupported(f'joining view "{item.name}" below the grouping', "join it to the grouped result instead")
     table = transaction.writer().query(static.relation, {}, ())
     return table.rename_columns([stored_name(column) for column in static.columns])
 

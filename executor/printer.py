@@ -19,7 +19,7 @@ once and embedded as text, since sqlglot's generator recurses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -93,11 +93,13 @@ __all__ = [
 
 #: Levels of an expression that the generator may recurse over.
 _FREEZE: Final = 30
+#: Aggregates whose result depends on the order of their input; an ordered subquery's order becomes their own.
+_LISTS: Final = ("string_agg", "array_agg")
 
 
 @dataclass(slots=True)
 class Block:
-    """A SELECT under construction. ``output`` None passes all columns of FROM on; ``grouped`` closes it to more WHERE."""
+    """A SELECT under construction. ``output`` None passes all columns of FROM on."""
 
     columns: tuple[Column, ...]
     source: Expr  # the first FROM item; None: none
@@ -356,11 +358,13 @@ class Printer:
         return block.source if bare else self._derived(self._select(block))
 
     def _group(self, node: Aggregate, block: Block, rest: Iterator[Any]) -> Block:
-        block.order = block.order if block.limited else ()
         block = self._below_output(block)
+        columns, values = node.columns, list(rest)
+        for place, (_, call) in enumerate(node.aggregates, len(node.keys)):
+            if block.order and call.function in _LISTS and not call.order_by and not call.distinct:
+                values[place] = self._fold(replace(call, order_by=block.order))[0]
         block.order = ()
-        columns = node.columns
-        block.output = [self._named(value, column) for column, value in zip(columns, rest, strict=True)]
+        block.output = [self._named(value, column) for column, value in zip(columns, values, strict=True)]
         if not columns:  # one row of no columns
             block.output = [exp.Alias(this=function("count", exp.Star()), alias=identifier("__none"))]
         block.columns = columns
@@ -424,7 +428,7 @@ class Printer:
         return exp.Select(expressions=outputs, **({"from_": exp.From(this=source)} if source is not None else {}))
 
     def _wrap(self, block: Block) -> Block:
-        """The block as a subquery in a new block's FROM; its order is repeated above, where its columns are still there."""
+        """The block as a subquery in a new block's FROM; its order is repeated above where it still can be."""
         order = block.order if all(self._visible(key, block.columns) for key in block.order) else ()
         if order and not block.limited:
             block.order = ()

@@ -48,7 +48,8 @@ class Insert:
     """INSERT: ``source`` yields complete rows, ``row`` position by position in the target's column order.
 
     Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
-    ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters: the path without an engine.
+    ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters, the latter perhaps under
+    a Cast to the column's type: the path without an engine.
     """
 
     target: Table | Stream

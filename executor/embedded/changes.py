@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.objects import Table
 from executor.embedded.connection import Connection
@@ -27,7 +26,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One table's rows that go (``deleted``, whose row ids are ``row_ids`` while the transaction lasts) and that come."""
+    """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come."""
 
     row_ids: pa.ChunkedArray | pa.Array
     deleted: pa.Table
@@ -143,7 +142,7 @@ def net(connection: Connection, table: Table, deleted: pa.Table, inserted: pa.Ta
 def distinct_ids(rows: pa.Table, column: str) -> pa.Table:
     """The rows without a second one of the same id: an UPDATE's join may find a row twice, and changes it once."""
     ids = rows.column(column)
-    if pc.count_distinct(ids).as_py() == len(ids):
+    if len(ids.unique()) == len(ids):
         return rows
     places = pa.table({"id": ids, "place": pa.array(range(len(ids)), pa.int64())})
     first = places.group_by("id").aggregate([("place", "min")])

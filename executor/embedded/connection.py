@@ -12,6 +12,7 @@ Knows nothing of programs or of table semantics. A connection is used by one thr
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 from collections import OrderedDict
@@ -80,7 +81,7 @@ class Plan:
 
 
 class Database:
-    """A DuckDB instance in memory, with the tables' file attached where there is one. No SQL reaches files or network."""
+    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches files or network."""
 
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
@@ -183,10 +184,8 @@ class Connection:
     def rollback(self) -> None:
         """Rolls back, and forgets what the transaction registered."""
         self.in_transaction = False
-        try:
+        with contextlib.suppress(duckdb.Error):  # DuckDB may have ended it already
             self._cursor.execute("ROLLBACK")
-        except duckdb.Error:
-            pass  # DuckDB had ended it already
         self.forget()
 
     def interrupt(self) -> None:

@@ -134,7 +134,8 @@ class Checker:
         if target.oid in self.changes:
             after += f' UNION ALL SELECT {others} FROM "__new{target.oid}"'
         found = self._connection.rows(
-            f'SELECT {listed(reference.columns, "n")} FROM "__new{table.oid}" n ANTI JOIN ({after}) t ON {same} WHERE {known} LIMIT 1'
+            f'SELECT {listed(reference.columns, "n")} FROM "__new{table.oid}" n '
+            f"ANTI JOIN ({after}) t ON {same} WHERE {known} LIMIT 1"
         )
         if found:
             message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'

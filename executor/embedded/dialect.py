@@ -223,7 +223,14 @@ def _count(_: DuckPrinter, __: AggregateCall, around: _Aggregation, arguments: l
 
 
 def _plain(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    return around.call({"array_agg": "list"}.get(node.function, node.function), *arguments)
+    return around.call(node.function, *arguments)
+
+
+def _list(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
+    """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
+    if around.distinct and not around.order:
+        around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
+    return around.call("list" if node.function == "array_agg" else node.function, *arguments)
 
 
 def _sum(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
@@ -269,6 +276,7 @@ _AGGREGATES: Final[dict[str, Aggregation]] = {
     "count": _count,
     "sum": _sum,
     "avg": _avg,
-    **dict.fromkeys(("min", "max", "bool_and", "bool_or", "string_agg", "array_agg"), _plain),
+    **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
+    **dict.fromkeys(("string_agg", "array_agg"), _list),
     **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _variance),
 }

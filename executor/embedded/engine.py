@@ -114,11 +114,12 @@ class EmbeddedEngine:
             name: tables[0] if len(tables) == 1 and name in unique else self.merge(states[name], tables)
             for name, tables in found.items()
         }
-        rows = job.inputs.delta.num_rows if isinstance(job.inputs.delta, pa.Table) else 0
+        assert not isinstance(job.inputs.delta, tuple)
+        rows = job.inputs.delta.num_rows
         return JobResult(runs, rows, time.perf_counter() - started)
 
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
-        """The tables' rows merged by the state's key, in the order of the tables; column names stay the first table's."""
+        """The tables' rows merged by the state's key, in their order; column names stay the first table's."""
         if not tables:
             return _schema(state).empty_table()
         names = tables[0].column_names

@@ -20,23 +20,8 @@ from planner.expression import Call, Literal
 
 #: Functions that take bytea.
 BYTEA: Final = frozenset(
-    (
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "in",
-        "is_null",
-        "is_not_null",
-        "is_distinct",
-        "is_not_distinct",
-        "coalesce",
-        "nullif",
-    )
-    + ("concat", "octet_length", "md5", "greatest", "least")
-)
+    ("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct")
+) | frozenset(("is_not_distinct", "coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5"))
 
 
 def _named(name: str) -> Build:

@@ -1,12 +1,11 @@
 """DuckDB macros that compute what PostgreSQL's functions do where DuckDB's own differ.
 
-Owns: their SQL text; ``connection.open_database`` creates them in the in-memory catalog that every connection sees.
-Numbers are exact: decimals
-become hugeint units (``ms_units``), are computed with, and come back (``ms_decimal``); what leaves 38 digits raises.
-``error()`` messages start with ``!SQLSTATE!``, which ``errors.py`` reads.
+Owns: their SQL text; ``connection.Database`` creates them in the in-memory catalog that every connection sees. Numbers
+are exact: decimals become hugeint units (``ms_units``), are computed with, and come back (``ms_decimal20``); what
+leaves 38 digits raises. Messages of ``error()`` start with ``!SQLSTATE!``, which ``errors.py`` reads.
 
-``ms_let`` style: a macro's argument is pasted wherever it is named, so whatever is used more than once is bound by a
-lambda over a list of one element.
+A macro's argument is pasted wherever it is named, so a value that is used more than once is bound by a lambda over a
+list of one element (``_let``), and callers bind what is more than a column (``nodes.macro``).
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ def _let(bindings: str, body: str) -> str:
     return f"list_transform([{{{bindings}}}], lambda v: {body})[1]"
 
 
-#: PostgreSQL's select_div_scale (numeric.c) over positive hugeint units of one scale: the divisor's power of ten
-#: that is
+#: PostgreSQL's select_div_scale (numeric.c) over positive hugeint units of one scale: the power of ten that is
 #: cut off 20 decimals. A weight is the exponent in base 10000; the first digits in that base decide ties.
 _DIGITS: Final = f"""
 CREATE MACRO ms_weight(units, scale) AS (length(CAST(units AS VARCHAR)) + 3999 - scale) // 4 - 1000;
@@ -36,7 +34,7 @@ CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
 
 
 def _long_division() -> str:
-    """a / b (both positive): q in units of 10^-20 and the remainder r; five steps of four digits keep within hugeint."""
+    """a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint."""
     body = "v"
     for _ in range(5):
         body = _let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
@@ -78,8 +76,8 @@ CREATE MACRO ms_narrow12(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 
 CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
 CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
     CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
-    + CAST(u % 100000000000000000000::HUGEINT AS DECIMAL(20, 0)) * CAST('0.00000000000000000001' AS DECIMAL(20,
-    20)))[1];
+    + CAST(u % 100000000000000000000::HUGEINT AS DECIMAL(20, 0))
+    * CAST('0.00000000000000000001' AS DECIMAL(20, 20)))[1];
 CREATE MACRO ms_decimal18(units) AS list_transform([units], lambda u:
     CAST(u // 1000000000000000000::HUGEINT AS DECIMAL(38, 18))
     + CAST(u % 1000000000000000000::HUGEINT AS DECIMAL(18, 0)) * CAST('0.000000000000000001' AS DECIMAL(18, 18)))[1];
@@ -92,8 +90,8 @@ _PRODUCT: Final = f"""
 CREATE MACRO ms_product_fraction(a, b, cut) AS {
     _let(
         "x: (a // 10000000000) * b, y: (a % 10000000000) * b, c: cut",
-        "CASE WHEN v.c < 10 THEN {'q': (v.x * 10000000000 + v.y) // ms_ten(v.c), 'r': (v.x * 10000000000 + v.y) % "
-        "ms_ten(v.c)}"
+        "CASE WHEN v.c < 10"
+        " THEN {'q': (v.x * 10000000000 + v.y) // ms_ten(v.c), 'r': (v.x * 10000000000 + v.y) % ms_ten(v.c)}"
         " ELSE {'q': v.x // ms_ten(v.c - 10) + (v.x % ms_ten(v.c - 10) * 10000000000 + v.y) // ms_ten(v.c),"
         " 'r': (v.x % ms_ten(v.c - 10) * 10000000000 + v.y) % ms_ten(v.c)} END",
     )
@@ -101,13 +99,12 @@ CREATE MACRO ms_product_fraction(a, b, cut) AS {
 CREATE MACRO ms_product_positive(a, b, sa, sb) AS {
     _let(
         "ah: a // ms_ten(sa), bh: b // ms_ten(sb), ab: (a // ms_ten(sa)) * (b % ms_ten(sb)),"
-        " ba: (b // ms_ten(sb)) * (a % ms_ten(sa)), f: ms_product_fraction(a % ms_ten(sa), b % ms_ten(sb), sa + sb "
-        "- 18)",
+        " ba: (b // ms_ten(sb)) * (a % ms_ten(sa)),"
+        " f: ms_product_fraction(a % ms_ten(sa), b % ms_ten(sb), sa + sb - 18)",
         "v.ah * v.bh * ms_ten(18) + v.ab // ms_ten(greatest(sb - 18, 0)) * ms_ten(greatest(18 - sb, 0))"
         " + v.ba // ms_ten(greatest(sa - 18, 0)) * ms_ten(greatest(18 - sa, 0)) + v.f.q"
-        " + (v.ab % ms_ten(greatest(sb - 18, 0)) * ms_ten(sa) + v.ba % ms_ten(greatest(sa - 18, 0)) * ms_ten(sb) + "
-        "v.f.r"
-        " + ms_ten(sa + sb - 18) // 2) // ms_ten(sa + sb - 18)",
+        " + (v.ab % ms_ten(greatest(sb - 18, 0)) * ms_ten(sa) + v.ba % ms_ten(greatest(sa - 18, 0)) * ms_ten(sb)"
+        " + v.f.r + ms_ten(sa + sb - 18) // 2) // ms_ten(sa + sb - 18)",
     )
 };
 CREATE MACRO ms_product18(a, b, sa, sb) AS {
@@ -122,12 +119,12 @@ CREATE MACRO ms_product18(a, b, sa, sb) AS {
 #: 10^-2*scale (sum2). The root is a double's, corrected by the exact remainder of its square.
 _VARIANCE: Final = f"""
 CREATE MACRO ms_deviates(n, s1, s2) AS CAST(n AS HUGEINT) * s2 - s1 * s1;
+CREATE MACRO ms_freedom(n, sample) AS CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END);
 CREATE MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
     _let(
-        "x: ms_deviates(n, s1, s2), d: ms_scaled(CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END), 2 * "
-        "scale)",
+        "x: ms_deviates(n, s1, s2), d: ms_scaled(ms_freedom(n, sample), 2 * scale)",
         "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE ms_divide(v.x, v.d, 2 * scale, 2 * scale) END",
     )
 } END;
@@ -148,8 +145,7 @@ CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
     _let(
-        "x: ms_deviates(n, s1, s2), d: ms_scaled(CAST(n AS HUGEINT) * (n - CASE WHEN sample THEN 1 ELSE 0 END), 2 * "
-        "scale)",
+        "x: ms_deviates(n, s1, s2), d: ms_scaled(ms_freedom(n, sample), 2 * scale)",
         "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE"
         " ms_root(ms_divide(v.x, v.d, 2 * scale, 2 * scale), ms_cut_off(v.x, v.d, 2 * scale, 2 * scale)) END",
     )
@@ -159,8 +155,8 @@ CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
 #: Text functions whose edges differ from DuckDB's.
 _TEXT: Final = """
 CREATE MACRO ms_substring(s, f, n) AS CASE WHEN n < 0 THEN error('!22011!negative substring length not allowed')
-    ELSE substring(s, greatest(CAST(f AS BIGINT), 1), greatest(CAST(f AS BIGINT) + n - greatest(CAST(f AS BIGINT),
-    1), 0)) END;
+    ELSE substring(s, greatest(CAST(f AS BIGINT), 1),
+        greatest(CAST(f AS BIGINT) + n - greatest(CAST(f AS BIGINT), 1), 0)) END;
 CREATE MACRO ms_initcap(s) AS array_to_string(list_transform(
     regexp_extract_all(s, '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), lambda w: upper(w[1]) || lower(w[2:])), '');
 CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN n <= 0 THEN '' WHEN fill = '' OR length(s) >= n THEN left(s, n)
@@ -171,17 +167,17 @@ CREATE MACRO ms_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('!22023!field 
     WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END ELSE split_part(s, d, n) END;
 CREATE MACRO ms_chr(n) AS CASE WHEN n = 0 THEN error('!54000!null character not permitted')
     WHEN n < 0 THEN error('!54000!character number must be positive') ELSE chr(n) END;
-CREATE MACRO ms_bool(s) AS CASE
+CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     WHEN lower(trim(s, e' \\t\\n\\r')) IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN TRUE
     WHEN lower(trim(s, e' \\t\\n\\r')) IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN FALSE
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
-CREATE MACRO ms_integer(s, name) AS CASE WHEN regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
+CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_json(s, name) AS CASE WHEN json_valid(s) THEN s
+CREATE MACRO ms_json(s, name) AS CASE WHEN s IS NULL OR json_valid(s) THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name) END;
 CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
-CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN length(s) <= n THEN s WHEN rtrim(substring(s, n + 1), ' ') = ''
-    THEN left(s, n)
+CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
+    WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
     ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;
 CREATE MACRO ms_trim_zeros(s) AS CASE WHEN contains(s, '.') THEN rtrim(rtrim(s, '0'), '.') ELSE s END;
 CREATE MACRO ms_integral(x) AS CAST(TRY_CAST(abs(x) AS HUGEINT) AS VARCHAR);
@@ -199,36 +195,36 @@ CREATE MACRO ms_interval_days(x) AS to_months(CAST(datepart('year', x) * 12 + da
     + to_days(CAST(datepart('day', x) AS INTEGER));
 CREATE MACRO ms_interval_part(n, before, unit) AS CASE WHEN n = 0 THEN NULL ELSE
     CASE WHEN n > 0 AND before < 0 THEN '+' ELSE '' END || n || ' ' || unit || CASE WHEN n = 1 THEN '' ELSE 's' END END;
-CREATE MACRO ms_interval_join(y, m, d, t) AS array_to_string(list_filter([ms_interval_part(y, 0, 'year'),
-    ms_interval_part(m, y, 'mon'),
-    ms_interval_part(d, CASE WHEN m <> 0 THEN m ELSE y END, 'day'),
-    CASE WHEN t = to_microseconds(0) AND (y <> 0 OR m <> 0 OR d <> 0) THEN NULL
-        ELSE CASE WHEN t > to_microseconds(0) AND CASE WHEN d <> 0 THEN d WHEN m <> 0 THEN m ELSE y END < 0 THEN
-    '+' ELSE '' END
-            || CAST(t AS VARCHAR) END], lambda part: part IS NOT NULL), ' ');
+CREATE MACRO ms_interval_rest(y, m, d, t) AS CASE
+    WHEN t = to_microseconds(0) AND (y <> 0 OR m <> 0 OR d <> 0) THEN NULL
+    WHEN t > to_microseconds(0) AND CASE WHEN d <> 0 THEN d WHEN m <> 0 THEN m ELSE y END < 0
+    THEN '+' || CAST(t AS VARCHAR) ELSE CAST(t AS VARCHAR) END;
+CREATE MACRO ms_interval_join(y, m, d, t) AS array_to_string(list_filter([
+    ms_interval_part(y, 0, 'year'), ms_interval_part(m, y, 'mon'),
+    ms_interval_part(d, CASE WHEN m <> 0 THEN m ELSE y END, 'day'), ms_interval_rest(y, m, d, t)],
+    lambda part: part IS NOT NULL), ' ');
 CREATE MACRO ms_interval_text(x) AS CASE WHEN x IS NULL THEN NULL
     ELSE ms_interval_join(datepart('year', x), datepart('month', x), datepart('day', x), ms_interval_time(x)) END;
-CREATE MACRO ms_offset_text(minutes) AS CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60
-    AS VARCHAR), 2, '0')
+CREATE MACRO ms_offset_text(minutes) AS CASE WHEN minutes < 0 THEN '-' ELSE '+' END
+    || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0')
     || CASE WHEN minutes % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0') END;
-CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL' WHEN s = '' OR lower(s) = 'null' OR
-    regexp_matches(s, '[{}",\\\\\\s]')
+CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL'
+    WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')
     THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;
 CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y)
     THEN error('!2201F!a negative number raised to a non-integer power yields a complex result') ELSE power(x, y) END;
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
     ELSE greatest(s2 - s1 * s1 / CAST(n AS DOUBLE), 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
-    + datepart('day', x) * 86400000000 + datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 +
-    datepart('microsecond', x);
+    + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
 CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
-CREATE MACRO ms_date_bin(stride, source, origin) AS CASE WHEN datepart('year', stride) <> 0 OR datepart('month',
-    stride) <> 0
+CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
+CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
+    WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
-    ELSE origin + to_microseconds(CAST(floor((epoch_us(source) - epoch_us(origin)) / epoch_us(stride)) AS BIGINT) *
-    epoch_us(stride)) END;
+    ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;
 """
 
 #: In the order of creation, since a macro's body is bound when it is made.

@@ -281,20 +281,17 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         message = f"each {word} query must have the same number of columns"
         raise SqlError("42601", message, position=level.binding.position(place))
 
-    def place_of(index: int) -> int | None:
-        nodes = node.rarg.targetList or ()
-        return level.binding.start(nodes[index].val) if index < len(nodes) else None
-
+    left_nodes, right_nodes = (_item_nodes(side, len(left.outputs)) for side in (node.larg, node.rarg))
     types = [
-        common_type([first.type, second.type], word, lambda _, at=index: place_of(at))  # type: ignore[misc]
-        for index, (first, second) in enumerate(zip(left.relation.columns, right.relation.columns, strict=True))
+        common_type([first.type, second.type], word, lambda _, at=place: level.binding.start(at))  # type: ignore[misc]
+        for first, second, place in zip(left.relation.columns, right.relation.columns, right_nodes, strict=True)
     ]
     columns = tuple(level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True))
     relation = SetOperation(
         kind,
         bool(node.all),
-        retyped(level.binding, left.relation, types),
-        retyped(level.binding, right.relation, types),
+        retyped(level.binding, left.relation, types, left_nodes),
+        retyped(level.binding, right.relation, types, right_nodes),
         columns,
     )
     outputs = tuple(
@@ -304,13 +301,20 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
     return BoundQuery(relation, outputs)
 
 
-def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType]) -> Relation:
+def _item_nodes(node: Any, width: int) -> list[Any]:
+    """The expressions of a select list, for errors; nothing where ``*`` or a set operation hides them."""
+    found = [item.val for item in node.targetList or ()]
+    return found if len(found) == width else [None] * width
+
+
+def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], nodes: Sequence[Any]) -> Relation:
     """A query's relation with its columns in other types, implicitly cast; literals are converted where they stand."""
     if all(column.type == kind for column, kind in zip(relation.columns, types, strict=True)):
         return relation
     if isinstance(relation, Values):
         rows = tuple(
-            tuple(_as(binding, item, kind) for item, kind in zip(row, types, strict=True)) for row in relation.rows
+            tuple(_as(binding, item, kind, None) for item, kind in zip(row, types, strict=True))
+            for row in relation.rows
         )
         columns = (binding.column(column.name, kind) for column, kind in zip(relation.columns, types, strict=True))
         return Values(tuple(columns), rows)
@@ -321,17 +325,17 @@ def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType]) -> R
         pairs = [(column, ColumnRef(column)) for column in relation.columns]
         source = relation
     outputs = tuple(
-        (binding.column(column.name, kind, column.nullable), _as(binding, scalar, kind))
-        for (column, scalar), kind in zip(pairs, types, strict=True)
+        (binding.column(column.name, kind, column.nullable), _as(binding, scalar, kind, node))
+        for (column, scalar), kind, node in zip(pairs, types, nodes, strict=True)
     )
     return Project(source, outputs)
 
 
-def _as(binding: Binding, scalar: Scalar, kind: SqlType) -> Scalar:
+def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
         scalar = coerce(binding, scalar, TEXT) or scalar
     level = "implicit" if castable(scalar.type, kind, "implicit") else "explicit"
-    found = coerce(binding, scalar, kind, level)  # type: ignore[arg-type]
+    found = coerce(binding, scalar, kind, level, node)  # type: ignore[arg-type]
     assert found is not None, "common_type chose a type that both sides coerce to"
     return found
 

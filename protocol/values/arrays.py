@@ -21,9 +21,10 @@ from protocol.compute import pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, Value, Vector, bad_binary, variable
 from protocol.values.framing import framed
 
-_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\\s]'
+_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\ \t\n\v\f\r]'
 _TOKEN: Final = re.compile(
-    r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))\s*(?P<end>[,}])', re.DOTALL
+    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
+    re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 

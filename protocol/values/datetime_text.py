@@ -22,7 +22,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<number>\d+(?:\.\d*)?)"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
-    r"|(?P<blank>[\s,]+)"
+    r"|(?P<blank>[\s,]+)",
+    re.ASCII,
 )
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",

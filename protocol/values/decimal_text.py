@@ -1,7 +1,8 @@
 """Reading and printing numeric as text: exact decimals of at most 38 digits.
 
-A numeric of undeclared scale (``UNCONSTRAINED``, ``QUOTIENT``) prints without trailing zeros after the point, any
-other with its scale. Values with more digits than the scale are rounded half away from zero, as numeric_in does.
+A numeric of undeclared scale (``UNCONSTRAINED``) prints without trailing zeros after the point, a ``QUOTIENT`` with as
+many as division gives a value of its size (numeric.c, select_div_scale), any other with its scale. Values with more
+digits than the scale are rounded half away from zero, as numeric_in does.
 """
 
 from __future__ import annotations
@@ -54,6 +55,24 @@ def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Arra
         text = pc.binary_join_element_wise(pc.binary_join_element_wise(sign, whole, ""), fraction, ".")
     if scale and strips_zeros(type_):
         text = pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
+        return _with_zeros(text) if type_.modifiers == QUOTIENT else text
+    return text
+
+
+def _with_zeros(text: pa.Array) -> pa.Array:
+    """Quotients with 16 digits after the point for one to four before it, 4 fewer for every 4 more, 20 for none.
+
+    PostgreSQL decides by the operands, and gives 4 more where both begin with the same digits (5 / 5 has 20).
+    """
+    whole = pc.replace_substring_regex(text, r"\..*$", "")
+    fraction = pc.replace_substring_regex(text, r"^[^.]*\.?", "")
+    size = pc.utf8_length(pc.utf8_ltrim(whole, "-"))
+    is_fraction = pc.equal(pc.utf8_ltrim(whole, "-"), "0")
+    groups = pc.if_else(is_fraction, -1, pc.divide(pc.subtract(size, 1), 4))
+    for group in pc.unique(groups).to_pylist():
+        if group is not None and group < 4:
+            padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), ".")
+            text = pc.if_else(pc.equal(groups, group), padded, text)
     return text
 
 

@@ -46,14 +46,16 @@ _TOKEN: Final = re.compile(
     r"|(?P<months>[+-]?\d+-\d+)(?![\d-])"
     r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[a-z]+)?"
     r"|(?P<ago>ago)"
-    r"|(?P<blank>[\s@,]+)"
+    r"|(?P<blank>[\s@,]+)",
+    re.ASCII,
 )
-_ISO: Final = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[A-Z])|(?P<mark>T)")
+_ISO: Final = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[A-Z])|(?P<mark>T)", re.ASCII)
 _ISO_DATE: Final = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME: Final = {"H": "hour", "M": "minute", "S": "second"}
 _ISO_FIELDS: Final = re.compile(
     r"P(?:(?P<year>-?\d+)-(?P<month>-?\d+)-(?P<day>-?\d+))?"
-    r"(?:T(?P<hour>-?\d+):(?P<minute>-?\d+):(?P<second>-?\d+(?:\.\d*)?))?\Z"
+    r"(?:T(?P<hour>-?\d+):(?P<minute>-?\d+):(?P<second>-?\d+(?:\.\d*)?))?\Z",
+    re.ASCII,
 )
 
 

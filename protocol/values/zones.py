@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from catalog.errors import SqlError
 
-_HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z")
+_HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
 #: Hours east of Greenwich of the abbreviations of PostgreSQL's Default set that people write.
 _ABBREVIATIONS: Final = {
     "z": 0, "zulu": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "met": 1,

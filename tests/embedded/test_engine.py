@@ -1,4 +1,4 @@
-"""The embedded engine: queries over bound leaves, jobs, merging, parameters, streams of batches, threads, cancelling."""
+"""The embedded engine: queries over bound leaves, jobs, merging, parameters, batches, threads, cancelling."""
 
 from __future__ import annotations
 
@@ -105,8 +105,10 @@ def test_a_job_merges_what_its_statements_give(engine: EmbeddedEngine) -> None:
     delta = sales(("a", "1"), ("b", "2"))
     result = engine.run(Job(1, statements, (MAIN,), Inputs(delta), 0, 1))
     assert result.rows == 2
-    assert result.runs["main"].column_names == ["c11", "c12", "c13"]
-    assert sorted(rows_of(result.runs["main"])) == [("a", Decimal(2), 2), ("b", Decimal(4), 2)]
+    run = result.runs["main"]
+    assert isinstance(run, pa.Table)
+    assert run.column_names == ["c11", "c12", "c13"]
+    assert sorted(rows_of(run)) == [("a", Decimal(2), 2), ("b", Decimal(4), 2)]
 
 
 def test_a_job_reads_statics(engine: EmbeddedEngine) -> None:

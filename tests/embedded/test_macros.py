@@ -1,4 +1,4 @@
-"""Exact arithmetic against Python's decimals: quotients at PostgreSQL's scale, products of long numerics, deviations."""
+"""Exact arithmetic against Python's decimals: quotients at PostgreSQL's scale, long products, deviations."""
 
 from __future__ import annotations
 

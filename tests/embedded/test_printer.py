@@ -41,7 +41,8 @@ def test_order_is_explicit_and_stays_above_a_limit() -> None:
 def test_joins_lean_left_in_one_from() -> None:
     on = Call("is_not_distinct", (ColumnRef(A), ColumnRef(C)), BOOL)
     assert printed(Join("anti", LEFT, RIGHT, on)) == (
-        f'SELECT "c1", "c2" FROM {LEAF} ANTI JOIN (SELECT "v6"."c" AS "c3" FROM "v6") AS "q2" ON "c1" IS NOT DISTINCT FROM "c3"'
+        f'SELECT "c1", "c2" FROM {LEAF} ANTI JOIN (SELECT "v6"."c" AS "c3" FROM "v6") AS "q2" '
+        'ON "c1" IS NOT DISTINCT FROM "c3"'
     )
 
 

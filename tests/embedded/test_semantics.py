@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
@@ -41,7 +42,7 @@ def normal(value: Any) -> Any:
             return [normal(item) for item in value]
         case dt.datetime() if value.tzinfo is not None:
             return value.astimezone(dt.UTC)
-        case tuple() if hasattr(value, "months"):
+        case pa.MonthDayNano():
             days = value.months * 30 + value.days
             return ("interval", 0, days * 86400000000 + value.nanoseconds // 1000)
         case _:

@@ -25,7 +25,8 @@ def tables(tmp_path: Path) -> Iterator[Tables]:
 @pytest.fixture
 def accounts(tables: Tables) -> Tables:
     tables.create(
-        "CREATE TABLE account (id int PRIMARY KEY, owner text NOT NULL, balance numeric(10,2) DEFAULT 0 CHECK (balance >= 0))"
+        "CREATE TABLE account (id int PRIMARY KEY, owner text NOT NULL, "
+        "balance numeric(10,2) DEFAULT 0 CHECK (balance >= 0))"
     )
     tables.execute("INSERT INTO account VALUES (1, 'ann', 10), (2, 'bob', 20)")
     return tables

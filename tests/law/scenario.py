@@ -57,7 +57,8 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "timestamp": (*_ORDERED, "count({})", "count(distinct {})"),
 }
 
-Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "dimension"]
+#: "settle" waits until background maintenance has caught up, so that the next read is of committed runs alone.
+Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "settle", "dimension"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.law.scenario import Action, Scenario, scenarios
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
@@ -36,6 +37,7 @@ def both(postgres: Postgres) -> Iterator[Mirror]:
     """One server with Spark behind it."""
     chosen = {"maintenance_rows": 5, "maintenance_idle": 0.2}
     with Millstream(settings=chosen) as server, mirrored(server, postgres) as mirror:
+        wait_until(lambda: _spark_is_up(mirror), 120, "Spark")
         yield mirror
 
 
@@ -52,10 +54,16 @@ def test_any_view_over_restarts(embedded: Mirror, scenario: Scenario) -> None:
 
 
 @pytest.mark.spark
-@given(scenario=scenarios((*READS, "spark", "embedded", "auto", "crash")))
+@given(scenario=scenarios((*READS, "spark", "spark", "embedded", "auto", "settle", "settle")))
 @FEW
 def test_any_view_over_engine_switches(both: Mirror, scenario: Scenario) -> None:
     play(both, scenario)
+
+
+@pytest.mark.spark
+def test_spark_did_its_part(both: Mirror) -> None:
+    """Of the engine switches' scenarios, Spark has maintained some."""
+    assert both.jobs("spark") > 0
 
 
 def play(mirror: Mirror, scenario: Scenario) -> None:
@@ -80,11 +88,24 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
             mirror.client.execute(statement.encode())
 
 
+def _rows_behind(mirror: Mirror, view: str) -> int:
+    row = mirror.client.execute("SELECT rows_behind FROM millstream.views WHERE name = %s", (view,)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _spark_is_up(mirror: Mirror) -> bool:
+    query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
+    return mirror.client.execute(query).fetchone() == (True,)
+
+
 def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension: str) -> None:
     """One step that is not rows. A table below the grouping is read as of the view's creation: it stays as it is."""
     match action:
         case "read":
             mirror.check()
+        case "settle":
+            wait_until(lambda: _rows_behind(mirror, view) == 0, 120, "maintenance that has caught up")
         case "restart" | "crash":
             mirror.restart(crash=action == "crash")
         case "dimension":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from catalog.objects import Catalog
@@ -28,6 +29,12 @@ STREAMS = """
 create foreign table s (k int, v int, w text, at timestamp) server stream;
 create view cv as select k, sum(v) as total, count(*) from s group by k;
 """
+
+
+#: What PostgreSQL and the binder must see alike, each statement ended by ; at a line's end.
+STATEMENTS = [
+    text.strip() for text in (Path(__file__).parent / "bind_statements.sql").read_text().split(";\n") if text.strip()
+]
 
 
 class Database:

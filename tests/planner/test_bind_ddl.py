@@ -20,7 +20,8 @@ def database() -> Database:
 
 def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
     text = """create table z (x int primary key check (x > 1) references region,
-        y varchar(3) not null default 'a' || 'b', n numeric(5,1), unique (y, n), unique (y), constraint c check (n > x), check (n > x), check (n > x),
+        y varchar(3) not null default 'a' || 'b', n numeric(5,1), unique (y, n), unique (y),
+        constraint c check (n > x), check (n > x), check (n > x),
         foreign key (n) references z (x) on delete cascade) with (fillfactor = 70)"""
     found = database.bind(text).statement
     assert isinstance(found, CreateTable)

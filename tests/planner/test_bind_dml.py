@@ -15,7 +15,7 @@ from planner.parse import parameterise
 from planner.statements import Delete, Insert, Update
 from planner.validate import validate
 from planner.walk import walk
-from tests.planner.binding import Database, standard
+from tests.planner.binding import STATEMENTS, Database, standard
 
 SCHEMA = """
 create table p (k int primary key, n numeric(10,2) default 1.5, w varchar(5), at timestamptz default now(),
@@ -61,10 +61,29 @@ def test_parameters_are_fitted_to_their_columns(database: Database) -> None:
 
 def test_a_shared_plan_is_like_the_text_itself(database: Database) -> None:
     key, literals = parameterise("insert into s (k, v, w) values (1, -2, 'x')")
-    types = tuple(None if literal.type.name == "unknown" else literal.type for literal in literals)
-    bound: Any = database.bind(key, types)
+    bound: Any = database.bind(key, declared(literals))
     assert bound.parameters == (INT4, INT4, TEXT)
     assert bound.statement.literals[0][:3] == (Parameter(0, INT4), Parameter(1, INT4), Parameter(2, TEXT))
+
+
+@pytest.mark.parametrize("text", [text for text in STATEMENTS if parameterise(text)[1]])
+def test_a_shared_plan_describes_the_same_columns(database: Database, text: str) -> None:
+    key, literals = parameterise(text)
+    try:
+        plain: Any = database.bind(text).statement
+    except SqlError as error:
+        # Bad text of a literal shows when it is converted; every other error shows in the shared plan as well.
+        if error.sqlstate in ("22P02", "22007"):
+            return
+        with pytest.raises(SqlError, match=error.sqlstate):
+            database.bind(key, declared(literals))
+        return
+    shared: Any = database.bind(key, declared(literals)).statement
+    assert getattr(shared, "outputs", None) == getattr(plain, "outputs", None)
+
+
+def declared(literals: tuple[Literal, ...]) -> tuple[SqlType | None, ...]:
+    return tuple(None if literal.type.name == "unknown" else literal.type for literal in literals)
 
 
 def test_defaults_fill_rows(database: Database) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,15 +12,10 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from catalog.errors import SqlError
 from planner.bind import Bound
 from planner.statements import Query
-from tests.planner.binding import TABLES, Database
+from tests.planner.binding import STATEMENTS, TABLES, Database
 from tests.rig.postgres import Postgres
 
 pytestmark = pytest.mark.postgres
-
-#: One statement a line or more, each ended by ; at a line's end; all of them mean the same to both.
-STATEMENTS = [
-    text.strip() for text in (Path(__file__).parent / "bind_statements.sql").read_text().split(";\n") if text.strip()
-]
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_broken_frames_end_the_connection(data: bytes) -> None:
         (message("Q", b"select 1\0more"), m.Query, "08P01"),
         (message("P", b"\0select 1\0\0\2\0\0\0\0"), m.Parse, "08P01"),
         (message("P", b"\0select 1\0\xff\xff"), m.Parse, "08P01"),
-        (bind("", "", [], [b"abc"], [])[:4] + b"\x0d\0\0\0\0\0\1\0\0\0\3a", m.Bind, "08P01"),
+        (message("B", b"\0\0\0\0\0\1\0\0\0\3a"), m.Bind, "08P01"),
         (message("D", b"Xname\0"), m.Describe, "08P01"),
         (message("D"), m.Describe, "08P01"),
         (message("E", b"\0\0\0"), m.Execute, "08P01"),

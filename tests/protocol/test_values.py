@@ -16,7 +16,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, TYPES, SqlType, array, by_name, numeric
+from catalog.types import BOOL, QUOTIENT, TYPES, SqlType, array, by_name, numeric
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
 from protocol.values.registry import (
@@ -248,3 +248,16 @@ def test_unknown_zone_is_22023() -> None:
     with pytest.raises(SqlError) as caught:
         encode_text(pa.array([0], pa.timestamp("us", "UTC")), by_name("timestamptz"), "Nowhere/Else")
     assert caught.value.sqlstate == "22023"
+
+
+def test_quotients_have_as_many_zeros_as_division_gives() -> None:
+    values = pa.array([None, *map(Decimal, ("16.5", "0", "-0.25", "12345.5", "123456789"))], pa.decimal128(38, 20))
+    shown = encode_column(values, numeric(*QUOTIENT), 0).to_pylist()
+    assert shown == [
+        None,
+        "16.5000000000000000",
+        "0.00000000000000000000",
+        "-0.25000000000000000000",
+        "12345.500000000000",
+        "123456789.00000000",
+    ]
