@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import Vector, offsets
 from protocol.values.framing import field_lengths, fixed_binaries, without_nulls
 from protocol.values.registry import encode_column
@@ -120,7 +120,7 @@ def _variable_rows(columns: Sequence[pa.Array], count: int) -> tuple[memoryview,
     heads["length"] = lengths
     if int(lengths.sum()) + count >= _LIMIT:
         return _halves(columns, count)
-    rows = pc.binary_join_element_wise(fixed_binaries(heads), *parts, b"")
+    rows = pc.binary_join_element_wise(fixed_binaries(heads), *parts, constant(b""))
     bounds = offsets(rows)
     return memoryview(rows.buffers()[2])[int(bounds[0]) : int(bounds[-1])], lengths + 1
 

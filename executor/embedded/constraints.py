@@ -93,23 +93,27 @@ class Checker:
     # Unique keys ------------------------------------------------------------------------------------------------
 
     def _check_unique(self, table: Table, key: UniqueKey, change: Change) -> None:
-        if not change.inserted.num_rows:
+        if not change.inserted.num_rows or _keeps(change, key.columns):
             return
         self._bind(table)
-        columns, new = listed(key.columns), f'"__new{table.oid}"'
-        known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
-        found = self._connection.rows(
-            f"SELECT {columns} FROM {new} WHERE {known} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
-        ) if change.inserted.num_rows > 1 else []  # fmt: skip
+        found = self._repeated(table, key) if change.inserted.num_rows > 1 else []
         if not found:
             same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
-            rest = self._remaining(table, change)
-            found = self._connection.rows(
-                f"SELECT {listed(key.columns, 't')} FROM {rest} t SEMI JOIN {new} n ON {same} LIMIT 1"
-            )
+            rest = f'{stored(table)} t SEMI JOIN "__new{table.oid}" n ON {same}'
+            if len(change.row_ids):
+                rest += f' ANTI JOIN "__gone{table.oid}" g ON t.rowid = g.{ROW_ID}'
+            found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} LIMIT 1")
         if found:
             message = f'duplicate key value violates unique constraint "{key.name}"'
             raise SqlError("23505", message, f"Key {_pair(key.columns, found[0])} already exists.")
+
+    def _repeated(self, table: Table, key: UniqueKey) -> list[tuple[Any, ...]]:
+        """A key that comes twice."""
+        known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
+        return self._connection.rows(
+            f'SELECT {listed(key.columns)} FROM "__new{table.oid}" WHERE {known} '
+            "GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+        )
 
     def _remaining(self, table: Table, change: Change | None) -> str:
         """A table without the rows that go, as a FROM item."""
@@ -121,7 +125,8 @@ class Checker:
 
     def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
         """Every row that comes has its partner."""
-        if not change.inserted.num_rows:
+        kept = reference.target not in self.changes and _keeps(change, reference.columns)
+        if not change.inserted.num_rows or kept:
             return
         target = self._definitions[reference.target]
         self._bind(table)
@@ -157,6 +162,8 @@ class Checker:
         old = change.deleted.select(list(columns))
         if not change.inserted.num_rows:
             return old
+        if _keeps(change, columns):
+            return None
         names = {f"__before{table.oid}": old, f"__after{table.oid}": change.inserted.select(list(columns))}
         self._connection.bind(names)
         before, after = (f'SELECT * FROM "{name}"' for name in names)
@@ -252,6 +259,13 @@ class Checker:
     def _add(self, table: Table, change: Change) -> None:
         known = self.changes.get(table.oid)
         self.changes[table.oid] = change if known is None else known.also(change)
+
+
+def _keeps(change: Change, columns: tuple[str, ...]) -> bool:
+    """Whether an UPDATE leaves these columns as they are, row by row."""
+    names = list(columns)
+    same: bool = change.deleted.select(names).equals(change.inserted.select(names))
+    return same
 
 
 def _pair(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:

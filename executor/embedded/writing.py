@@ -286,7 +286,10 @@ class WriteTransaction:
                 raise SqlError("23514", message, failing_row(rows, place))
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
-        """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record."""
+        """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record.
+
+        What one statement did stands as it is, rows that it wrote without changing them included.
+        """
         gathered: dict[int, tuple[list[pa.Table], list[pa.Table]]] = {}
         for entry in self._journal:
             match entry:
@@ -304,6 +307,8 @@ class WriteTransaction:
 
     def _net(self, oid: int, inserted: list[pa.Table], deleted: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
         table = self.definitions[oid]
+        if len(inserted) == 1:
+            return inserted[0], deleted[0]
         return tools.net(self.connection, table, pa.concat_tables(deleted), pa.concat_tables(inserted))
 
     def apply(self, changes: Iterable[tuple[int, pa.Table, pa.Table]]) -> None:

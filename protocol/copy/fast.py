@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
@@ -174,7 +174,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _may_be_empty(column: pa.Array) -> bool:
-    return bool(column.null_count) or (column.type == pa.string() and pc.any(pc.equal(column, "")).as_py())
+    return bool(column.null_count) or (column.type == pa.string() and pc.any(pc.equal(column, constant(""))).as_py())
 
 
 def _has_empty_line(block: Block) -> bool:

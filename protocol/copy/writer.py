@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.copy.binary import SIGNATURE, TRAILER
 from protocol.copy.format import CopyFormat
 from protocol.values.codec import value_bytes
@@ -65,18 +65,20 @@ class CopyWriter:
         for column, type_ in zip(batch.columns, self._types, strict=True):
             fields = encode_binary(column, type_)
             parts += [fixed_binaries(field_lengths(fields).astype(">i4")), without_nulls(fields)]
-        return bytes(value_bytes(pc.binary_join_element_wise(*parts, b"")))
+        return bytes(value_bytes(pc.binary_join_element_wise(*parts, constant(b""))))
 
     def _text_rows(self, batch: pa.RecordBatch) -> bytes:
         null = self._format.null
         columns = [
-            self._protected(encode_text(column, type_, self._timezone)).fill_null(null)
+            self._protected(encode_text(column, type_, self._timezone)).fill_null(constant(null))
             for column, type_ in zip(batch.columns, self._types, strict=True)
         ]
         if not columns:
             return b"\n" * int(batch.num_rows)
-        rows = pc.binary_join_element_wise(*columns, self._format.delimiter) if len(columns) > 1 else columns[0]
-        ended = pc.binary_join_element_wise(rows, "", "\n")
+        rows = (
+            pc.binary_join_element_wise(*columns, constant(self._format.delimiter)) if len(columns) > 1 else columns[0]
+        )
+        ended = pc.binary_join_element_wise(rows, constant(""), constant("\n"))
         return bytes(value_bytes(ended))
 
     def _protected(self, texts: pa.Array) -> pa.Array:
@@ -96,9 +98,9 @@ class CopyWriter:
 
     def _quoted(self, texts: pa.Array, special: bool) -> pa.Array:
         quote, escape = self._format.quote, self._format.escape
-        needed = pc.equal(texts, self._format.null)
+        needed = pc.equal(texts, constant(self._format.null))
         if len(self._types) == 1:
-            needed = pc.or_(needed, pc.equal(texts, "\\."))
+            needed = pc.or_(needed, pc.equal(texts, constant("\\.")))
         if special:
             for character in (self._format.delimiter, quote, "\n", "\r"):
                 needed = pc.or_(needed, pc.match_substring(texts, character))
@@ -108,7 +110,8 @@ class CopyWriter:
         if escape != quote:
             inner = pc.replace_substring(inner, escape, escape + escape)
         inner = pc.replace_substring(inner, quote, escape + quote)
-        return pc.if_else(needed, pc.binary_join_element_wise(quote, inner, quote, ""), texts)
+        quoted = pc.binary_join_element_wise(constant(quote), inner, constant(quote), constant(""))
+        return pc.if_else(needed, quoted, texts)
 
 
 def _parts(batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:

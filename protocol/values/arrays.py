@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, Value, Vector, bad_binary, variable
 from protocol.values.framing import framed
 
@@ -49,7 +49,7 @@ def _element(type_: SqlType) -> SqlType:
 def _bounds(array: pa.Array) -> Vector:
     """Where each row's elements begin in ``array.flatten()``; a null row has none."""
     bounds = np.zeros(len(array) + 1, np.int32)
-    np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0)), out=bounds[1:])
+    np.cumsum(np.asarray(pc.list_value_length(array).fill_null(constant(0))), out=bounds[1:])
     return bounds
 
 
@@ -63,9 +63,12 @@ def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone
     quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
     if pc.any(quoted).as_py():
         escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-        texts = pc.if_else(quoted, pc.binary_join_element_wise('"', escaped, '"', ""), texts)
-    body = _join(texts.fill_null("NULL"), _bounds(array), ",")
-    return pc.if_else(pc.is_valid(array), pc.binary_join_element_wise("{", body, "}", ""), None)
+        texts = pc.if_else(
+            quoted, pc.binary_join_element_wise(constant('"'), escaped, constant('"'), constant("")), texts
+        )
+    body = _join(texts.fill_null(constant("NULL")), _bounds(array), ",")
+    texts = pc.binary_join_element_wise(constant("{"), body, constant("}"), constant(""))
+    return pc.if_else(pc.is_valid(array), texts, constant(None))
 
 
 def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.Array:
@@ -84,7 +87,7 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
     kept = np.ones(head.shape, bool)
     kept[:, 3:] = (lengths > 0)[:, None]
     heads = variable(head[kept].view(np.uint8), kept.sum(axis=1) * 4, array)
-    return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), b"")
+    return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), constant(b""))
 
 
 def _malformed(text: str, detail: str | None = None) -> SqlError:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from catalog.errors import invalid_text
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, bad_binary, fixed, network_vector
 
 TRUE_TEXTS: Final[tuple[str, ...]] = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
@@ -19,11 +19,11 @@ _SPELLINGS: Final = pa.array([*TRUE_TEXTS, *FALSE_TEXTS])
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return pc.if_else(array, "t", "f")
+    return pc.if_else(array, constant("t"), constant("f"))
 
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
-    return fixed(np.asarray(array.fill_null(False)).astype(np.uint8), array)
+    return fixed(np.asarray(array.fill_null(constant(False))).astype(np.uint8), array)
 
 
 def _from_text(text: str, type_: SqlType, timezone: str) -> bool:
@@ -41,7 +41,7 @@ def _from_binary(data: bytes, type_: SqlType) -> bool:
 
 def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     codes = pc.index_in(pc.ascii_lower(pc.ascii_trim(strings, BLANKS)), _SPELLINGS)
-    values = pc.less(codes, len(TRUE_TEXTS))
+    values = pc.less(codes, constant(len(TRUE_TEXTS)))
     if values.null_count > strings.null_count:
         index = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(strings)))[0].as_py()
         raise ColumnError(index, invalid_text("boolean", strings[index].as_py()))
@@ -50,7 +50,7 @@ def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
     values = pa.array(network_vector(binaries, "u1", "boolean") != 0)
-    return values if binaries.null_count == 0 else pc.if_else(pc.is_valid(binaries), values, None)
+    return values if binaries.null_count == 0 else pc.if_else(pc.is_valid(binaries), values, constant(None))
 
 
 CODECS: Final[dict[str, Codec]] = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import Codec, by_value, offsets, value_bytes, variable
 from protocol.values.hexadecimal import from_digits, to_digits
 
@@ -21,7 +21,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:\\|[0-3][0-7]{2})?")
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     digits = variable(to_digits(value_bytes(array)), 2 * np.diff(offsets(array)), array)
-    return pc.binary_join_element_wise(_PREFIX, digits.cast(pa.string()), "")
+    return pc.binary_join_element_wise(constant(_PREFIX), digits.cast(pa.string()), constant(""))
 
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:

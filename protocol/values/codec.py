@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 
 Value = object
 #: A numpy array of any type.
@@ -154,9 +154,9 @@ def fast_or_exact(
     ``convert`` must agree with ``parse`` on what matches ``plain``, or raise ArrowInvalid.
     """
     matches = pc.match_substring_regex(strings, plain)
-    others = pc.fill_null(pc.invert(matches), False)
+    others = pc.fill_null(pc.invert(matches), constant(False))
     try:
-        converted = convert(pc.if_else(others, None, strings))
+        converted = convert(pc.if_else(others, constant(None), strings))
     except pa.ArrowInvalid:
         return by_value(strings, parse, arrow)
     if not pc.any(others).as_py():

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
     ColumnError,
@@ -61,7 +61,7 @@ def _date_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _patch(text: pa.Array, unusual: Vector, like: pa.Array, replacements: list[str]) -> pa.Array:
     patched = pc.replace_with_mask(text, pa.array(unusual), pa.array(replacements, pa.string()))
-    return pc.if_else(pc.is_valid(like), patched, None)
+    return pc.if_else(pc.is_valid(like), patched, constant(None))
 
 
 def _far_date(days: int) -> str:
@@ -120,12 +120,14 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
     zone = arrow_zone(timezone)
     naive = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).view(pa.timestamp("us"))
     if zone == "UTC":
-        return pc.binary_join_element_wise(_without_fraction_zeros(naive, pa.timestamp("s")), "+00", "")
+        return pc.binary_join_element_wise(
+            _without_fraction_zeros(naive, pa.timestamp("s")), constant("+00"), constant("")
+        )
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
     shifts, codes = np.unique(seconds, return_inverse=True)
     shown = pa.array([_offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
-    return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, "")
+    return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, constant(""))
 
 
 def _offset_text(seconds: int) -> str:
@@ -200,7 +202,7 @@ def _date_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     def convert(texts: pa.Array) -> pa.Array:
-        moments = pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us"))
+        moments = pc.binary_join_element_wise(constant("1970-01-01"), texts, constant(" ")).cast(pa.timestamp("us"))
         return moments.cast(pa.int64()).cast(pa.time64("us"))
 
     return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse_time, pa.time64("us"))

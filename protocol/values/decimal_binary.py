@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import MAX_PRECISION, SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import ColumnError, Vector, bad_binary, from_vector, offsets, value_bytes, variable
 from protocol.values.decimal_text import fit_numeric, not_finite, numeric_text, round_to, strips_zeros, unscaled_digits
 
@@ -23,7 +23,7 @@ _POSITIVE, _NEGATIVE = 0x0000, 0x4000
 def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
     """Each value's base-10000 digits as a matrix, whether it is negative, and how many columns lie before the point."""
     scale = array.type.scale
-    digits = unscaled_digits(array).fill_null("0")
+    digits = unscaled_digits(array).fill_null(constant("0"))
     negative = np.asarray(pc.starts_with(digits, "-"))
     bounds = offsets(digits)
     lengths = np.diff(bounds)
@@ -43,7 +43,7 @@ def _display_scales(array: pa.Array, type_: SqlType) -> Vector:
     """Digits after the point that the text form of each value has."""
     if not strips_zeros(type_):
         return np.full(len(array), array.type.scale, np.int16)
-    text = numeric_text(array, type_).fill_null("0")
+    text = numeric_text(array, type_).fill_null(constant("0"))
     points = np.asarray(pc.find_substring(text, "."))
     return np.where(points < 0, 0, np.diff(offsets(text)) - points - 1).astype(np.int16)
 

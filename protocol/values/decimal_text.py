@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, invalid_text, unsupported
 from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import (
     BLANKS,
     fast_or_exact,
@@ -50,9 +50,11 @@ def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Arra
         digits = unscaled_digits(array)
         negative = pc.starts_with(digits, "-")
         digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
-        sign = pc.if_else(negative, "-", "")
+        sign = pc.if_else(negative, constant("-"), constant(""))
         whole, fraction = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
-        text = pc.binary_join_element_wise(pc.binary_join_element_wise(sign, whole, ""), fraction, ".")
+        text = pc.binary_join_element_wise(
+            pc.binary_join_element_wise(sign, whole, constant("")), fraction, constant(".")
+        )
     if scale and strips_zeros(type_):
         text = pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
         return _with_zeros(text) if type_.modifiers == QUOTIENT else text
@@ -67,12 +69,12 @@ def _with_zeros(text: pa.Array) -> pa.Array:
     whole = pc.replace_substring_regex(text, r"\..*$", "")
     fraction = pc.replace_substring_regex(text, r"^[^.]*\.?", "")
     size = pc.utf8_length(pc.utf8_ltrim(whole, "-"))
-    is_fraction = pc.equal(pc.utf8_ltrim(whole, "-"), "0")
-    groups = pc.if_else(is_fraction, -1, pc.divide(pc.subtract(size, 1), 4))
+    is_fraction = pc.equal(pc.utf8_ltrim(whole, "-"), constant("0"))
+    groups = pc.if_else(is_fraction, constant(-1), pc.divide(pc.subtract(size, constant(1)), constant(4)))
     for group in pc.unique(groups).to_pylist():
         if group is not None and group < 4:
-            padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), ".")
-            text = pc.if_else(pc.equal(groups, group), padded, text)
+            padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), constant("."))
+            text = pc.if_else(pc.equal(groups, constant(group)), padded, text)
     return text
 
 

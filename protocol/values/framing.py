@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import Vector, offsets
 
 _NULL: Final = -1
@@ -40,11 +40,11 @@ def fixed_binaries(data: Vector) -> pa.Array:
 def without_nulls(array: pa.Array) -> pa.Array:
     """The fields as a binary array, with nothing where a null is."""
     if array.type != _BINARY:
-        array = array.cast(_BINARY)
-    return array.fill_null(b"") if array.null_count else array
+        array = array.view(_BINARY) if array.type == pa.string() else array.cast(_BINARY)
+    return array.fill_null(constant(b"")) if array.null_count else array
 
 
 def framed(array: pa.Array) -> pa.Array:
     """Each field with its length before it."""
     prefixes = fixed_binaries(field_lengths(array).astype(">i4"))
-    return pc.binary_join_element_wise(prefixes, without_nulls(array), b"")
+    return pc.binary_join_element_wise(prefixes, without_nulls(array), constant(b""))

