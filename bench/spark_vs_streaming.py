@@ -30,6 +30,7 @@ from catalog.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
+from executor.views import Content
 from planner.bind import Context, bind
 from planner.incremental import plan
 from planner.parse import parse
@@ -135,7 +136,7 @@ def _maintain(case: Case, files: Sequence[Path], engine: SparkEngine, output: Pa
     program = _program(case.query)
     (path,) = program.paths
     embedded = EmbeddedEngine()
-    contents: dict[str, pa.Table] = {}
+    contents: dict[str, Content] = {}
     seconds = []
     for lsn, file in enumerate(files, 1):
         started = time.perf_counter()
@@ -145,8 +146,10 @@ def _maintain(case: Case, files: Sequence[Path], engine: SparkEngine, output: Pa
         result = engine.run_files(job, STREAM, arrived)
         for state in program.states:
             run = pa.concat_tables([pq.read_table(item) for item in result.runs[state.name]])
-            known = contents.get(state.name)
-            contents[state.name] = run if known is None else embedded.merge(state, [known, run])
+            if state.name in contents:
+                contents[state.name].add(run, embedded)
+            else:
+                contents[state.name] = Content(state, run)
         seconds.append(time.perf_counter() - started)
     embedded.close()
     shutil.rmtree(output)

@@ -101,7 +101,8 @@ class CopySink:
     def _finish(self) -> None:
         target = self._statement.target
         if isinstance(target, Table):
-            self._transaction.writer().append(target, pa.Table.from_batches(self._held, schema=self._schema))
+            rows = pa.Table.from_batches(self._held, schema=self._schema)
+            self._transaction.writer().append(target, rows, self._statement.checks, self._statement.row)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
         elif self._held:

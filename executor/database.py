@@ -68,6 +68,8 @@ class Database:
         self._views: dict[int, ViewRuntime] = {}
         self._changed: dict[int, int] = {}
         self._committing: dict[int, Transaction] = {}
+        #: The LSN of the last change of any table.
+        self.tables_lsn = 0
         self._copies = 0
         self._indexes: dict[int, tuple[int, Indexed]] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
@@ -248,7 +250,7 @@ class Database:
             if isinstance(part, StreamRows | Spooled | FilesArrived):
                 self._arrive(lsn, part)
             elif isinstance(part, TableChange):
-                self._changed[part.table] = lsn
+                self._changed[part.table] = self.tables_lsn = lsn
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
 

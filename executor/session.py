@@ -8,6 +8,7 @@ makes them from worker threads, one at a time per session.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from executor import ddl
 from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink, copy_file
+from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
 from executor.points import PointReader, point_reader
 from executor.queries import Reader
@@ -71,6 +73,7 @@ class DatabaseSession:
         self._transaction: Transaction | None = None
         self._implicit = False
         self._reader = Reader(database)
+        self._cancelled = threading.Event()
 
     @property
     def time_zone(self) -> str:
@@ -98,7 +101,18 @@ class DatabaseSession:
         return self.database.catalog
 
     def _new(self, explicit: bool) -> Transaction:
-        return Transaction(explicit, lambda: self.database.tables.begin_write(self.database.options.lock_timeout))
+        self._cancelled.clear()
+        return Transaction(explicit, self._begin_write)
+
+    def _begin_write(self) -> WriteTransaction:
+        """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
+        writer = self.database.tables.begin_write(self.database.options.lock_timeout, self._cancelled.is_set)
+        transaction = self._transaction
+        snapshot = None if transaction is None else transaction.snapshot
+        if snapshot is not None and self.database.tables_lsn > snapshot[0]:
+            writer.rollback()
+            raise SqlError("40001", "could not serialize access due to concurrent update")
+        return writer
 
     def begin_implicit(self) -> None:
         """Statements until ``commit_implicit`` are one transaction, unless a block is open or begins."""
@@ -337,6 +351,7 @@ class DatabaseSession:
 
     def cancel(self) -> None:
         """Interrupts what runs now; may be called from any thread."""
+        self._cancelled.set()
         self._reader.cancel()
         transaction = self._transaction
         if transaction is not None and transaction.write is not None:

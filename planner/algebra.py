@@ -83,7 +83,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One row per input row, with the expressions ``outputs`` as its columns (all of them; nothing passes by itself)."""
+    """One row per input row, with the expressions ``outputs`` as its columns; nothing passes by itself."""
 
     input: Relation
     outputs: tuple[tuple[Column, Scalar], ...]
@@ -114,7 +114,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; exactly one row without keys."""
+    """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; without keys just one."""
 
     input: Relation
     keys: tuple[tuple[Column, Scalar], ...]
@@ -155,7 +155,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class SetOperation:
-    """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new, position by position typed alike in both inputs."""
+    """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new and typed as both inputs' are."""
 
     kind: SetKind
     all: bool

@@ -1,7 +1,7 @@
 """The allow-list: every function, operator and aggregate that algebra may contain, by canonical name.
 
 Owns: canonical names, arity, result types and volatility. The binder resolves PostgreSQL's spellings to these names; a
-printer (executor/) knows how each is written for its engine and refuses every other. What is not here is 42883 or 0A000.
+printer (executor/) knows how each is written for its engine and refuses every other. What is not here is no function.
 """
 
 from __future__ import annotations
@@ -126,14 +126,37 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
 
 #: Functions that the session replaces by a literal before an engine sees them.
 SESSION_FUNCTIONS: Final = frozenset(
-    ("now", "current_date", "current_user", "session_user", "current_database", "current_schema", "version")
-    + ("pg_backend_pid", "current_setting", "set_config")
+    [
+        "now",
+        "current_date",
+        "current_user",
+        "session_user",
+        "current_database",
+        "current_schema",
+        "version",
+        "pg_backend_pid",
+        "current_setting",
+        "set_config",
+    ]
 )
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(
-    ("count", "sum", "avg", "min", "max", "bool_and", "bool_or", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
-    + ("string_agg", "array_agg")
+    [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "bool_and",
+        "bool_or",
+        "stddev_samp",
+        "stddev_pop",
+        "var_samp",
+        "var_pop",
+        "string_agg",
+        "array_agg",
+    ]
 )
 
 #: Finalisers that planner/incremental prints instead of an aggregate, over merged state columns.

@@ -2,7 +2,7 @@
 
 A program is what the planner hands to the engines (planning.md section 0): traces that it owns (states), statements
 that add runs to them, and the relation that makes the view's rows from the states. Plain algebra throughout, so both
-engines run it; it serialises to JSON and back (``planner.serialize``), which is what manifests store and EXPLAIN prints.
+engines run it; it serialises to JSON and back (``planner.serialize``), which is what manifests store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class State:
 
     ``aggregate``: one row per ``key``; the other columns merge by ``merge[i]``, each an AggregateCall over a reference
     to that very column (sum, min, max, bool_and, bool_or). ``distinct``: ``key`` is all columns, duplicates vanish.
-    ``concatenate``: all rows stay. ``groups``: without GROUP BY there is one group, whose final row exists on no input too.
+    ``concatenate``: all rows stay. Without GROUP BY there is one group.
     """
 
     name: str
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A static pipeline's result, evaluated once at the view's creation and kept as a trace of one run (thesis 4.2.2)."""
+    """A static pipeline's result, evaluated once at the view's creation and kept as one run (thesis 4.2.2)."""
 
     name: str
     relation: Relation
@@ -60,7 +60,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One continuous view: ``final`` produces its rows, ``columns`` in order, from Snapshots of states and current tables.
+    """One continuous view: ``final`` makes its rows, ``columns`` in order, from Snapshots of states and current tables.
 
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only
     projections and filters, so that a point read may go to a key index; empty where there is none.

@@ -124,7 +124,7 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, FOREIGN TABLE, VIEW or MATERIALIZED VIEW; ``oids`` includes what CASCADE takes along, dependents first."""
+    """DROP TABLE, FOREIGN TABLE, [MATERIALIZED] VIEW; ``oids`` includes what CASCADE takes along, dependents first."""
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW'
     oids: tuple[int, ...]
@@ -154,7 +154,7 @@ class CopyOptions:
 class CopyIn:
     """COPY target FROM: ``columns`` are indexes of the target's columns; ``path`` None is STDIN.
 
-    ``defaults`` gives the target's other columns their values.
+    ``defaults`` gives the target's other columns their values; ``checks`` are the target's, over complete rows ``row``.
     """
 
     target: Table | Stream
@@ -162,6 +162,8 @@ class CopyIn:
     options: CopyOptions
     path: str | None = None
     defaults: tuple[tuple[int, Scalar], ...] = ()
+    checks: tuple[tuple[str, Scalar], ...] = ()
+    row: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

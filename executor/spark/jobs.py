@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from executor.spark.frames import Frame
-from executor.spark.raw import read_raw
+from executor.spark.raw import quoted, read_raw
 from executor.spark.session import Session
 from executor.spark.settings import cores
 
@@ -49,8 +49,8 @@ def run(session: Session, request: Frame) -> Frame:
     rows = sum(item.rows for item in inputs)
     small = rows <= request.get("one_partition_rows", ONE_PARTITION_ROWS)
     spark = session.new(_plan_settings(rows))
-    for item in inputs:
-        _register(spark, item.spec, small)
+    prefix = ", ".join(_register(spark, item.spec, small) for item in inputs)
+    prefix = f"WITH {prefix} " if prefix else ""
     output = Path(request["output"])
     output.mkdir(parents=True, exist_ok=True)
     group = group_name(request["id"])
@@ -58,7 +58,7 @@ def run(session: Session, request: Frame) -> Frame:
 
     def one(index: int, statement: Frame) -> list[str]:
         with session.group(spark, group):
-            frame = spark.sql(statement["sql"])
+            frame = spark.sql(prefix + statement["sql"])
             base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statement['state'])[:80]}"
             return _collected(frame, base) if collect else _written(frame, base)
 
@@ -91,19 +91,23 @@ def _count(spec: Frame) -> int:
     return sum(os.path.getsize(path) for path in spec["files"]) // 100
 
 
-def _register(spark: Any, spec: Frame, small: bool) -> None:
-    """Makes an input a temporary view under its leaf's name."""
+def _register(spark: Any, spec: Frame, small: bool) -> str:
+    """Makes an input a temporary view; the WITH item that gives statements its rows under the leaf's name."""
     if spec.get("raw"):
         frame = read_raw(spark, spec)
     elif spec["files"]:
         frame = spark.read.schema(_ddl(spec)).parquet(*spec["files"])
     else:
         frame = spark.createDataFrame([], _ddl(spec))
-    (frame.coalesce(1) if small else frame).createOrReplaceTempView(spec["view"])
+    stored, shown = quoted("in_" + spec["view"]), quoted(spec["view"])
+    frame.createOrReplaceTempView("in_" + spec["view"])
+    columns = ", ".join(quoted(name) for name, _ in spec["columns"]) or "1 AS `__none`"
+    return f"{shown} AS (SELECT {'/*+ COALESCE(1) */ ' if small else ''}{columns} FROM {stored})"
 
 
 def _ddl(spec: Frame) -> str:
-    return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in spec["columns"])
+    """The columns to read; one that no file has where none is read, since Spark wants a schema."""
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in spec["columns"]) or "`__none` INT"
 
 
 def _collected(frame: Any, base: Path) -> list[str]:

@@ -42,34 +42,37 @@ def read_raw(spark: Any, spec: Frame) -> Any:
 
 
 def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
-    from pyspark.sql import functions as f
-
-    columns = [(name, kind) for name, kind in spec["columns"] if not name.startswith("__")]
+    """One file's rows; only the columns that the job reads, in their order."""
+    kinds = {name: kind for name, kind in spec["columns"] if not name.startswith("__")}
+    position = "_metadata.row_index"
     if spec["format"] == "parquet":
-        frame, position = _parquet(spark, path, columns), f.col("_metadata.row_index")
+        frame = _parquet(spark, path, list(kinds))
     else:
         frame = _text(spark, spec, path)
-        position = f.monotonically_increasing_id().bitwiseAND(f.lit(_PARTITION_ROWS))
-    values = [f.col(_quoted(name)).cast(kind).alias(name) for name, kind in columns]
-    ordinal = (f.lit(place << ROW_BITS).cast("bigint") + position).alias("__ordinal")
-    return frame.select(*values, f.lit(lsn).cast("bigint").alias("__lsn"), ordinal)
+        position = f"(monotonically_increasing_id() & {_PARTITION_ROWS}L)"
+    hidden = {"__lsn": f"{lsn}L", "__ordinal": f"{place << ROW_BITS}L + {position}"}
+    values = [
+        f"{hidden[name]} AS `{name}`" if name in hidden else f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
+        for name, kind in spec["columns"]
+    ]
+    return frame.selectExpr(*values)
 
 
-def _parquet(spark: Any, path: str, columns: list[tuple[str, str]]) -> Any:
+def _parquet(spark: Any, path: str, names: list[str]) -> Any:
     """The file with its own types; the footer is read here, which saves Spark a job per file."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = pq.read_schema(path)
-    for name, _ in columns:
+    for name in names:
         if name not in schema.names:
             raise SqlError("22P04", f'file "{path}" has no column "{name}"')
-    own = pa.schema([schema.field(name).remove_metadata() for name, _ in columns])
+    own = pa.schema([schema.field(name).remove_metadata() for name in names])
     return spark.read.schema(from_arrow_schema(own)).parquet(path)
 
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    reader = spark.read.schema(", ".join(f"{_quoted(name)} {kind}" for name, kind in spec["stream"])).option(
+    reader = spark.read.schema(", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])).option(
         "mode", "FAILFAST"
     )
     if spec["format"] == "json":
@@ -80,5 +83,6 @@ def _text(spark: Any, spec: Frame, path: str) -> Any:
     return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

@@ -11,7 +11,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
-from planner.bind.dml import default_of
+from planner.bind.dml import checks_of, default_of
 from planner.bind.select import bind_query
 from planner.bind.sources import find_object, scan_object
 from planner.bind.typenames import declared_typmod, names_of
@@ -49,7 +49,8 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
         for index, column in enumerate(target.columns)
         if index not in columns and column.default is not None
     )
-    return CopyIn(target, columns, options, node.filename, defaults)
+    row = tuple(binding.column(column.name, column.type) for column in target.columns)
+    return CopyIn(target, columns, options, node.filename, defaults, checks_of(binding, target, row), row)
 
 
 def _columns(binding: Binding, target: Table | Stream | View | SystemView, node: Any) -> tuple[int, ...]:

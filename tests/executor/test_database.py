@@ -170,3 +170,23 @@ def test_a_point_read_follows_the_rows(database: Database, client: Client) -> No
     client.run("INSERT INTO s VALUES (0, 5), (7, 1), (9, -9), (5000, 2)")
     assert [read(key) for key in (0, 7, 8, 9, 5000)] == [(0, 5), (7, 8), (8, 8), None, (5000, 2)]
     assert database.fresh_index(oid) is not None
+
+
+def test_checks_hold_for_copy_too(client: Client) -> None:
+    client.run("CREATE TABLE t (a int CHECK (a > 0))")
+    batch = pa.RecordBatch.from_arrays([pa.array([1, -1], pa.int32())], names=["a"])
+    with pytest.raises(SqlError, match="23514"):
+        client.copy("COPY t FROM STDIN", [batch])
+    assert client.run("SELECT * FROM t") == []
+
+
+def test_a_repeatable_snapshot_cannot_write_over_what_came_later(database: Database, client: Client) -> None:
+    client.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
+    client.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    assert client.run("SELECT * FROM t") == [(1,)]
+    Client(database).run("UPDATE t SET a = 2")
+    assert client.run("SELECT * FROM t") == [(1,)]
+    with pytest.raises(SqlError, match="40001"):
+        client.run("UPDATE t SET a = 3")
+    assert client.run("ROLLBACK") == "ROLLBACK"
+    assert client.run("SELECT * FROM t") == [(2,)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +31,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def shows(client: Client, expected: list[tuple[str, int]]) -> bool:
+    """Whether the view has these rows."""
+    return client.run("SELECT * FROM v ORDER BY page") == expected
+
+
 def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()
@@ -43,12 +49,12 @@ def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -
     with pytest.raises(SqlError, match="42809"):
         client.run("INSERT INTO files VALUES ('a', 1)")
     write(folder, "one.parquet", {"page": ["a", "b"], "n": [1, 2]})
-    wait_until(lambda: client.run("SELECT * FROM v ORDER BY page") == [("a", 1), ("b", 2)])
+    wait_until(partial(shows, client, [("a", 1), ("b", 2)]))
     for round_ in range(3):
         database.close()
         write(folder, f"more{round_}.parquet", {"page": ["a"], "n": [10]})
         database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.02)
         client = Client(database)
         expected = [("a", 11 + 10 * round_), ("b", 2)]
-        wait_until(lambda expected=expected: client.run("SELECT * FROM v ORDER BY page") == expected)  # type: ignore[misc]
+        wait_until(partial(shows, client, expected))
     database.close()

@@ -149,6 +149,12 @@ def test_all_kinds_pass_unchanged(spark: SparkEngine, tmp_path: Path) -> None:
     assert_same_rows(tuples(found["l"]), tuples(table.select(names)))
 
 
+def test_counting_rows_reads_no_column(spark: SparkEngine, tmp_path: Path) -> None:
+    leaf, _ = delta()
+    counted = grouped("g", leaf, [], [AggregateCall("count", (), INT8)], ["sum"])
+    assert tuples(run(spark, tmp_path, [counted], rows(123, seed=8))["g"]) == [(123,)]
+
+
 def test_large_jobs_are_partitioned_and_written_by_workers(spark: SparkEngine, tmp_path: Path) -> None:
     """The other way through jobs.py, forced by its thresholds."""
     path = stored(rows(2000, seed=6), tmp_path / "delta.parquet")

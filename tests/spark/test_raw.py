@@ -10,11 +10,13 @@ import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
+from catalog.types import INT8
 from executor.engine import Inputs, Job
 from executor.sources import SourceFile, read_files
 from executor.spark.engine import SparkEngine
+from planner.expression import AggregateCall
 from tests.rig.compare import assert_same_rows
-from tests.spark.build import COLUMNS, STREAM, delta, listed, rows
+from tests.spark.build import COLUMNS, STREAM, delta, grouped, listed, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NAMES = ["k", "s", "i", "b", "n", "m", "f", "t", "ok", "d", "ts"]
@@ -98,6 +100,20 @@ def test_json(spark: SparkEngine, tmp_path: Path) -> None:
         '{"k": 1, "t": "x", "other": 5}\n{"t": "é", "ok": true, "f": 1.5}\n{"d": "2024-02-29"}\n', encoding="utf-8"
     )
     assert check(spark, tmp_path, stream(["k", "t", "ok", "f", "d"], format="json"), [(2, (recorded(path),))]) == 3
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_counting_rows_reads_no_column(spark: SparkEngine, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(rows(3, seed=1), path)
+    else:
+        path.write_text('{"k": 1}\n' * 3 if kind == "json" else "1\n" * 3, encoding="utf-8")
+    leaf, _ = delta()
+    statement, state = grouped("g", leaf, [], [AggregateCall("count", (), INT8)], ["sum"])
+    job = Job(1, (statement,), (state,), Inputs(()), 0, 9, tmp_path / "out")
+    result = spark.run_files(job, stream(["k"], format=kind), [(1, (recorded(path),))])
+    assert tuples(pq.read_table(result.runs["g"][0])) == [(3,)]
 
 
 @pytest.mark.parametrize("line", ["1,oops", "99999999999,x", "x,1"])
