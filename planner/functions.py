@@ -6,11 +6,8 @@ printer (executor/) knows how each is written for its engine and refuses every o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
-
-from catalog.types import SqlType
 
 #: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
 OPERATORS: Final[dict[str, str]] = {
@@ -165,5 +162,3 @@ FINALISERS: Final[dict[str, Function]] = _functions(
     Function("avg_final", 2, 2),
     Function("variance_final", 4, 4),
 )
-
-ResultRule = Callable[[Sequence[SqlType]], SqlType]

@@ -183,7 +183,10 @@ class SparkProcess:
         """The runtime to use; None where none is needed (Connect); the reason when Spark cannot run here."""
         if importlib.util.find_spec("pyspark") is None:
             return "pyspark is not installed"
-        return None if self.settings.connect else find_java(self._environment, self._folder_of_jvms)
+        if self.settings.connect:
+            known = importlib.util.find_spec("grpc") is not None
+            return None if known else "a Spark Connect endpoint needs the Python packages of pyspark[connect]"
+        return find_java(self._environment, self._folder_of_jvms)
 
     def _one_life(self, java: Java | None, restarts: int) -> str:
         """One child from start to end; the reason of its end."""

@@ -26,6 +26,7 @@ class Session:
         from pyspark.sql import SparkSession
 
         self.settings = settings
+        self._tagged: dict[str, Any] = {}
         builder: Any = SparkSession.builder
         if settings.connect:
             builder = builder.remote(settings.master)
@@ -82,11 +83,13 @@ class Session:
     def group(self, session: Any, name: str) -> Iterator[None]:
         """Jobs that this thread starts meanwhile belong to a group that ``cancel`` ends."""
         if self.settings.connect:
+            self._tagged[name] = session
             session.addTag(name)
             try:
                 yield
             finally:
                 session.removeTag(name)
+                self._tagged.pop(name, None)
             return
         context = self.spark.sparkContext
         context.setJobGroup(name, f"millstream {name}", interruptOnCancel=True)
@@ -104,7 +107,9 @@ class Session:
     def cancel(self, group: str) -> None:
         """Ends a group's running jobs."""
         if self.settings.connect:
-            self.spark.interruptTag(group)
+            tagged = self._tagged.get(group)  # a tag is known in its own session only
+            if tagged is not None:
+                tagged.interruptTag(group)
         else:
             self.spark.sparkContext.cancelJobGroup(group)
 

@@ -86,7 +86,8 @@ def test_a_table_joined_below_the_grouping_is_read_once(client: Client) -> None:
     client.run(CLICKS)
     client.run("CREATE TABLE factor (page text, f int); INSERT INTO factor VALUES ('a', 10)")
     client.run(
-        "CREATE VIEW v AS SELECT c.page, sum(c.n * f.f) AS s FROM clicks c JOIN factor f ON c.page = f.page GROUP BY c.page"
+        "CREATE VIEW v AS SELECT c.page, sum(c.n * f.f) AS s FROM clicks c "
+        "JOIN factor f ON c.page = f.page GROUP BY c.page"
     )
     assert any("factor" in notice for notice in client.notices)
     client.run("INSERT INTO clicks VALUES ('a', 2, 0), ('z', 5, 0)")

@@ -15,11 +15,10 @@ from catalog.errors import SqlError
 from catalog.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, numeric
 from executor.engine import EngineUnavailable, Inputs, Job
 from executor.spark.engine import SparkEngine
-from planner.algebra import Join
 from planner.expression import AggregateCall, Cast, Scalar
 from planner.program import State, Statement
 from tests.rig.compare import assert_same_rows
-from tests.spark.build import call, column, delta, grouped, join, listed, lit, rows, snapshot, stored, where
+from tests.spark.build import call, delta, grouped, join, listed, lit, rows, snapshot, stored, where
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _jobs = iter(range(1, 1_000_000))
@@ -267,11 +266,3 @@ def test_what_spark_cannot_print_is_unavailable_with_its_reason(spark: SparkEngi
     job = Job(1, (planned,), (state,), Inputs(()), 0, 1, tmp_path / "out")
     with pytest.raises(EngineUnavailable, match="upper"):
         spark.run(job)
-
-
-def test_a_full_join_of_a_stream_prints(spark: SparkEngine) -> None:
-    leaf, c = delta("k")
-    side, s = snapshot("side", {"key": INT4})
-    full = Join("full", leaf, side, call("eq", BOOL, c["k"], s["key"]))
-    assert spark.supports(*((item,) for item in listed("x", full, [c["k"], s["key"]]))) is None
-    assert column("x", INT4) != column("x", INT4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -190,6 +191,14 @@ def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path) ->
     started = time.monotonic()
     supervisor.stop()
     assert time.monotonic() - started < 10  # it does not wait for the backoff
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is not None, reason="the packages of Spark Connect are there")
+def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path) -> None:
+    supervisor = SparkProcess(replace(settings(tmp_path), master="sc://127.0.0.1:15002"))
+    assert not supervisor.wait_ready(10)
+    assert "pyspark[connect]" in supervisor.status.reason
+    supervisor.stop()
 
 
 def test_without_java_spark_is_absent_with_one_line(tmp_path: Path) -> None:
