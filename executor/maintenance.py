@@ -27,7 +27,7 @@ from executor.sources import FileSource
 from executor.spark.engine import SparkEngine
 from executor.streams import FileFeed, StreamRuntime, file_format, folder_of, is_followed
 from executor.trace.sealed import seal
-from executor.views import Progress, ViewError, ViewRuntime
+from executor.views import Progress, ViewError, ViewRuntime, is_of_the_rows
 from planner.algebra import Delta
 from planner.program import State, Statement
 from planner.walk import walk
@@ -41,6 +41,10 @@ JOBS_KEPT: Final = 1000
 TICK: Final = 0.1
 #: Seconds between releases of what nobody needs while nothing is maintained.
 RELEASE: Final = 1.0
+#: Seconds until a view is tried again after a failure such as a missing file.
+RETRY: Final = 5.0
+#: Seconds for which loading may hold background work back.
+LONGEST_WAIT: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Maintenance:
         self._next_release = 0.0
         self._sources: dict[int, FileSource] = {}
         self._next_poll = 0.0
+        #: When a view is tried again after a failure that is not its rows' fault, by oid.
+        self._not_before: dict[int, float] = {}
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
         options = database.options
         self.spark: SparkEngine | None = None
@@ -146,7 +152,7 @@ class Maintenance:
         if not due:
             self._postponed.pop(stream.stream.name, None)
             return False
-        if self._database.is_busy and not is_followed(stream.stream):
+        if self._database.is_busy and not is_followed(stream.stream) and self._may_wait(stream):
             self._postpone(stream, due, "rows are being loaded: background work waits for an idle core")
             return False
         spark = [task for task in due if self._wants_spark(task)]
@@ -163,6 +169,11 @@ class Maintenance:
             self._postponed.pop(stream.stream.name, None)
         return bool(spark or embedded)
 
+    def _may_wait(self, stream: StreamRuntime) -> bool:
+        """Whether background work has not been put off for too long already."""
+        known = self._postponed.get(stream.stream.name)
+        return known is None or (dt.datetime.now(dt.UTC) - known.started).total_seconds() < LONGEST_WAIT
+
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
         for runtime in self._database.views_on(stream.stream.oid):
             if runtime.error is None:
@@ -172,7 +183,7 @@ class Maintenance:
 
     def _is_due(self, stream: StreamRuntime, task: Task) -> bool:
         upto = min(self._database.sequencer.visible, self._database.sequencer.durable)
-        if task.progress.durable >= upto:
+        if task.progress.durable >= upto or time.monotonic() < self._not_before.get(task.runtime.view.oid, 0.0):
             return False
         rows = stream.feed.rows(task.progress.durable, upto)
         if rows == 0:
@@ -238,7 +249,10 @@ class Maintenance:
             try:
                 tables = runtime.run_path(progress.path, after, upto)
             except SqlError as error:
-                self._fail(task, error, upto)
+                if is_of_the_rows(error):
+                    self._fail(task, error, upto)
+                else:
+                    self._not_before[runtime.view.oid] = time.monotonic() + RETRY
                 self._finish(record, started, "failed", str(error))
                 return
         self._commit(task, after, upto, tables)

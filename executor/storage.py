@@ -167,13 +167,13 @@ class ViewStore:
         new: dict[str, NewRun] = {}
         for name, run in runs.items():
             files = self._place(oid, name, run)
-            tables[name] = run if isinstance(run, pa.Table) else read_table(files, schema_of(states[name]))
+            tables[name] = read_table(files, schema_of(states[name])) if isinstance(run, tuple) else run
             new[name] = NewRun(files, tables[name].num_rows)
         return tables if manifest.commit(path, after, new, upto) else None
 
     def _place(self, oid: int, state: str, run: pa.Table | tuple[Path, ...]) -> tuple[Path, ...]:
         """Files of a run, in the view's folder."""
-        if isinstance(run, pa.Table):
+        if not isinstance(run, tuple):
             if run.num_rows == 0:
                 return ()
             path = self._new_file(oid, state)

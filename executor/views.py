@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -49,9 +50,9 @@ class Content:
         """Merges a run in."""
         if run.num_rows == 0:
             return
-        self.tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
-        self.merged = None
-        if self.tail.num_rows > TAIL_ROWS and self.tail.num_rows > TAIL_SHARE * self.base.num_rows:
+        tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
+        self.tail, self.merged = tail, None
+        if tail.num_rows > TAIL_ROWS and tail.num_rows > TAIL_SHARE * self.base.num_rows:
             self.fold(engine)
 
     def fold(self, engine: EmbeddedEngine) -> None:
@@ -103,6 +104,15 @@ class ViewError:
         """What a read raises."""
         detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
+
+
+#: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.
+_CIRCUMSTANCES = ("53", "55", "57", "58", "72")
+
+
+def is_of_the_rows(error: SqlError) -> bool:
+    """Whether an error will come again whenever the same rows are processed, and so is the view's value."""
+    return not error.sqlstate.startswith(_CIRCUMSTANCES)
 
 
 class ViewPassed(Exception):
@@ -176,7 +186,7 @@ class ViewRuntime:
         try:
             tables = self.run_path(progress.path, after, lsn)
         except SqlError as error:
-            if error.sqlstate.startswith(("57", "58")):  # cancelled, or storage: not a matter of the rows
+            if not is_of_the_rows(error):
                 progress.reached = after
                 raise
             self.fail(ViewError(error, lsn))
@@ -285,8 +295,8 @@ class ViewRuntime:
         return {f"s_{name}": table for name, table in self.statics.items()}
 
 
-def named(states: Iterable[State], name: str, run: object) -> pa.Table:
+def named(states: Iterable[State], name: str, run: pa.Table | tuple[FilePath, ...]) -> pa.Table:
     """A run as its trace keeps it: columns under the names that snapshots refer to."""
-    assert isinstance(run, pa.Table)
+    assert not isinstance(run, tuple), "the embedded engine gives tables"
     state = next(state for state in states if state.name == name)
     return run.rename_columns([stored_name(column) for column in state.columns])

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from executor.spark.frames import Frame
-from executor.spark.raw import quoted, read_raw
+from executor.spark.raw import WHOLE_FILES, quoted, read_raw
 from executor.spark.session import Session
 from executor.spark.settings import cores
 
@@ -48,23 +48,22 @@ def run(session: Session, request: Frame) -> Frame:
     inputs = [_Sized(spec, _count(spec)) for spec in request["inputs"]]
     rows = sum(item.rows for item in inputs)
     small = rows <= request.get("one_partition_rows", ONE_PARTITION_ROWS)
-    spark = session.new(_plan_settings(rows))
-    prefix = ", ".join(_register(spark, item.spec, small) for item in inputs)
-    prefix = f"WITH {prefix} " if prefix else ""
     output = Path(request["output"])
     output.mkdir(parents=True, exist_ok=True)
     group = group_name(request["id"])
-    collect = rows <= request.get("collect_rows", COLLECT_ROWS)
-
-    def one(index: int, statement: Frame) -> list[str]:
-        with session.group(spark, group):
-            frame = spark.sql(prefix + statement["sql"])
-            base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statement['state'])[:80]}"
-            return _collected(frame, base) if collect else _written(frame, base)
-
+    write = _collected if rows <= request.get("collect_rows", COLLECT_ROWS) else _written
     statements: list[Frame] = request["statements"]
-    with ThreadPoolExecutor(max_workers=min(len(statements), max(2, cores(session.settings)))) as pool:
-        files = list(pool.map(one, range(len(statements)), statements))
+    with session.borrowed(_settings(inputs, rows)) as spark:
+        prefix = ", ".join(_register(spark, item.spec, small) for item in inputs)
+        prefix = f"WITH {prefix} " if prefix else ""
+
+        def one(index: int, statement: Frame) -> list[str]:
+            base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statement['state'])[:80]}"
+            with session.group(spark, group):
+                return write(spark.sql(prefix + statement["sql"]), base)
+
+        with ThreadPoolExecutor(max_workers=min(len(statements), max(2, cores(session.settings)))) as pool:
+            files = list(pool.map(one, range(len(statements)), statements))
     _sync_folder(output)
     return {
         "runs": {statement["state"]: paths for statement, paths in zip(statements, files, strict=True)},
@@ -79,8 +78,12 @@ def group_name(request: int) -> str:
     return f"request-{request}"
 
 
-def _plan_settings(rows: int) -> dict[str, str]:
-    return {"spark.sql.adaptive.enabled": "true"} if rows >= ADAPTIVE_ROWS else {}
+def _settings(inputs: list[_Sized], rows: int) -> dict[str, str]:
+    """What a job changes of the session's settings."""
+    found = {"spark.sql.adaptive.enabled": "true"} if rows >= ADAPTIVE_ROWS else {}
+    if any(item.spec.get("raw") and item.spec["format"] != "parquet" for item in inputs):
+        found |= WHOLE_FILES
+    return found
 
 
 def _count(spec: Frame) -> int:

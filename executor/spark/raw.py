@@ -20,6 +20,8 @@ from executor.spark.frames import Frame
 
 #: monotonically_increasing_id() numbers a partition's rows in its low bits.
 _PARTITION_ROWS: Final = (1 << 33) - 1
+#: One partition a file, so that monotonically_increasing_id() numbers a file's rows.
+WHOLE_FILES: Final = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": str(1 << 50)}
 #: What stands for NULL while Spark parses CSV; no field has this text.
 _NULL: Final = "\x00NULL"
 
@@ -31,9 +33,6 @@ def read_raw(spark: Any, spec: Frame) -> Any:
     """
     for file in zip(spec["files"], spec["sizes"], spec["mtimes"], strict=True):
         verify(file)
-    if spec["format"] != "parquet":  # one partition per file, so that rows can be numbered
-        spark.conf.set("spark.sql.files.minPartitionNum", "1")
-        spark.conf.set("spark.sql.files.maxPartitionBytes", str(1 << 50))
     frames = [
         _read_file(spark, spec, path, lsn, place)
         for path, lsn, place in zip(spec["files"], spec["lsns"], spec["places"], strict=True)

@@ -27,6 +27,7 @@ class Session:
 
         self.settings = settings
         self._tagged: dict[str, Any] = {}
+        self._idle: list[Any] = []
         builder: Any = SparkSession.builder
         if settings.connect:
             builder = builder.remote(settings.master)
@@ -70,13 +71,24 @@ class Session:
         else:
             self.spark.sparkContext._jvm.java.lang.System.nanoTime()
 
-    def new(self, settings: dict[str, str]) -> Any:
-        """A session with temporary views and settings of its own."""
+    @contextmanager
+    def borrowed(self, settings: dict[str, str]) -> Iterator[Any]:
+        """A session for one job, with temporary views and these settings of its own; used again by later jobs."""
+        session = self._idle.pop() if self._idle else self._new()
+        try:
+            for name, value in settings.items():
+                session.conf.set(name, value)
+            yield session
+        finally:
+            for name in settings:
+                session.conf.unset(name)
+            self._idle.append(session)
+
+    def _new(self) -> Any:
         session = self.spark.newSession()
-        if self.settings.connect:  # a new Connect session starts from the server's defaults
-            settings = {**SEMANTICS, **self.settings.extra, **settings}
-        for name, value in settings.items():
-            session.conf.set(name, value)
+        if self.settings.connect:  # it starts from the server's defaults
+            for name, value in {**SEMANTICS, **self.settings.extra}.items():
+                session.conf.set(name, value)
         return session
 
     @contextmanager
@@ -115,17 +127,17 @@ class Session:
 
     def warm_up(self) -> None:
         """Runs small jobs, so that the first real one does not wait for class loading."""
-        session = self.new({})
         path = str(self.settings.scratch / f"warm-up-{os.getpid()}")
-        numbers = session.range(20_000).selectExpr(
-            "id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t"
-        )
-        if not self.settings.connect:
-            numbers.coalesce(1).write.mode("overwrite").parquet(path)
-            numbers = session.read.schema(numbers.schema).parquet(path)
-        numbers.createOrReplaceTempView("warm")
-        for _ in range(3):
-            session.sql("SELECT k, sum(v * (1 - v)) AS a, count(*) AS b, max(t) AS c FROM warm GROUP BY k").toArrow()
+        with self.borrowed({}) as session:
+            numbers = session.range(20_000)
+            numbers = numbers.selectExpr("id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t")
+            if not self.settings.connect:
+                numbers.coalesce(1).write.mode("overwrite").parquet(path)
+                numbers = session.read.schema(numbers.schema).parquet(path)
+            numbers.createOrReplaceTempView("warm")
+            for _ in range(3):
+                query = "SELECT k, sum(v * (1 - v)) AS a, count(*) AS b, max(t) AS c FROM warm GROUP BY k"
+                session.sql(query).toArrow()
         shutil.rmtree(path, ignore_errors=True)
 
     def stop(self) -> None:

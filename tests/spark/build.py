@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def join(kind: Any, left: Relation, right: Relation, predicate: Scalar) -> Join:
 
 
 def grouped(
-    name: str, relation: Relation, keys: list[Scalar], aggregates: list[AggregateCall], merges: list[str]
+    name: str, relation: Relation, keys: Sequence[Scalar], aggregates: list[AggregateCall], merges: list[str]
 ) -> tuple[Statement, State]:
     """A grouping into an aggregate state, as planner/incremental makes them."""
     key_columns = [(column(f"key{i}", item.type), item) for i, item in enumerate(keys)]
@@ -89,7 +90,9 @@ def grouped(
     return Statement(name, aggregate), State(name, "aggregate", columns, columns[: len(keys)], merge)
 
 
-def listed(name: str, relation: Relation, outputs: list[Scalar], kind: Any = "concatenate") -> tuple[Statement, State]:
+def listed(
+    name: str, relation: Relation, outputs: Sequence[Scalar], kind: Any = "concatenate"
+) -> tuple[Statement, State]:
     """A projection into a concatenate (or distinct) state."""
     project = Project(relation, tuple((column(f"out{i}", item.type), item) for i, item in enumerate(outputs)))
     columns = tuple(column(item.name, item.type) for item in project.columns)
