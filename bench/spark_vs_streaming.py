@@ -97,7 +97,7 @@ def _split(rig: Rig, folder: Path, size: int) -> list[Path]:
     found: list[Path] = []
     target = folder / f"files-{size}"
     target.mkdir()
-    with pq.ParquetFile(rig.tpch.parquet(rig.scale, "lineitem", 1)[0]) as source:
+    with pq.ParquetFile(rig.tpch.parts(rig.scale, "lineitem", 1, "parquet")[0]) as source:
         for batch in source.iter_batches(batch_size=size, columns=names):
             if batch.num_rows == size and len(found) < max(case.intervals for case in CASES):
                 table = pa.Table.from_batches([batch]).cast(schema)

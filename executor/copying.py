@@ -2,7 +2,7 @@
 
 Owns: completing rows with defaults, NOT NULL for streams, and the two targets: a stream (written ahead to the log while
 more is parsed, so that a large COPY needs little memory and one commit record) and a table (one change set).
-Knows nothing of text formats (protocol/copy); a server-side CSV file is read by the engine's own reader.
+Knows nothing of text formats (protocol/copy) or of files: the server feeds a sink with those of COPY FROM 'file' too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from catalog.objects import Stream, Table
 from executor import ddl
 from executor.commit.records import Spooled, SpoolReference, StreamRows
@@ -119,8 +119,3 @@ class CopySink:
     def _ended(self) -> None:
         if isinstance(self._statement.target, Stream):
             self._session.database.copies_running(-1)
-
-
-def copy_file(session: DatabaseSession, statement: CopyIn) -> int:
-    """COPY FROM 'file' reaches here only where the server did not feed the file's bytes to a sink itself."""
-    raise unsupported(f'COPY "{statement.target.name}" FROM a file in this context', "use COPY ... FROM STDIN")

@@ -20,7 +20,7 @@ from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
 from executor.commit.records import StreamRows
-from executor.copying import CopySink, copy_file
+from executor.copying import CopySink
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
 from executor.points import PointReader, point_reader
@@ -241,9 +241,6 @@ class DatabaseSession:
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
-            case CopyIn():
-                rows = copy_file(self, statement)
-                return Result(f"COPY {rows}")
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
             case NoOperation(tag=tag):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 TABLES: Final[dict[str, str]] = {
     "region": "r_regionkey integer PRIMARY KEY, r_name char(25) NOT NULL, r_comment varchar(152)",
@@ -129,15 +129,15 @@ class Tpch:
         with self.csv(scale, table).open("rb") as file:
             return file.readlines()[1:]
 
-    def parquet(self, scale: float, table: str, parts: int) -> list[Path]:
-        """One table as so many Parquet files."""
-        folder = self._folder / f"sf{scale:g}-parquet-{parts}"
+    def parts(self, scale: float, table: str, count: int, kind: Literal["csv", "parquet"]) -> list[Path]:
+        """One table as so many files."""
+        folder = self._folder / f"sf{scale:g}-{kind}-{count}"
         if not (folder / f"{table}.complete").exists():
             folder.mkdir(parents=True, exist_ok=True)
-            options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={parts}")
-            _generate("parquet", *options, f"--output-dir={folder}", "--overwrite")
+            options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={count}")
+            _generate(kind, *options, f"--output-dir={folder}", "--overwrite")
             (folder / f"{table}.complete").touch()
-        return sorted((folder / table).glob("*.parquet"), key=lambda path: int(path.stem.rpartition(".")[2]))
+        return sorted((folder / table).glob(f"*.{kind}"), key=lambda path: int(path.stem.rpartition(".")[2]))
 
 
 def _generate(*arguments: str) -> None:
