@@ -41,7 +41,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     stored = to_stored(table)
     try:
         with open(path, "wb") as file:
-            pq.write_table(stored, file, compression="snappy", row_group_size=_ROW_GROUP)
+            pq.write_table(stored, file, compression="snappy", row_group_size=_ROW_GROUP, store_decimal_as_integer=True)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
