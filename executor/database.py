@@ -223,12 +223,10 @@ class Database:
         def register(lsn: int) -> None:
             self._committing[lsn] = transaction
 
-        ticket = self.sequencer.submit(record, sync or transaction.catalog is not None, on_lsn=register)
         try:
-            ticket.wait()
+            self.sequencer.submit(record, sync or transaction.catalog is not None, on_lsn=register).wait()
         except BaseException:
-            if self._committing.pop(ticket.lsn, None) is not None:
-                transaction.rollback()
+            transaction.rollback()  # harmless where the tables' part is committed already
             raise
 
     def _record(self, transaction: Transaction) -> TransactionRecord:
@@ -245,7 +243,7 @@ class Database:
 
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
-        transaction = self._committing.pop(lsn, None)
+        transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
         for part in record:
             if isinstance(part, StreamRows | Spooled | FilesArrived):
                 self._arrive(lsn, part)

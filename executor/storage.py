@@ -16,7 +16,8 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class ViewStore:
         self._open: dict[int, tuple[Manifest, Program]] = {}
         self._names = 0
         self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
         shutil.rmtree(self._scratch, ignore_errors=True)
         for folder in (self._states, self._streams, self._scratch):
             folder.mkdir(parents=True, exist_ok=True)
@@ -111,10 +113,21 @@ class ViewStore:
         self._open[oid] = (manifest, decode_program(manifest.content.program))
 
     def drop(self, oid: int) -> None:
-        """The view is gone; its state's space is free."""
-        manifest, _ = self._open.pop(oid)
-        manifest.drop()
+        """The view is gone; its state's space is free. Waits for a commit that is being written."""
+        with self._held(oid) as entry:
+            if entry is not None:
+                del self._open[oid]
+                entry[0].drop()
         shutil.rmtree(self._statics(oid), ignore_errors=True)
+        self._locks.pop(oid, None)
+
+    @contextmanager
+    def _held(self, oid: int) -> Iterator[tuple[Manifest, Program] | None]:
+        """An open view (None: there is none any more), whose files nobody else changes meanwhile."""
+        with self._lock:
+            lock = self._locks.setdefault(oid, threading.Lock())
+        with lock:
+            yield self._open.get(oid)
 
     def drop_orphans(self, oids: set[int]) -> None:
         """Deletes folders of views that never came to exist or that were dropped before a crash."""
@@ -157,10 +170,12 @@ class ViewStore:
 
     def commit(self, oid: int, stream: int, after: int, upto: int, runs: Runs) -> dict[str, pa.Table] | None:
         """Moves a path's durable frontier with its runs. The runs' rows, or None when somebody else committed first."""
-        entry = self._open.get(oid)
-        if entry is None:
-            return None
-        manifest, program = entry
+        with self._held(oid) as entry:
+            return None if entry is None else self._commit(oid, *entry, stream, after, upto, runs)
+
+    def _commit(
+        self, oid: int, manifest: Manifest, program: Program, stream: int, after: int, upto: int, runs: Runs
+    ) -> dict[str, pa.Table] | None:
         path = next(index for index, item in enumerate(program.paths) if item.stream == stream)
         states = {state.name: state for state in program.states}
         tables: dict[str, pa.Table] = {}
@@ -196,25 +211,28 @@ class ViewStore:
 
     def compact(self, oid: int, states: Iterable[State], merge: Merge) -> None:
         """Makes one run of the runs of each path of a state that has gathered many."""
-        entry = self._open.get(oid)
-        if entry is None:
-            return
-        manifest = entry[0]
-        for state in states:
-            runs = manifest.content.runs[state.name]
-            for path in {run.path for run in runs}:
-                own = tuple(run for run in runs if run.path == path)
-                if len(own) > RUNS:
-                    table = merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
-                    file = self._new_file(oid, state.name)
-                    write_table(file, table)
-                    if manifest.replace_runs(state.name, own, (file,), table.num_rows):
-                        manifest.delete(own)
+        with self._held(oid) as entry:
+            if entry is not None:
+                for state in states:
+                    self._compact(oid, entry[0], state, merge)
+
+    def _compact(self, oid: int, manifest: Manifest, state: State, merge: Merge) -> None:
+        runs = manifest.content.runs[state.name]
+        for path in {run.path for run in runs}:
+            own = tuple(run for run in runs if run.path == path)
+            if len(own) > RUNS:
+                table = merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
+                file = self._new_file(oid, state.name)
+                write_table(file, table)
+                if manifest.replace_runs(state.name, own, (file,), table.num_rows):
+                    manifest.delete(own)
 
     def fail(self, oid: int, error: SqlError, lsn: int) -> None:
         """An error becomes the view's value."""
-        if oid in self._open:
-            self._open[oid][0].set_error({"sqlstate": error.sqlstate, "message": error.message, "lsn": lsn})
+        with self._held(oid) as entry:
+            if entry is None:
+                return
+            entry[0].set_error({"sqlstate": error.sqlstate, "message": error.message, "lsn": lsn})
 
 
 def _decode_error(document: object) -> tuple[SqlError, int] | None:

@@ -201,7 +201,7 @@ class Manifest:
         with self._lock:
             (self.folder / MANIFEST).unlink(missing_ok=True)
             sync_folder(self.folder)
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)  # the next start removes what is left
 
     def _store(self, files: tuple[Path, ...]) -> tuple[StoredFile, ...]:
         for folder in {path.parent for path in files}:

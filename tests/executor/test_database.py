@@ -191,3 +191,15 @@ def test_a_repeatable_snapshot_cannot_write_over_what_came_later(database: Datab
         client.run("UPDATE t SET a = 3")
     assert client.run("ROLLBACK") == "ROLLBACK"
     assert client.run("SELECT * FROM t") == [(2,)]
+
+
+def test_views_can_be_dropped_while_they_are_maintained(tmp_path: Path) -> None:
+    database = open_database(tmp_path, maintenance_rows=1, maintenance_idle=0.0)
+    client = Client(database)
+    client.run(CLICKS)
+    for number in range(40):
+        client.run(f"CREATE VIEW v{number} AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
+        client.run("INSERT INTO clicks VALUES ('a', 1, 1)")
+        client.run(f"DROP VIEW v{number}")
+    assert client.run("SELECT count(*) FROM millstream.views") == [(0,)]
+    database.close()
