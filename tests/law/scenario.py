@@ -82,12 +82,13 @@ class Scenario:
         """The stream's columns as SQL; k joins the dimension table."""
         return ", ".join(["k integer", *(f"c{number} {name}" for number, name in enumerate(self.columns))])
 
-    def query(self, stream: str, dimension: str) -> str:
-        """The view's text."""
+    def query(self, stream: str, dimension: str, arrival: str = "") -> str:
+        """The view's text. ``arrival`` names a column by which array_agg and string_agg shall order explicitly."""
         keys = [f"c{number}" for number in self.keys]
         if self.shape == "above":
             keys = ["k", *keys]
-        outputs = [*keys, "count(*) as n", *(f"{text} as a{number}" for number, text in enumerate(self.aggregates))]
+        calls = [_in_order(text, arrival) for text in self.aggregates] if arrival else self.aggregates
+        outputs = [*keys, "count(*) as n", *(f"{text} as a{number}" for number, text in enumerate(calls))]
         source = stream
         if self.shape.startswith("below"):
             kind = "left join" if self.shape == "below_left" else "join"
@@ -100,6 +101,12 @@ class Scenario:
         if self.shape == "above":
             text = f"with grouped as ({text}) select g.*, d.label from grouped g left join {dimension} d on g.k = d.id"
         return text
+
+
+def _in_order(call: str, arrival: str) -> str:
+    """array_agg(x) as array_agg(x order by arrival)."""
+    keeps_arrival = call.startswith(("array_agg", "string_agg")) and "order by" not in call
+    return f"{call[:-1]} order by {arrival})" if keeps_arrival else call
 
 
 @st.composite

@@ -75,7 +75,9 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
     mirror.stream(stream, scenario.declaration)
     mirror.table(dimension, "id integer PRIMARY KEY, label text")
     mirror.insert(dimension, scenario.dimension, one_statement=True)
-    mirror.view(view, scenario.query(stream, dimension))
+    # PostgreSQL's sort under a grouping is not stable, so there the order of arrival is a column and said explicitly.
+    mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN arrival bigserial".encode())
+    mirror.view(view, scenario.query(stream, dimension), scenario.query(stream, dimension, "arrival"))
     try:
         mirror.check()
         for position, step in enumerate(scenario.steps):

@@ -42,10 +42,10 @@ class Mirror:
         _run(self.client, f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream")
         _run(self.judge, f"CREATE TABLE {name} ({columns})")
 
-    def view(self, name: str, query: str, options: str = "") -> None:
-        """A continuous view here; there, only its text."""
-        _run(self.client, f"CREATE VIEW {name} {options} AS {query}")
-        self.views[name] = query
+    def view(self, name: str, query: str, judged: str | None = None) -> None:
+        """A continuous view here; there, only its text, or another text that means the same."""
+        _run(self.client, f"CREATE VIEW {name} AS {query}")
+        self.views[name] = judged or query
 
     def copy(self, table: str, data: bytes) -> None:
         """COPY of CSV lines without header: acknowledged first, judged afterwards."""
