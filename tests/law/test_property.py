@@ -89,6 +89,7 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
     finally:
         for statement in (f"DROP VIEW {view}", f"DROP FOREIGN TABLE {stream}", f"DROP TABLE {dimension}"):
             mirror.client.execute(statement.encode())
+        mirror.judge.execute(f"DROP TABLE {stream}, {dimension}".encode())
 
 
 def _rows_behind(mirror: Mirror, view: str) -> int:
