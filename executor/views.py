@@ -5,7 +5,7 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 
-A state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of a large state.
+A large state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of all of it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class Content:
     base: pa.Table
     tail: pa.Table | None = None
     merged: pa.Table | None = None
-    version: int = 0  # grows when ``base`` is replaced
 
     def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
         """Merges a run in."""
         if run.num_rows == 0:
+            return
+        if self.tail is None and self.base.num_rows <= TAIL_ROWS:
+            self.base = engine.merge(self.state, [self.base, run])
             return
         tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
         self.tail, self.merged = tail, None
@@ -59,7 +61,6 @@ class Content:
         """Makes base + tail the new base."""
         self.base, self.tail = self.snapshot(engine), None
         self.merged = None
-        self.version += 1
 
     def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
         """All rows, merged by key."""

@@ -6,6 +6,7 @@ Spark through storage only, never through the server.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,14 @@ from executor.spark.settings import SparkSettings
 from executor.spark.statements import Printed, View, print_statements
 from planner.program import State, Statement
 
+_LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
+
+
+def _log(status: Status) -> None:
+    """Says when Spark comes up, goes, and why it is not there."""
+    level = logging.WARNING if status.state in ("failed", "absent") else logging.INFO
+    _LOGGER.log(level, "Spark is %s: %s", status.state, status.detail)
 
 
 class SparkEngine:
@@ -42,7 +50,7 @@ class SparkEngine:
     ) -> None:
         """``directory`` takes Spark's scratch files and log; ``extra`` are Spark settings."""
         self.process = SparkProcess(
-            SparkSettings(directory.resolve(), master, driver_memory, job_timeout, extra=extra or {})
+            SparkSettings(directory.resolve(), master, driver_memory, job_timeout, extra=extra or {}), notify=_log
         )
         self._lock = threading.Lock()
         #: By identity of the statements (which are kept, so that it stays theirs): the printed form or the reason.
