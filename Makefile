@@ -66,8 +66,8 @@ lock: $(VENV)/.installed-dev  ## resolve pyproject.toml's pins again, with hashe
 		--group build --group dev pyproject.toml --output-file requirements-dev.lock
 
 .PHONY: java postgres
-java:
-	@tools/java.sh
+java: $(VENV)/.installed
+	@tools/java.sh $(BIN)/python
 postgres:
 	@tools/postgres.sh
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes sure that a Java runtime serves Spark (17 or newer): installs Debian's where it may, else says in one line what
-# to install. Always succeeds: without Java the server runs on the embedded engine alone.
+# Makes sure that a Java runtime serves Spark: installs Debian's where it may, else says in one line what to install.
+# Always succeeds: without Java the server runs on the embedded engine alone. $1 is the project's Python.
 set -u
+python=$1
 . "$(dirname "$0")/apt.sh"
 
-java_serves_spark() {
-    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version
-    version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
-    [ -n "$version" ] && [ "$version" -ge 17 ]
+java_serves_spark() { # as the server itself looks for one
+    "$python" -c 'import os, sys; from executor.spark.java import Java, find_java
+sys.exit(not isinstance(find_java(os.environ), Java))'
 }
 
 java_serves_spark && exit 0

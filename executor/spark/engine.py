@@ -32,7 +32,7 @@ _CACHED: Final = 256
 def _log(status: Status) -> None:
     """Says when Spark comes up, goes, and why it is not there."""
     level = logging.WARNING if status.state in ("failed", "absent") else logging.INFO
-    _LOGGER.log(level, "Spark is %s: %s", status.state, status.detail)
+    _LOGGER.log(level, "%s", f"Spark is ready: {status.detail}" if status.state == "ready" else status.detail)
 
 
 class SparkEngine:

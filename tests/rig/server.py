@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from typing import Any
 
 import psycopg
 
+from executor.spark.java import Java, find_java
 from tests.rig.process import die_with_parent, end, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,14 +28,8 @@ USER = DATABASE = "millstream"
 
 
 def java_is_there() -> bool:
-    """Whether a Java runtime that serves Spark (17 or newer) is installed."""
-    home = os.environ.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java")
-    if not java or not Path(java).exists():
-        return False
-    text = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
-    version = re.search(r'version "(\d+)', text)
-    return version is not None and int(version[1]) >= 17
+    """Whether a Java runtime that serves Spark is installed."""
+    return isinstance(find_java(os.environ), Java)
 
 
 class Millstream:
