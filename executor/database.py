@@ -8,7 +8,6 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, undefined_table
+from catalog.errors import undefined_table
 from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import Appender
@@ -321,6 +320,7 @@ class Database:
         )
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
+        runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
         self._views[view.oid] = runtime
 
     # Recovery ---------------------------------------------------------------------------------------------------
@@ -419,12 +419,3 @@ class Database:
     def is_busy(self) -> bool:
         """Whether rows are being parsed right now."""
         return self._copies > 0
-
-    @contextlib.contextmanager
-    def failing(self, runtime: ViewRuntime, lsn: int) -> Iterator[None]:
-        """An SqlError of the data inside becomes the view's value, durably."""
-        try:
-            yield
-        except SqlError as error:
-            runtime.fail(ViewError(error, lsn))
-            self.storage.fail(runtime.view.oid, error, lsn)

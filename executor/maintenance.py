@@ -318,7 +318,6 @@ class Maintenance:
 
     def _fail(self, task: Task, error: SqlError, lsn: int) -> None:
         task.runtime.fail(ViewError(error, lsn))
-        self._database.storage.fail(task.runtime.view.oid, error, lsn)
 
     def _finish(self, record: JobRecord, started: float, status: str, detail: str) -> None:
         done = replace(record, status=status, seconds=time.monotonic() - started, detail=detail)

@@ -141,6 +141,8 @@ class ViewRuntime:
         self.statics = statics
         self.lock = threading.RLock()
         self.error: ViewError | None = None
+        #: Keeps an error on storage: the log does not wait for a view that has one.
+        self.on_fail: Callable[[ViewError], None] = lambda failed: None
         self.next_job = 0
         #: What was added to the one state since ``track_changes``; None when that is not known.
         self.changes: pa.Table | None = None
@@ -215,6 +217,7 @@ class ViewRuntime:
         """Makes an error the view's value; its states are no longer maintained."""
         with self.lock:
             if self.error is None:
+                self.on_fail(error)
                 self.error = error
                 self._version += 1
 

@@ -125,6 +125,21 @@ def test_an_expression_that_fails_is_the_views_error_only(client: Client) -> Non
     assert client.run("SELECT error_sqlstate FROM millstream.views WHERE name = 'bad'") == [("22012",)]
 
 
+def test_the_error_of_a_view_outlives_a_restart(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    client = Client(database)
+    client.run(CLICKS)
+    client.run("CREATE VIEW bad AS SELECT sum(10 / n) AS s FROM clicks; INSERT INTO clicks VALUES ('a', 0, 0)")
+    with pytest.raises(SqlError, match="22012"):
+        client.run("SELECT * FROM bad")
+    database.release()
+    database.close()
+    database = open_database(tmp_path)
+    with pytest.raises(SqlError, match="22012"):
+        Client(database).run("SELECT * FROM bad")
+    database.close()
+
+
 def test_dropping_a_view_frees_its_state(database: Database, client: Client, tmp_path: Path) -> None:
     client.run(CLICKS)
     client.run("CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
