@@ -165,9 +165,8 @@ class PointReader:
 
     def _key(self, parameters: tuple[Value, ...]) -> tuple[object, ...] | None:
         """The values in the index's order; None where one is NULL, which equals nothing."""
-        if self._is_parameters and len(parameters) == len(self._parts):
-            key: tuple[object, ...] = parameters
-        else:
+        key: tuple[object, ...] = parameters
+        if not self._is_parameters or len(parameters) != len(self._parts):
             key = tuple(
                 parameters[item.index] if isinstance(item, Parameter) else item.value
                 for item in self._parts

@@ -100,8 +100,12 @@ class PointRead:
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
         """Row and CommandComplete, if the index is fresh and the fields are values."""
+        decoders = self.decoders
         try:
-            values = tuple([decode(field) for decode, field in zip(self.decoders, fields, strict=True)])
+            if len(fields) == 1:  # a comprehension would cost as much as all else here
+                values: tuple[Value, ...] = (decoders[0](fields[0]),)
+            else:
+                values = tuple([decode(field) for decode, field in zip(decoders, fields, strict=True)])
         except SqlError:
             return None
         row = self.reader.peek(values)

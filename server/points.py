@@ -15,7 +15,7 @@ import pyarrow as pa
 from catalog.types import SqlType
 from executor.points import PointReader, Row, point_reader
 from planner.statements import Query
-from protocol.datarow import EncodedRows, encode_rows
+from protocol.datarow import encode_rows
 from protocol.encoder import command_complete
 from server.planning import Bounded, Plan
 
@@ -45,9 +45,10 @@ class Form:
     formats: tuple[int, ...]
     time_zone: str
 
-    def encode(self, table: pa.Table) -> EncodedRows:
-        """A table's rows."""
-        return encode_rows(table.select(list(self.columns)), self.types, self.formats, self.time_zone)
+    def encode(self, table: pa.Table) -> tuple[bytes, memoryview]:
+        """A table's rows, and where each begins; a memoryview gives a number several times faster than numpy."""
+        rows = encode_rows(table.select(list(self.columns)), self.types, self.formats, self.time_zone)
+        return rows.data, rows.offsets.data
 
 
 class EncodedTable:
@@ -57,20 +58,22 @@ class EncodedTable:
         self.table = table
         self._form = form
         self._threads = threads
-        self._whole: EncodedRows | None = None
-        self._parts: dict[int, EncodedRows] = {}
+        self._whole: tuple[bytes, memoryview] | None = None
+        self._parts: dict[int, tuple[bytes, memoryview]] = {}
 
     def row(self, index: int) -> bytes:
         """One row's DataRow."""
         if self._whole is not None:
-            return self._whole.row(index)
+            data, offsets = self._whole
+            return data[offsets[index] : offsets[index + 1]]
         number, place = index >> _SHIFT, index & ((1 << _SHIFT) - 1)
         part = self._parts.get(number)
         if part is None:
             part = self._parts[number] = self._form.encode(self.table.slice(number << _SHIFT, 1 << _SHIFT))
             if len(self._parts) == _PATIENCE and self.table.nbytes <= _WHOLE:
                 self._threads.submit(self._encode_whole)
-        return part.row(place)
+        data, offsets = part
+        return data[offsets[place] : offsets[place + 1]]
 
     def _encode_whole(self) -> None:
         self._whole = self._form.encode(self.table)

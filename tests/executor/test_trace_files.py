@@ -104,6 +104,23 @@ def test_index_finds_each_key_and_no_other(keys: list[tuple[int, str | None]]) -
     assert index.get((6, "")) is None
 
 
+@pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (-3, 40), (-(2**63), 2**63 - 1), (2**63 - 9, 2**63 - 1)])
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.int64()])
+@given(data=st.data())
+def test_index_finds_integers_close_together_or_far_apart(
+    kind: pa.DataType, bounds: tuple[int, int], data: st.DataObject
+) -> None:
+    half = 2 ** (kind.bit_width - 1)
+    some = st.none() | st.integers(max(bounds[0], -half), min(bounds[1], half - 1)) if bounds[0] < half else st.none()
+    keys = data.draw(st.lists(some, unique=True))
+    index = KeyIndex(pa.table({"k": pa.array(keys, kind)}), ["k"])
+    assert len(index) == len(keys)
+    assert [index.get((key,)) for key in keys] == list(range(len(keys)))
+    known = [key for key in keys if key is not None]
+    assert all(index.get((key + step,)) is None for key in known for step in (-1, 1) if key + step not in keys)
+    assert None in keys or index.get((None,)) is None
+
+
 def test_index_of_a_single_key() -> None:
     table = pa.table({"k": pa.chunked_array([[3, 1], [None, 2]]), "v": [10, 20, 30, 40]})
     index = KeyIndex(table, ["k"])
