@@ -161,6 +161,11 @@ class Connection(asyncio.Protocol):
         """Whether the client is gone."""
         return self._transport is None
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether the next bytes may be answered at once."""
+        return self._express is not None
+
     def peek(self) -> FrontendMessage | None:
         """The next message if it is there already; it is still handled in its turn."""
         if self._peeked is None:

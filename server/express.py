@@ -154,7 +154,7 @@ class Express:
         self._known: dict[bytes, Known] = {}
         self._framed: dict[bytes, Framed] = {}
         self._heads: tuple[int, ...] = ()
-        self._size = 0
+        self.size = 0  # about how many bytes it takes
         self._failures = 0
 
     # -- answering -----------------------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ class Express:
         reads, self._reads = self._reads, []
         if request is None or len(reads) > 1 or len(request) + len(output) > _LARGEST or self._failures > _PATIENCE:
             return
-        if self._size > _MEMORY:
+        if self.size > _MEMORY:
             self.forget()
         if self._learn(reads[0], request, output):
-            self._size += len(request) + len(output) + _OVERHEAD
+            self.size += len(request) + len(output) + _OVERHEAD
         else:
             self._failures += 1
 
