@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Seconds that a commit may take on the loop's thread, on average: less than what a busy loop makes others wait anyway.
-QUICK: Final = 0.0005
+#: Seconds that a commit may take on the loop's thread, on average: what a loop with thirty requests makes others wait
+#: anyway.
+QUICK: Final = 0.001
 #: The share of time that tries on a slow disk may take of the loop.
 _SHARE: Final = 0.01
-#: The weight of the newest commit in the average: one hiccup of 4 ms among quick commits is forgiven.
-_WEIGHT: Final = 1 / 16
+#: The weight of the newest commit in the average. Shared disks that take 0.1 ms have one sync in ten of 4 ms in some
+#: seconds, which the average must forgive; one that takes 5 ms each time is recognised within some 15 commits.
+_WEIGHT: Final = 1 / 64
 
 
 class Patience:
