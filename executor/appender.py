@@ -262,18 +262,42 @@ class Appender:
         return True
 
     def _flush_at_once(self) -> None:
-        """On the loop's thread: commits what one turn of the loop has gathered, or leaves it to the writer thread."""
-        sequencer = self._database.sequencer
-        if not sequencer.may_commit_at_once() or any(len(each.rows) > _FEW for each in self._waiting.values()):
-            sequencer.call(self._flush)
-            return
+        """On the loop's thread: commits what one turn of the loop has gathered, or leaves it to the writer thread.
+
+        A writer thread that is busy calls back when it no longer is: handed more each time, it would never be idle,
+        and the way without it not be found again.
+        """
+        if not self._wants_at_once():
+            self._database.sequencer.call(self._flush)
+        elif self._database.sequencer.is_busy:
+            self._database.sequencer.call(self._hand_back)
+        else:
+            self._commit_at_once()
+
+    def _hand_back(self) -> None:
+        """On the writer thread."""
+        self._later(self._flush_again)
+
+    def _flush_again(self) -> None:
+        """On the loop's thread: a writer thread that others keep busy takes the rows along."""
+        if self._wants_at_once() and not self._database.sequencer.is_busy:
+            self._commit_at_once()
+        else:
+            self._database.sequencer.call(self._flush)
+
+    def _wants_at_once(self) -> bool:
+        few = all(len(each.rows) <= _FEW for each in self._waiting.values())
+        return few and self._database.sequencer.is_quick
+
+    def _commit_at_once(self) -> None:
         gathered = self._take()
         parts = self._parts(gathered)
         if not parts:
             return
         ticket = None
         if all(isinstance(part, RowValues) for part in parts):
-            ticket = sequencer.commit_at_once(parts, any(each.sync for each in gathered))
+            sync = any(each.sync for each in gathered)
+            ticket = self._database.sequencer.commit_at_once(parts, sync)
         if ticket is None:
             self._submit(parts, gathered)
         else:

@@ -131,9 +131,15 @@ class Sequencer:
             self._put(_Entry(encoded, record, sync, ticket))
         return ticket
 
-    def may_commit_at_once(self) -> bool:
-        """Whether ``commit_at_once`` is worth a try: nothing is queued, and the disk has been quick."""
-        return not self._outstanding and self._patience.allows(self._clock())
+    @property
+    def is_quick(self) -> bool:
+        """Whether the disk has been quick enough for ``commit_at_once``, or may be tried again."""
+        return self._patience.allows(self._clock())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the writer thread has something to do, so that ``commit_at_once`` would refuse."""
+        return self._outstanding > 0
 
     def commit_at_once(self, parts: Sequence[Part], sync: bool = True) -> Ticket | None:
         """Commits a small transaction on the caller's thread; the ticket is done. None: not now, nothing happened.
@@ -151,15 +157,16 @@ class Sequencer:
             outcome = None if ticket is None else self.log.append_at_once(encoded, ticket.lsn)
             if ticket is None or outcome is None:
                 return None
-            error = outcome if isinstance(outcome, SqlError) else None
-            unhurried = self._deadline is None
-            self._finish((_Entry(encoded, record, sync, ticket),), (error,), (), ending=False)
-            if unhurried and self._deadline is not None:
+            refused = outcome if isinstance(outcome, SqlError) else None
+            sleeps = self._deadline is None
+            errors, _ = self._complete((_Entry(encoded, record, sync, ticket),), (refused,), forced=False)
+            if sleeps and self._deadline is not None:
                 self.call(_nothing)  # the writer thread learns how long it may sleep
         finally:
             self._turn.release()
         ended = self._clock()
         self._patience.took(ended - started, ended)
+        ticket.resolve(errors[0])
         return ticket
 
     def _take_lsn(self) -> Ticket | None:
@@ -234,9 +241,14 @@ class Sequencer:
             flushes = [item for item in group if isinstance(item, _Flush)]
             running = not any(isinstance(item, _Stop) for item in group)
             with self._turn:
-                self._commit(entries, flushes, ending=not running)
-            with self.lock:
-                self._outstanding -= len(group)
+                refused = self._write(entries)
+                errors, failure = self._complete(entries, refused, bool(flushes) or not running)
+                with self.lock:
+                    self._outstanding -= len(group)
+            for entry, error in zip(entries, errors, strict=True):
+                entry.ticket.resolve(error)
+            for flush in flushes:
+                flush.ticket.resolve(failure)
 
     def _take(self) -> list[_Entry | _Flush | _Call | _Stop]:
         """Waits for work; returns what has gathered, or nothing when it is time to sync."""
@@ -261,34 +273,30 @@ class Sequencer:
             except queue.Empty:
                 return group
 
-    def _commit(self, entries: list[_Entry], flushes: list[_Flush], ending: bool) -> None:
-        """Group commit: one write, at most one sync, then publication in LSN order."""
+    def _write(self, entries: Sequence[_Entry]) -> list[SqlError | None]:
+        """Group commit: one write for all. Why each was refused, if it was."""
         outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in entries])
-        errors = [each if isinstance(each, SqlError) else None for each in outcomes]
-        self._finish(entries, errors, flushes, ending)
+        return [each if isinstance(each, SqlError) else None for each in outcomes]
 
-    def _finish(
-        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], flushes: Sequence[_Flush], ending: bool
-    ) -> None:
-        """Syncs, publishes and resolves what was written, or why it was not."""
+    def _complete(
+        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], forced: bool
+    ) -> tuple[Sequence[Exception | None], Exception | None]:
+        """At most one sync for what was written, then publication in LSN order: each one's error, and that of all."""
         errors: Sequence[Exception | None] = refused
-        written = [entry for entry, error in zip(entries, errors, strict=True) if error is None]
+        written = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
         if written:
             self._last_written = written[-1].ticket.lsn
-        failure = self._sync_if_due(written, bool(flushes) or ending)
+        failure = self._sync_if_due(written, forced)
         if failure is not None:
             self._give_up(failure)
-            errors = [error or failure for error in errors]
         else:
             failure = self._publish(written)
-            errors = [error or failure for error in errors]
+        if failure is not None:
+            errors = [error or failure for error in refused]
         self._release_spool(entries)
-        for entry, error in zip(entries, errors, strict=True):
-            entry.ticket.resolve(error)
-        for flush in flushes:
-            flush.ticket.resolve(failure)
+        return errors, failure
 
-    def _sync_if_due(self, written: list[_Entry], forced: bool) -> Exception | None:
+    def _sync_if_due(self, written: Sequence[_Entry], forced: bool) -> Exception | None:
         overdue = self._deadline is not None and self._clock() >= self._deadline
         if any(entry.sync for entry in written) or overdue or (forced and self._last_written > self.durable):
             try:
@@ -301,7 +309,7 @@ class Sequencer:
             self._deadline = self._clock() + self._sync_within
         return None
 
-    def _publish(self, written: list[_Entry]) -> Exception | None:
+    def _publish(self, written: Sequence[_Entry]) -> Exception | None:
         """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""
         if not written:
             return None
