@@ -220,7 +220,6 @@ class Ring:
         self._total += count
         if len(tail.places) >= _FAN_IN or len(tail.rows) > _SMALL:
             self._settle()
-            self._evict()
 
     def _settle(self) -> None:
         """Makes a chunk of the tail: of as many parts as a merge joins, it is what a merge gives."""
@@ -254,6 +253,7 @@ class Ring:
         self._bytes += batch.nbytes
         while self._merge(level):
             level += 1
+        self._evict()
 
     def _add_rows(self, lsn: int, part: StreamRows) -> None:
         batches = tuple(self._conform(batch) for batch in part.batches if batch.num_rows)
