@@ -25,6 +25,7 @@ from executor.commit.records import (
     CatalogChange,
     FilesArrived,
     Part,
+    RowValues,
     Spooled,
     StreamRows,
     TableChange,
@@ -258,7 +259,7 @@ class Database:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
         for part in record:
-            if isinstance(part, StreamRows | Spooled | FilesArrived):
+            if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
             elif isinstance(part, TableChange):
                 self._changed[part.table] = self.tables_lsn = lsn

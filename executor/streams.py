@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.commit.records import FilesArrived, Spooled, StreamRows
+from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.sources import read_files
 from executor.trace.ring import Ring
 
 #: What brings a stream rows.
-Arrival = StreamRows | Spooled | FilesArrived
+Arrival = StreamRows | RowValues | Spooled | FilesArrived
 
 
 class Feed(Protocol):
