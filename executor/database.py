@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -49,6 +49,15 @@ from executor.views import ViewError, ViewRuntime
 _LOGGER = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Kept:
+    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
+
+    version: int
+    index: Indexed
+    checked: int = -1
+
+
 class Database:
     """One open database. Methods may be called from any thread."""
 
@@ -70,7 +79,7 @@ class Database:
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
-        self._indexes: dict[int, tuple[int, Indexed]] = {}
+        self._indexes: dict[int, _Kept] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
@@ -161,9 +170,14 @@ class Database:
     def fresh_index(self, oid: int) -> Indexed | None:
         """The view's index if nothing arrived since it was refreshed. Never blocks."""
         known = self._indexes.get(oid)
-        if known is None or known[0] != self.version_of((oid,)):
+        if known is None:
             return None
-        return known[1]
+        visible = self.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        if visible != known.checked:
+            if known.version != self.version_of((oid,)):
+                return None
+            known.checked = visible
+        return known.index
 
     def point_read(self, oid: int, key: tuple[object, ...]) -> Row:
         """One row of a view that has a point key, at the present LSN."""
@@ -174,7 +188,7 @@ class Database:
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.point_key(oid))
             index = runtime.index.refresh(lambda states: self._final(runtime, states))
-            self._indexes[oid] = (version, index)
+            self._indexes[oid] = _Kept(version, index)
             return index.get(key)
 
     def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:

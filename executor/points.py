@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -29,12 +29,11 @@ PATCH_ROWS = 1024
 PATCH_SHARE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row by its place: ``index`` None when there is none. The same ``table`` object comes again and again."""
+class Row(NamedTuple):
+    """A row by its place: ``place`` None when there is none. The same ``table`` object comes again and again."""
 
     table: pa.Table
-    index: int | None
+    place: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +150,34 @@ class ViewIndex:
 class PointReader:
     """A prepared point read. ``read`` blocks; ``peek`` answers at once or not at all."""
 
-    def __init__(self, database: Database, query: Query, lookup: Lookup) -> None:
+    def __init__(self, database: Database, query: Query, lookup: Lookup, key: tuple[str, ...]) -> None:
+        """``key`` names the view's key columns in the index's order."""
         self._database = database
-        self._lookup = lookup
+        self.view = lookup.view
         self.columns = lookup.columns
         self.outputs = query.outputs
-        self._order = [name for name, _ in lookup.key]
+        values = dict(lookup.key)
+        self._parts = tuple(values[name] for name in key)
+        #: Of a key that is the parameters, one after the other, as nearly every key is.
+        self._is_parameters = all(
+            isinstance(item, Parameter) and item.index == index for index, item in enumerate(self._parts)
+        )
 
     def _key(self, parameters: tuple[Value, ...]) -> tuple[object, ...] | None:
         """The values in the index's order; None where one is NULL, which equals nothing."""
-        values = {
-            name: parameters[item.index] if isinstance(item, Parameter) else item.value
-            for name, item in self._lookup.key
-            if isinstance(item, Parameter | Literal)
-        }
-        key = tuple(values[name] for name in self._database.point_key(self._lookup.view))
+        if self._is_parameters and len(parameters) == len(self._parts):
+            key: tuple[object, ...] = parameters
+        else:
+            key = tuple(
+                parameters[item.index] if isinstance(item, Parameter) else item.value
+                for item in self._parts
+                if isinstance(item, Parameter | Literal)
+            )
         return None if None in key else key
 
     def peek(self, parameters: tuple[Value, ...]) -> Row | None:
         """The row if the index is fresh; None when ``read`` must be called."""
-        index = self._database.fresh_index(self._lookup.view)
+        index = self._database.fresh_index(self.view)
         if index is None:
             return None
         key = self._key(parameters)
@@ -181,12 +188,15 @@ class PointReader:
         key = self._key(parameters)
         if key is None:
             return Row(pa.table({}), None)
-        return self._database.point_read(self._lookup.view, key)
+        return self._database.point_read(self.view, key)
 
 
 def point_reader(database: Database, query: Query) -> PointReader | None:
     """The reader of a query that is a look-up by a view's whole point key; None for every other query."""
     lookup = recognise(database.plans.get(query.relation).relation)
-    if lookup is None or set(database.point_key(lookup.view)) != {name for name, _ in lookup.key}:
+    if lookup is None:
         return None
-    return PointReader(database, query, lookup)
+    key = database.point_key(lookup.view)
+    if set(key) != {name for name, _ in lookup.key}:
+        return None
+    return PointReader(database, query, lookup, key)

@@ -45,6 +45,11 @@ class EncodedRows:
         """The messages of some rows, without copying."""
         return memoryview(self.data)[self.offsets[start] : self.offsets[stop]]
 
+    def row(self, index: int) -> bytes:
+        """One row's message."""
+        offset = self.offsets.item
+        return self.data[offset(index) : offset(index + 1)]
+
 
 def column_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
     """One format for each column of Bind's result formats: none is text, one is for all. Raises 08P01."""

@@ -24,6 +24,7 @@ from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
+from server.express import Read
 from server.planning import Plan, Shared
 from server.rows import describe_rows, literal_values
 
@@ -52,9 +53,10 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     text = message.text
     if session.is_idle:
-        data = session.server.results.get((text, session.settings.key), session.database)
-        if data is not None:
-            session.connection.send(data)
+        answer = session.server.results.get((text, session.settings.key), session.database)
+        if answer is not None:
+            session.express.note(Read(None, answer.data, answer.stamp))
+            session.connection.send(answer.data)
             session.ready()
             return None
         if len(text) < _SHORT and _INSERT.match(text) and _append(session, text):
