@@ -23,7 +23,22 @@ EXACT: Final = Context(prec=120)
 DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 INTEGERS: Final = tuple(DIGITS)
 #: Types whose values are equal in Python exactly where they are in SQL.
-KEYS: Final = frozenset((*INTEGERS, "numeric", "text", "varchar", "bpchar", "bool", "date", "timestamp", "timestamptz"))
+KEYS: Final = frozenset(
+    (
+        *INTEGERS,
+        "numeric",
+        "text",
+        "varchar",
+        "bpchar",
+        "bool",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "uuid",
+        "bytea",
+    )
+)
 #: Types that Python orders as SQL does.
 _ORDERED: Final = frozenset((*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz"))
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
