@@ -62,7 +62,7 @@ def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
             return True, fit(value, item.type)
         case Parameter(index=index):
             return True, fit(parameters[index], item.type)
-        case Cast(argument=Literal() | Parameter() as argument) if _same_form(argument.type, item.type):
+        case Cast(argument=Literal() | Parameter() as argument, explicit=False) if _same_form(argument.type, item.type):
             known, value = _value(argument, parameters)
             return known, fit(value, item.type)
         case _:
@@ -74,7 +74,9 @@ def _same_form(source: SqlType, target: SqlType) -> bool:
     integers, strings = ("int2", "int4", "int8"), ("text", "varchar")
     if source.name in integers:
         return target.name in (*integers, "numeric")
-    return source.name == target.name == "numeric" or (source.name in strings and target.name in strings)
+    if source.name in strings:
+        return target.name in strings
+    return source.name == target.name and source.name in ("numeric", "bpchar")
 
 
 _INTEGER_BITS = {"int2": 15, "int4": 31, "int8": 63}
@@ -92,7 +94,7 @@ def fit(value: Value, kind: SqlType) -> Value:
         return value
     if kind.name == "numeric":
         return _fit_numeric(value, kind)
-    if kind.name == "varchar" and kind.modifiers:
+    if kind.name in ("varchar", "bpchar") and kind.modifiers:
         assert isinstance(value, str)
         if len(value) > kind.modifiers[0]:
             if value[kind.modifiers[0] :].strip(" "):
@@ -140,7 +142,7 @@ def _is_plain(item: Scalar) -> bool:
     match item:
         case Literal() | Parameter():
             return True
-        case Cast(argument=Literal() | Parameter() as argument):
+        case Cast(argument=Literal() | Parameter() as argument, explicit=False):
             return _same_form(argument.type, item.type)
         case _:
             return False

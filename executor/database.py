@@ -194,7 +194,9 @@ class Database:
 
     def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         final = self.plans.get(runtime.program.final)
-        table = self.engine.query(final.relation, states, (), runtime.time_zone)
+        table = None if final.small is None else final.small.run(states)
+        if table is None:
+            table = self.engine.query(final.relation, states, (), runtime.time_zone)
         return table.rename_columns([column.name for column in runtime.view.columns])
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:

@@ -70,7 +70,7 @@ def _states(database: Database) -> Rows:
     for runtime in database.runtimes():
         for state in runtime.program.states:
             content = runtime.contents[state.name]
-            tail = content.tail
+            tables = content.tables
             stored = database.stored_runs(runtime, state.name)
             rows.append(
                 (
@@ -78,8 +78,8 @@ def _states(database: Database) -> Rows:
                     state.name,
                     state.kind,
                     ", ".join(column.name for column in state.key),
-                    content.base.num_rows + (0 if tail is None else tail.num_rows),
-                    content.base.nbytes + (0 if tail is None else tail.nbytes),
+                    sum(table.num_rows for table in tables),
+                    sum(table.nbytes for table in tables),
                     stored,
                 )
             )

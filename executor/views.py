@@ -5,7 +5,8 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 
-A large state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of all of it.
+A state's content is ``base`` + ``tails``: rows that arrived are merged in when somebody reads all of it, and a few
+more are no reason to copy a large one.
 """
 
 from __future__ import annotations
@@ -29,46 +30,55 @@ from planner.program import Path, Program, State
 if TYPE_CHECKING:
     from executor.points import ViewIndex
 
-#: The tail is folded into the base when it has more rows than this, and more than this share of the base.
+#: The tails are folded into the base when they have more rows than this, and more than this share of the base.
 TAIL_ROWS = 4096
 TAIL_SHARE = 0.125
+#: Tails kept apart before they are merged into one.
+TAILS = 16
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
 
 
 @dataclass(slots=True)
 class Content:
-    """One state's rows, merged by key, at the LSN that its view has reached."""
+    """One state's rows at the LSN that its view has reached."""
 
     state: State
     base: pa.Table
-    tail: pa.Table | None = None
+    tails: list[pa.Table] = field(default_factory=list)
     merged: pa.Table | None = None
 
+    @property
+    def tables(self) -> list[pa.Table]:
+        """What the rows are in, not merged."""
+        return [self.base, *self.tails]
+
     def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
-        """Merges a run in."""
+        """Takes a run in."""
         if run.num_rows == 0:
             return
-        if self.tail is None and self.base.num_rows <= TAIL_ROWS:
-            self.base = engine.merge(self.state, [self.base, run])
-            return
-        tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
-        self.tail, self.merged = tail, None
-        if tail.num_rows > TAIL_ROWS and tail.num_rows > TAIL_SHARE * self.base.num_rows:
-            self.fold(engine)
-
-    def fold(self, engine: EmbeddedEngine) -> None:
-        """Makes base + tail the new base."""
-        self.base, self.tail = self.snapshot(engine), None
+        self.tails.append(run)
         self.merged = None
+        if len(self.tails) > TAILS:
+            self.tails = [engine.merge(self.state, self.tails)]
+        rows = sum(tail.num_rows for tail in self.tails)
+        if rows > TAIL_ROWS and rows > TAIL_SHARE * self.base.num_rows:
+            self._fold(engine)
 
     def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
         """All rows, merged by key."""
-        if self.tail is None:
+        if self.tails and self.base.num_rows <= TAIL_ROWS:
+            self._fold(engine)
+        if not self.tails:
             return self.base
         if self.merged is None:
-            self.merged = engine.merge(self.state, [self.base, self.tail])
+            self.merged = engine.merge(self.state, self.tables)
         return self.merged
+
+    def _fold(self, engine: EmbeddedEngine) -> None:
+        """Makes base and tails the new base."""
+        merged = self.merged if self.merged is not None else engine.merge(self.state, self.tables)
+        self.base, self.tails, self.merged = merged, [], None
 
 
 @dataclass(slots=True)
@@ -144,8 +154,8 @@ class ViewRuntime:
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
         self.next_job = 0
-        #: What was added to the one state since ``track_changes``; None when that is not known.
-        self.changes: pa.Table | None = None
+        #: Runs added to the one state since ``take_changes``; None when that is not known.
+        self._changes: list[pa.Table] | None = None
         self.index: ViewIndex | None = None
         self._load = load
         self._version = 0
@@ -253,7 +263,7 @@ class ViewRuntime:
             else:
                 for name in {statement.target for statement in progress.path.statements}:
                     self.contents[name] = self._loaded(self.contents[name].state)
-                self.changes = None
+                self._changes = None
                 self._version += 1
             progress.reached = progress.moved = upto
 
@@ -261,14 +271,17 @@ class ViewRuntime:
         for name, table in tables.items():
             content = self.contents[name]
             content.add(table, self.engine)
-            if self.changes is not None:
-                self.changes = self.engine.merge(content.state, [self.changes, table])
+            if self._changes is not None and table.num_rows:
+                self._changes.append(table)
+                if len(self._changes) > PENDING_RUNS:
+                    self._changes = [self.engine.merge(content.state, self._changes)]
         self._version += 1
 
-    def track_changes(self) -> None:
-        """Begins to gather what is added to the only state."""
+    def take_changes(self) -> list[pa.Table] | None:
+        """What was added to the only state since the last call; None when that is not known, as the first time."""
         assert len(self.contents) == 1
-        self.changes = next(iter(self.contents.values())).base.slice(0, 0)
+        found, self._changes = self._changes, []
+        return found
 
     def result(
         self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]

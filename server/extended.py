@@ -28,7 +28,7 @@ from server.execution import Cursor, run
 from server.express import Read
 from server.planning import Plan
 from server.prepared import Prepared, find_statement, outputs_of
-from server.rows import decode_parameters, describe_rows
+from server.rows import decode_parameters, describe_rows, described
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -149,16 +149,10 @@ def describe(session: Session, message: m.Describe) -> None:
 
 
 def _describe_portal(session: Session, portal: Portal) -> bytes:
-    """The answer to Describe of a portal: drivers ask before each Execute, so it is kept with the plan."""
+    """The answer to Describe of a portal."""
     if portal.plan is None or portal.outputs is None:
         return encoder.NO_DATA
-    key = (portal.plan.serial, portal.formats)
-    descriptions = session.server.descriptions
-    known = descriptions.get(key)
-    if known is None:
-        known = describe_rows(portal.outputs, portal.formats)
-        descriptions.put(key, known)
-    return known
+    return described(session.server.descriptions, portal.plan, portal.outputs, portal.formats)
 
 
 def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:
