@@ -157,11 +157,11 @@ class Session:
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
         error = SqlError("57014", reason)
-        if self._working:
+        if self.copying is not None:
+            self.copying.cancel(error)
+        elif self._working:
             self._cancelled = error
             self._cancel_again()
-        elif self.copying is not None:
-            self.copying.cancel(error)
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
