@@ -246,8 +246,8 @@ class Maintenance:
             self._commit_pending(stream, task)
         upto = self._upto()
         for after in sorted({task.progress.durable for task in tasks}):
-            group = [task for task in tasks if task.progress.durable == after]
-            if stream.feed.rows(after, upto):
+            group = [task for task in tasks if task.progress.durable == after and self._database.is_live(task.runtime)]
+            if group and stream.feed.rows(after, upto):
                 self._group_on_spark(stream, group, after, upto)
 
     def _group_on_spark(self, stream: StreamRuntime, group: list[Task], after: int, upto: int) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, undefined_table
 from executor.commit.files import replace_file, sync_folder
 from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
@@ -163,8 +163,11 @@ class ViewStore:
         return self._statics(oid) / f"{name}.parquet"
 
     def static_files(self, oid: int) -> dict[str, tuple[Path, ...]]:
-        """The static runs' files, by trace name."""
-        return {static.name: (self._static(oid, static.name),) for static in self._open[oid][1].statics}
+        """The static runs' files, by trace name. Raises 42P01 when the view was dropped."""
+        opened = self._open.get(oid)
+        if opened is None:
+            raise undefined_table(str(oid))
+        return {static.name: (self._static(oid, static.name),) for static in opened[1].statics}
 
     def read(self, oid: int, state: State) -> list[pa.Table]:
         """A state's committed runs. Raises XX001 where storage lost something."""
