@@ -19,6 +19,7 @@ import pyarrow as pa
 from catalog.errors import undefined_table
 from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
+from executor.admission import Admission
 from executor.appender import Appender
 from executor.commit.log import Log
 from executor.commit.records import (
@@ -41,11 +42,12 @@ from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
-from executor.streams import Arrival, Feed, FileFeed, StreamRuntime, is_followed
+from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import system_catalog, system_table
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.views import ViewError, ViewRuntime
+from executor.watching import SourceWatcher
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -85,18 +87,23 @@ class Database:
         self._recover()
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
+        self.admission = Admission(options.backlog_bytes, self._backlog)
         self.appender = Appender(self)
         self.maintenance = Maintenance(self)
+        self.watcher = SourceWatcher(self)
 
     @classmethod
     def open(cls, options: Options) -> Database:
         """Opens, or creates, the database of a data directory and recovers what the log holds."""
         database = cls(options)
         database.maintenance.start()
+        database.watcher.start()
         return database
 
     def close(self) -> None:
         """Ends background work and closes all files; what was acknowledged is durable."""
+        self.admission.close()
+        self.watcher.close()
         self.maintenance.close()
         self.appender.close()
         self.sequencer.close()
@@ -309,18 +316,20 @@ class Database:
     def _forget(self, oid: int) -> None:
         if self._views.pop(oid, None) is not None:
             self.storage.drop(oid)
-        self.streams.pop(oid, None)
+        if self.streams.pop(oid, None) is not None:
+            self.storage.drop_stream(oid)
         self._changed.pop(oid, None)
         self._indexes.pop(oid, None)
 
     def _open_stream(self, stream: Stream) -> None:
         schema = ddl.schema_of(stream)
-        feed: Feed
+        feed: Ring | FileFeed
         if is_followed(stream):
             feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
         else:
             feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
-        self.streams[stream.oid] = StreamRuntime(stream, schema, feed)
+        last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
+        self.streams[stream.oid] = StreamRuntime(stream, schema, feed, last_lsn)
 
     def _open_view(self, view: View) -> None:
         stored = self.storage.load(view.oid)
@@ -353,7 +362,7 @@ class Database:
             if isinstance(item, View) and item.continuous:
                 self.storage.ensure(item.oid, item.created_lsn)
                 self._open_view(item)
-        self.storage.drop_orphans(set(self._views))
+        self.storage.drop_orphans(set(self._views), set(self.streams))
         self._refresh_reads()
         self._refill()
         if self.log.last_lsn:
@@ -414,18 +423,37 @@ class Database:
         ]
         return min(frontiers, default=otherwise)
 
+    def _backlog(self, stream: int) -> int:
+        """Bytes (as in memory) of a stream's rows that some view still needs."""
+        runtime = self.streams.get(stream)
+        visible = self.sequencer.visible
+        return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
+
+    @property
+    def is_log_long(self) -> bool:
+        """Whether the log has grown beyond the budget: a view that gets a few rows now and then may hold it."""
+        return self.log.size > max(self.options.backlog_bytes, 4 * self.options.log_segment_bytes)
+
+    def is_live(self, runtime: ViewRuntime) -> bool:
+        """Whether a view was not dropped."""
+        return self._views.get(runtime.view.oid) is runtime
+
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
         with self.sequencer.lock:
             visible = self.sequencer.visible
             frontiers = {oid: self.durable_lsn(oid, visible) for oid in self.streams}
-        lowest = min(self.sequencer.durable, visible)
+        lowest = held = min(self.sequencer.durable, visible)
         for oid, upto in frontiers.items():
             stream = self.streams.get(oid)
-            if stream is not None:
+            if stream is not None and isinstance(stream.feed, FileFeed):
+                stream.feed.release(
+                    lowest
+                )  # the names are kept beside the log, which need not wait for the files' rows
+            elif stream is not None:
                 stream.feed.release(upto)
-                lowest = min(lowest, upto) if stream.last_lsn > upto else lowest
-        self.log.recycle(lowest + 1)
+                held = min(held, upto) if stream.last_lsn > upto else held
+        self.log.recycle(held + 1)
 
     def copies_running(self, change: int) -> None:
         """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""

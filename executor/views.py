@@ -94,13 +94,16 @@ class PendingRun:
 class Progress:
     """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
 
-    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same.
+    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
+    where the interval ends that a background job computes now, or computed last: readers do not wait for it, but end
+    their runs there, so that what the job commits takes the place of whole runs and those above it stay of use.
     """
 
     path: Path
     durable: int
     reached: int
     moved: int = 0
+    claimed: int = 0
     pending: list[PendingRun] = field(default_factory=list)
 
 
@@ -182,6 +185,8 @@ class ViewRuntime:
         """Brings every path's content to an LSN. Raises the view's error."""
         with self.lock:
             for progress in self.paths:
+                if progress.reached < progress.claimed < lsn:
+                    self._advance_path(progress, progress.claimed)
                 if progress.reached < lsn:
                     self._advance_path(progress, lsn)
             self.check()
@@ -211,7 +216,9 @@ class ViewRuntime:
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))
         if len(progress.pending) > PENDING_RUNS:
-            self._merge_pending(progress)
+            claimed = [run for run in progress.pending if run.upto <= progress.claimed]
+            free = progress.pending[len(claimed) :]
+            progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
         """Runs of a path's states over (after, upto], computed by the embedded engine."""
@@ -231,13 +238,13 @@ class ViewRuntime:
                 self.error = error
                 self._version += 1
 
-    def _merge_pending(self, progress: Progress) -> None:
-        first, last = progress.pending[0], progress.pending[-1]
+    def _merged(self, runs: list[PendingRun]) -> PendingRun:
+        """One run of consecutive ones."""
         tables = {
-            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in progress.pending])
-            for name in first.tables
+            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in runs])
+            for name in runs[0].tables
         }
-        progress.pending = [PendingRun(first.after, last.upto, tables)]
+        return PendingRun(runs[0].after, runs[-1].upto, tables)
 
     def take_pending(self, progress: Progress) -> PendingRun | None:
         """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
@@ -247,25 +254,38 @@ class ViewRuntime:
             starts_late = self.feeds[progress.path.stream].rows(progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
-            self._merge_pending(progress)
-            run = progress.pending[0]
-            return PendingRun(progress.durable, progress.reached, run.tables)
+            progress.pending = [self._merged(progress.pending)]
+            return PendingRun(progress.durable, progress.reached, progress.pending[0].tables)
+
+    def claim(self, progress: Progress, upto: int) -> None:
+        """A background job computes the path's rows from its durable frontier up to an LSN."""
+        with self.lock:
+            progress.claimed = upto
 
     def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
         """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
         with self.lock:
-            after, progress.durable = progress.durable, upto
-            progress.pending = [run for run in progress.pending if run.after >= upto]
-            if progress.reached >= upto:
+            if progress.reached >= upto or progress.reached == progress.durable:
+                after, progress.durable = progress.durable, upto
+                progress.pending = [run for run in progress.pending if run.after >= upto]
+                if progress.reached == after:
+                    self._add(tables)
+                    progress.reached = progress.moved = upto
                 return
-            if progress.reached == after:
-                self._add(tables)
-            else:
-                for name in {statement.target for statement in progress.path.statements}:
-                    self.contents[name] = self._loaded(self.contents[name].state)
-                self._changes = None
-                self._version += 1
-            progress.reached = progress.moved = upto
+        self._reload(progress, upto)
+
+    def _reload(self, progress: Progress, upto: int) -> None:
+        """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
+        state. Read before the lock is taken: only the caller's thread commits."""
+        contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
+        with self.lock:
+            progress.durable = upto
+            for each in self.paths:
+                each.reached = each.moved = each.durable
+                each.pending = []
+            self.contents = contents
+            self._changes = None
+            self._version += 1
 
     def _add(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():

@@ -88,11 +88,13 @@ class CopyIn:
     def cancel(self, error: SqlError) -> None:
         """Somebody asks for the end of it."""
         self._abandoned = True
+        self._sink.cancel()
         self._broken(error)
 
     async def abort(self) -> None:
         """Ends the COPY with nothing of it visible."""
         self._abandoned = True
+        self._sink.cancel()
         if self._appender is not None:
             self._blocks.put(None)
             await self._appender
