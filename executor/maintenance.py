@@ -41,6 +41,8 @@ JOBS_KEPT: Final = 1000
 TICK: Final = 0.1
 #: Seconds between releases of what nobody needs while nothing is maintained.
 RELEASE: Final = 1.0
+#: Seconds to wait after a failure such as a full disk.
+PAUSE: Final = 1.0
 #: Seconds until a view is tried again after a failure such as a missing file.
 RETRY: Final = 5.0
 #: Seconds for which loading may hold background work back.
@@ -130,6 +132,9 @@ class Maintenance:
             try:
                 while self._round():
                     pass
+            except SqlError as error:  # the machine's fault: a row's would be its view's error
+                _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
+                self._ended.wait(PAUSE)
             except Exception:
                 _LOGGER.exception("background maintenance failed; it goes on with the next round")
 
