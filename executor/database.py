@@ -21,6 +21,7 @@ from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
 from executor.admission import Admission
 from executor.appender import Appender
+from executor.commit.files import require_space
 from executor.commit.log import Log
 from executor.commit.records import (
     CatalogChange,
@@ -238,6 +239,8 @@ class Database:
             if not record:
                 transaction.rollback()
                 return
+            if transaction.write is not None:
+                self._require_space(record)
             self._prepare_views(transaction)
         except BaseException:
             transaction.rollback()
@@ -258,6 +261,12 @@ class Database:
             parts += [TableChange(*change) for change in transaction.write.changes()]
         parts += [CatalogChange(document) for document in transaction.catalog_changes]
         return tuple(parts)
+
+    def _require_space(self, record: TransactionRecord) -> None:
+        """Tables and definitions follow the log's record and must not fail behind it. Raises 53100."""
+        tables = [table for part in record if isinstance(part, TableChange) for table in (part.inserted, part.deleted)]
+        size = sum(table.nbytes for table in tables if table is not None)
+        require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
 
     def _prepare_views(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist."""

@@ -37,6 +37,8 @@ _LOGGER = logging.getLogger(__name__)
 TICK: Final = 0.1
 #: Seconds between releases of what nobody needs while nothing is maintained.
 RELEASE: Final = 1.0
+#: Seconds to wait after a failure such as a full disk.
+PAUSE: Final = 1.0
 #: Seconds until a view is tried again after a failure such as a missing file.
 RETRY: Final = 5.0
 #: Seconds for which loading may hold background work back.
@@ -107,6 +109,10 @@ class Maintenance:
             try:
                 while self._round():
                     pass
+            except SqlError as error:  # the machine's fault: a row's would be its view's error
+                _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
+                self.jobs.give_up(str(error))
+                self._ended.wait(PAUSE)
             except Exception as error:
                 _LOGGER.exception("background maintenance failed; it goes on with the next round")
                 self.jobs.give_up(str(error))

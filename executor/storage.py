@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.errors import SqlError, undefined_table
-from executor.commit.files import replace_file, sync_folder
+from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
 from executor.trace.sealed import delete_sealed
@@ -91,12 +91,15 @@ class ViewStore:
         """Writes what must be there before the view's creation is logged. Raises 53100, 58030."""
         folder = self._statics(oid)
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for name, table in statics.items():
-            write_table(folder / f"{name}.parquet", table)
-        replace_file(folder / "program.json", json.dumps(encode_program(program)).encode())
-        sync_folder(folder)
-        sync_folder(self._states)
+        try:
+            folder.mkdir(parents=True)
+            for name, table in statics.items():
+                write_table(folder / f"{name}.parquet", table)
+            replace_file(folder / "program.json", json.dumps(encode_program(program)).encode())
+            sync_folder(folder)
+            sync_folder(self._states)
+        except OSError as error:
+            raise disk_error(error, "write the view's program") from error
 
     def create(self, oid: int, lsn: int) -> None:
         """The view exists from an LSN on."""

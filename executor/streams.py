@@ -141,10 +141,15 @@ class FileFeed:
             if not fresh:
                 return
             self._store.parent.mkdir(parents=True, exist_ok=True)
-            with open(self._store, "a", encoding="utf-8") as file:
-                file.writelines(self._line(item) for item in fresh)
-                file.flush()
-                os.fsync(file.fileno())
+            with open(self._store, "ab") as file:
+                size = file.tell()
+                try:
+                    file.write("".join(self._line(item) for item in fresh).encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.truncate(self._store, size)  # what is written next must not follow half a line
+                    raise
             self._stored += len(fresh)
 
     def _line(self, item: ArrivedFiles) -> str:

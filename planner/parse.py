@@ -118,6 +118,12 @@ def literal_position(raw: Raw, constant: Any) -> int | None:
     return raw.offset + len(raw.text.encode()[:location].decode()) + 1
 
 
+def first_parameter(raw: Raw) -> tuple[str, int]:
+    """The first parameter as it is written ("$1"), and its 1-based position."""
+    token = next(token for token in parser.scan(raw.text) if token.name == "PARAM")
+    return raw.text[token.start : token.end + 1], raw.offset + token.start + 1
+
+
 def _path_to(root: Any, wanted: Any) -> list[str | int] | None:
     stack: list[tuple[Any, list[str | int]]] = [(root, [])]
     while stack:

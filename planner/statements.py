@@ -212,11 +212,12 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """PREPARE name AS statement text; parameters' types as declared."""
+    """PREPARE name AS statement text, which begins at ``offset`` of the whole; parameters' types as declared."""
 
     name: str
     text: str
     types: tuple[SqlType, ...]
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,10 @@ def _slices(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
 def _encode_batch(
     batch: pa.RecordBatch, types: Sequence[SqlType], formats: Sequence[int], timezone: str
 ) -> tuple[memoryview, Vector]:
-    """The messages of one batch, and the length of each."""
+    """The messages of one batch, and the length of each. A query of no columns has one that only counts its rows."""
     columns = [
         encode_column(column, type_, format_, timezone)
-        for column, type_, format_ in zip(batch.columns, types, formats, strict=True)
+        for column, type_, format_ in zip(batch.columns if types else (), types, formats, strict=True)
     ]
     if all(pa.types.is_fixed_size_binary(column.type) and not column.null_count for column in columns):
         return _fixed_rows(columns, batch.num_rows)

@@ -241,9 +241,15 @@ def _read(file: object, path: str) -> bytes:
 
 
 def _file_error(path: str, error: OSError) -> SqlError:
-    states = {"FileNotFoundError": "58P01", "PermissionError": "42501", "IsADirectoryError": "42809"}
-    state = states.get(type(error).__name__, "58030")
-    return SqlError(state, f'could not open file "{path}" for reading: {error.strerror}')
+    if isinstance(error, IsADirectoryError):
+        return SqlError("42809", f'"{path}" is a directory')
+    states = {"FileNotFoundError": "58P01", "PermissionError": "42501"}
+    hint = (
+        "COPY FROM instructs the PostgreSQL server process to read a file. "
+        "You may want a client-side facility such as psql's \\copy."
+    )
+    state, message = states.get(type(error).__name__, "58030"), f'could not open file "{path}" for reading'
+    return SqlError(state, f"{message}: {error.strerror}", hint=hint if state != "58030" else None)
 
 
 async def send_out(session: Session, plan: Plan) -> None:

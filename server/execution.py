@@ -159,7 +159,12 @@ def _show(session: Session, statement: ShowVariable) -> Result:
 
 
 def _prepare(session: Session, statement: Prepare) -> Result:
-    prepared = Prepared.make(session, statement.text, statement.types)
+    try:
+        prepared = Prepared.make(session, statement.text, statement.types)
+    except SqlError as error:
+        if error.position is not None:
+            error.position += statement.offset
+        raise
     if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete):
         raise unsupported("PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE or VALUES.")
     add_statement(session, statement.name, prepared)

@@ -17,7 +17,7 @@ from catalog.errors import SqlError
 from executor.points import PointReader, Row
 from executor.session import Result
 from planner.expression import Value
-from planner.parse import Raw
+from planner.parse import Raw, first_parameter
 from planner.statements import CopyIn, CopyOut, Insert
 from protocol import encoder
 from protocol.messages import Query
@@ -170,7 +170,7 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
 def _plan(session: Session, raw: Raw, whole: str | None) -> tuple[Plan, tuple[Value, ...]]:
     plans, around = session.server.plans, session.surroundings
     known = plans.planned(raw, (), around)
-    if known is not None:
+    if known is not None and not known.types:
         return known, ()
     if whole is not None and session.db.status != "E" and _SHAREABLE.match(whole):
         shared = plans.shared(whole, around, make=True)
@@ -179,7 +179,16 @@ def _plan(session: Session, raw: Raw, whole: str | None) -> tuple[Plan, tuple[Va
                 return shared.plan, _values(session, shared)
             except SqlError:
                 return plans.plan(raw, (), around), ()
-    return session.plan_allowed(raw, (), around), ()
+    plan = session.plan_allowed(raw, (), around)
+    if plan.types:
+        raise _no_parameter(raw)
+    return plan, ()
+
+
+def _no_parameter(raw: Raw) -> SqlError:
+    """A Query message brings no values for parameters."""
+    word, position = first_parameter(raw)
+    return SqlError("42P02", f"there is no parameter {word}", position=position)
 
 
 def _values(session: Session, shared: Shared) -> tuple[Value, ...]:

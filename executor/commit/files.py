@@ -79,6 +79,13 @@ def replace_file(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def require_space(folder: Path, size: int, doing: str) -> None:
+    """Raises 53100 where less than so many bytes are free: for what must not fail once it has begun."""
+    found = os.statvfs(folder)
+    if found.f_bavail * found.f_frsize < size:
+        raise disk_error(OSError(errno.ENOSPC, ""), doing)
+
+
 def _find_begin_writeback() -> Callable[[int, int, int], None]:
     call = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if call is None:

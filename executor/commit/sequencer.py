@@ -322,7 +322,8 @@ class Sequencer:
                         publisher(entry.ticket.lsn, entry.record)
                 except Exception as error:
                     _LOGGER.exception("publishing LSN %d failed", entry.ticket.lsn)
-                    failure = SqlError("XX000", f"publishing a transaction failed: {error}")
+                    state = error.sqlstate if isinstance(error, SqlError) else "XX000"
+                    failure = SqlError(state, f"publishing a transaction failed: {error}", hint="Restart the server.")
                     self._give_up(failure)
                     return failure
                 self.visible = entry.ticket.lsn

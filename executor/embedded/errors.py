@@ -88,6 +88,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         (r"Division by zero", lambda match: division_by_zero()),
         (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),
         (r"Could not cast value (?P<value>.*) to (?P<type>DECIMAL\(\d+, ?\d+\))", _narrowing),
+        (r"Casting value .* to type (?P<type>DECIMAL\(\d+, ?\d+\)) failed: value is out of range", _narrowing),
         (r"can't be cast because the value is out of range for the destination type (?P<type>[A-Z0-9]+)", _narrowing),
         (
             r"(?P<kind>date|timestamp|time) field (?P<what>format|value out of range)[^\"]*\"(?P<value>[^\"]*)\"",

@@ -32,6 +32,9 @@ from planner.algebra import Relation
 
 META: Final = f"{STORE}.main.__millstream"
 DEFINITIONS: Final = f"{STORE}.main.__tables"
+_MARGIN: Final = 4 << 20  # definitions, manifests
+_CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
+_MOST_REWRITTEN: Final = 256 << 20
 _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 
@@ -71,6 +74,7 @@ class TableStore:
     """All tables of a server. Methods may be called from any thread."""
 
     def __init__(self, path: Path, threads: int = 0) -> None:
+        self._path = path
         self._database = Database(threads, path)
         self._writer = threading.Lock()
         connection = self._database.acquire()
@@ -127,6 +131,18 @@ class TableStore:
             if deadline is not None and time.monotonic() >= deadline:
                 raise SqlError("55P03", "canceling statement due to lock timeout")
 
+    def space_for(self, size: int) -> int:
+        """Bytes that must be free so that a commit which changes so many cannot fail for lack of them.
+
+        Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
+        database unusable until the next start.
+        """
+        need = _MARGIN + 2 * size
+        log = _size(self._path.with_name(self._path.name + ".wal"))
+        if log + need >= _CHECKPOINT:
+            need += log + min(_size(self._path), _MOST_REWRITTEN)
+        return need
+
     def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
         """A write transaction is over; ``lsn`` None when it was rolled back."""
         if lsn is not None:
@@ -140,6 +156,13 @@ class TableStore:
     def close(self) -> None:
         """Closes the file; nothing may run."""
         self._database.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 __all__ = ["Changes", "ReadSnapshot", "TableStore", "WriteTransaction"]

@@ -22,7 +22,7 @@ from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
 from planner.bind.scope import Entry, Scope, source_of
-from planner.bind.select import bind_select, subquery_binder, with_ctes
+from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from, find_object, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
@@ -112,6 +112,7 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
     if source is not None:
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
+        check_widths(env, source)
         rows = tuple(_value_row(env, target, indexes, cells, node.cols, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None

@@ -136,10 +136,12 @@ def fit_text(text: str, kind: SqlType, explicit: bool) -> str:
 
 def _bytea(text: str, kind: SqlType) -> Value:
     if text.startswith("\\x"):
-        try:
-            return bytes.fromhex(text[2:])
-        except ValueError:
-            raise SqlError("22023", f'invalid hexadecimal data: "{text}"') from None
+        digits = re.sub(r"[ \t\n\r]", "", text[2:])
+        if (wrong := re.search("[^0-9a-fA-F]", digits)) is not None:
+            raise SqlError("22023", f'invalid hexadecimal digit: "{wrong.group()}"')
+        if len(digits) % 2:
+            raise SqlError("22023", "invalid hexadecimal data: odd number of digits")
+        return bytes.fromhex(digits)
     pieces = re.sub(r"\\([0-3][0-7]{2}|\\)", lambda m: "\\" if m[1] == "\\" else f"\0{int(m[1], 8):02x}", text)
     if re.search(r"\\(?!\\|[0-3][0-7]{2})", text.replace("\\\\", "")):
         raise invalid_text("bytea", text)

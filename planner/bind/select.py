@@ -230,12 +230,18 @@ def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
 # --- VALUES and set operations ---------------------------------------------------------------------------------------
 
 
+def check_widths(env: Environment, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Raises 42601 at the first row of VALUES that is not as long as the first one."""
+    width = len(rows[0])
+    for row in rows:
+        if len(row) != width:
+            raise env.error("42601", "VALUES lists must all be the same length", row[0])
+
+
 def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     env = Environment(level.binding, Scope(outer=level.outer), "VALUES", subquery_binder(level))
+    check_widths(env, node.valuesLists)
     width = len(node.valuesLists[0])
-    if any(len(row) != width for row in node.valuesLists):
-        odd = next(row for row in node.valuesLists if len(row) != width)
-        raise env.error("42601", "VALUES lists must all be the same length", odd[0])
     rows = [[bind_scalar(env, item) for item in row] for row in node.valuesLists]
     for index in range(width):
         column = [row[index] for row in rows]

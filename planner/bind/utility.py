@@ -150,7 +150,8 @@ def _flag(item: Any) -> bool:
 
 def _prepare(binding: Binding, node: Any) -> Statement:
     types = tuple(type_of(binding, item) for item in node.argtypes or ())
-    return Prepare(node.name, text_after_as(binding.raw), types)
+    text = text_after_as(raw := binding.raw)
+    return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text))
 
 
 def _execute(binding: Binding, node: Any) -> Statement:

@@ -60,6 +60,8 @@ def _prune(needed: set[Column], node: Any) -> Any:
             return replace(node, columns=columns, sources=sources)
         case Values(columns=columns, rows=rows) if not set(columns) <= needed:
             places = [place for place, column in enumerate(columns) if column in needed] or [0]
+            if len(places) == len(columns):
+                return node  # its only column counts its rows
             return Values(
                 tuple(columns[place] for place in places), tuple(tuple(row[place] for place in places) for row in rows)
             )

@@ -62,7 +62,7 @@ def database() -> Database:
         ("reset all", SetVariable("all", None)),
         ("show all", ShowVariable("all")),
         ("show transaction isolation level", ShowVariable("transaction_isolation")),
-        ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT))),
+        ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT), 25)),
         ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)))),
         ("deallocate p", Deallocate("p")),
         ("deallocate all", Deallocate(None)),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -224,50 +221,3 @@ def test_row_that_breaks_one_view_stops_nothing_else(client: psycopg.Connection[
         with pytest.raises(psycopg.errors.DivisionByZero):
             client.execute("SELECT * FROM quotient")
     assert client.execute("SELECT * FROM product").fetchone() == (43,)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting a small disk needs root")
-def test_full_disk_is_reported_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    """53100 for what no longer fits; what was acknowledged before is there, also after a restart with space again."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
-    chosen = {"maintenance_engine": "embedded", "spark_enabled": False, "log_segment_bytes": "4MB"}
-    try:
-        with Millstream(disk / "data", chosen) as server:
-            acknowledged = _fill(server)
-            subprocess.run(["mount", "-o", "remount,size=160m", str(disk)], check=True)
-            server.restart()
-            with server.connect() as client:
-                assert client.execute("SELECT * FROM n").fetchone() == (acknowledged,)
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def _fill(server: Millstream) -> int:
-    """Inserts noise until the disk is full; how many rows were acknowledged."""
-    acknowledged = 0
-    with server.connect() as client:
-        client.execute("CREATE FOREIGN TABLE noise (number integer, text text) SERVER stream")
-        client.execute("CREATE VIEW n AS SELECT count(*) FROM noise")
-        while (error := _copy_noise(client)) is None:
-            acknowledged += 1000
-            assert acknowledged < 400_000, "the disk is never full"
-        assert error.sqlstate == "53100"
-        assert acknowledged > 0
-        assert client.execute("SELECT * FROM n").fetchone() == (acknowledged,)
-    return acknowledged
-
-
-def _copy_noise(client: psycopg.Connection[Any]) -> psycopg.Error | None:
-    """A thousand rows that no compression makes small."""
-    lines = b"".join(b"%d,%s\n" % (number, os.urandom(256).hex().encode()) for number in range(1000))
-    try:
-        with client.cursor() as cursor, cursor.copy("COPY noise FROM STDIN (FORMAT csv)") as copy:
-            copy.write(lines)
-    except psycopg.Error as error:
-        return error
-    return None

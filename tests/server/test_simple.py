@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rig.server import Millstream
-from tests.server.wire import Wire, error_fields, letters, rows, tags
+from tests.server.wire import Wire, error_fields, letters, parse, rows, tags
 
 
 def test_one_statement(wire: Wire) -> None:
@@ -231,3 +231,18 @@ def test_an_error_of_a_shared_plan_has_its_position(wire: Wire) -> None:
     assert (fields["C"], fields["M"]) == ("22001", "value too long for type character(3)")
     wire.query("INSERT INTO dated VALUES ('2024-01-03', 'ab  ')")
     assert rows(wire.query("SELECT n FROM days WHERE d = '2024-01-03'")) == [(b"1",)]
+
+
+def test_query_without_columns_has_rows(wire: Wire) -> None:
+    assert rows(wire.query("SELECT")) == [()]
+    assert tags(wire.query("SELECT FROM (VALUES (1), (2)) AS v")) == ["SELECT 2"]
+    assert rows(wire.query("SELECT count(*) FROM (VALUES (1), (2)) AS v")) == [(b"2",)]
+
+
+def test_query_message_has_no_parameters(wire: Wire) -> None:
+    wire.send(parse("SELECT $1::integer"), ("S", b""))  # leaves a plan of the same text
+    wire.until_ready()
+    for text in ("SELECT $1::integer", "SELECT 1; SELECT 2, $1"):
+        fields = error_fields(wire.query(text))
+        assert (fields["C"], fields["M"]) == ("42P02", "there is no parameter $1")
+        assert text[int(fields["P"]) - 1 :].startswith("$1")
