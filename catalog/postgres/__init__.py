@@ -96,7 +96,7 @@ class _Line:
 
 
 def _lines(catalog: str) -> Iterator[_Line]:
-    text = files(__package__).joinpath(f"{catalog}.tsv").read_text(encoding="utf-8")
+    text = files("catalog.postgres").joinpath(f"{catalog}.tsv").read_text(encoding="utf-8")
     header, *lines = text.splitlines()
     names = tuple(header.split("\t"))
     return (_Line(names, tuple(line.split("\t"))) for line in lines)
