@@ -192,7 +192,8 @@ class Database:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self.view(oid)
         with runtime.lock:
-            version, lsn = self.version_of((oid,)), self.sequencer.visible
+            with self.sequencer.lock:  # a record being published has changed the version before it is visible
+                version, lsn = self.version_of((oid,)), self.sequencer.visible
             runtime.advance(lsn)
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.point_key(oid))

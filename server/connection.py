@@ -97,7 +97,11 @@ class Connection(asyncio.Protocol):
         if self._express is None:
             self._request = None
         else:
-            output = self._express(data)
+            try:
+                output = self._express(data)
+            except Exception as error:  # the ordinary way tells the client what is wrong
+                self._unexpected(error)
+                output = None
             if output is not None and self._transport is not None:
                 self._transport.write(output)
                 return

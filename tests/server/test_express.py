@@ -21,7 +21,7 @@ from protocol.decoder import Decoder
 from protocol.messages import Malformed
 from server.config import Address, Config
 from server.connection import Connection
-from server.express import Express
+from server.express import Express, PointRead
 from server.serving import Server
 from server.session import Session
 from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
@@ -343,6 +343,19 @@ def test_nothing_is_answered_while_the_client_does_not_read(house: House) -> Non
     peer.connection.resume_writing()
     assert peer.feed(answers=3) == answer * 3
     assert peer.is_express(data)
+
+
+def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(point: PointRead, fields: tuple[bytes, ...]) -> None:
+        raise RuntimeError("on purpose")
+
+    peer = house.peer()
+    data = read(b"1")
+    answer = learned(peer, data)
+    with monkeypatch.context() as changed:
+        changed.setattr(PointRead, "answer", broken)
+        assert peer.feed(data) == answer
+    assert learned(peer, data) == answer
 
 
 def test_memory_is_bounded(house: House) -> None:
