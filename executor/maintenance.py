@@ -249,7 +249,8 @@ class Maintenance:
     def _on_spark(self, stream: StreamRuntime, tasks: list[Task]) -> None:
         """One Spark job for each group of paths that are at the same frontier."""
         for task in tasks:
-            self._commit_pending(stream, task)
+            if self._database.engine_setting(task.runtime.view) != "spark":  # who asks for Spark gets its work
+                self._commit_pending(stream, task)
         upto = self._upto()
         for after in sorted({task.progress.durable for task in tasks}):
             group = [task for task in tasks if task.progress.durable == after and self._database.is_live(task.runtime)]

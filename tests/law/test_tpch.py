@@ -72,12 +72,14 @@ def test_views_equal_their_queries_at_random_moments(engine: str, scale: float, 
         _prepare(mirror, tpch, scale)
         half = len(lines) // 2
         _load(mirror, lines[:half], 16, source)
+        unread = half + len(lines) // 8
+        mirror.copy("lineitem", b"".join(lines[half:unread]))  # nobody computes these for Spark
         if engine != "embedded":
             _await_jobs(mirror, "spark")
             mirror.check()  # what Spark committed, and no tail
         mirror.restart(crash=False)
         mirror.check()
-        _load(mirror, lines[half:], 16, source)
+        _load(mirror, lines[unread:], 16, source)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
