@@ -1,7 +1,7 @@
 """SQL text -> PostgreSQL's raw parse trees (pglast), with positions that a client understands.
 
-Owns: splitting a query string into statements, syntax errors, limits on size and depth, and the key under which plans
-of texts that differ only in value literals are shared. Knows nothing of names or types (``planner.bind``).
+Owns: splitting a query string into statements, syntax errors, limits on size and depth. Knows nothing of names or types
+(``planner.bind``), nor which texts share a plan (``planner.parse_literals``).
 
 Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those
 plus one.
@@ -10,19 +10,15 @@ plus one.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
-from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
-from planner.expression import Literal
 
 #: Longest statement text, in characters.
 LIMIT: Final = 1 << 20
@@ -167,110 +163,6 @@ def text_after_as(raw: Raw) -> str:
     return raw.text[tokens[first].end + 1 : end].strip()
 
 
-# --- plan sharing ----------------------------------------------------------------------------------------------------
-
-_STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
-_COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))
-#: What may follow a literal that is a whole operand: anything else could bind closer (an operator, a cast, COLLATE).
-_ENDS: Final = frozenset(
-    ("", "ASCII_44", "ASCII_41", "ASCII_59", "AND", "OR", "ORDER", "GROUP_P", "LIMIT", "OFFSET")
-) | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
-_SIGNS: Final = frozenset(("ASCII_43", "ASCII_45", "ASCII_42"))
-_COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
-_TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
-_INTEGER: Final = re.compile(r"[0-9]+")
-_DECIMAL: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,18}")
-#: Longest text worth sharing where pglast's look-up of positions is quadratic.
-_SHARED: Final = 16 << 10
-
-
-def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
-    """A text with $1, $2, ... for its value literals, and these: what plans are shared by, with the literals' types.
-
-    ``parse(key)`` bound with the types as parameter types (unknown: None) is the shared plan. Only a single INSERT,
-    SELECT, UPDATE or DELETE without parameters of its own is rewritten, and in it only whole operands: a cell of
-    VALUES, the right side of a comparison, LIMIT and OFFSET, and an integer that UPDATE adds. Every other literal may
-    matter to binding (ORDER BY 1, a type modifier, DATE '...', a function's field) and stays as it is. Texts without
-    such literals come back unchanged.
-    """
-    if len(text) > (LIMIT if text.isascii() else _SHARED):
-        return text, ()
-    try:
-        tokens = [token for token in parser.scan(text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
-    except parser.ParseError:
-        return text, ()
-    names = [token.name for token in tokens]
-    if not names or names[0] not in _STATEMENTS or "PARAM" in names or "ASCII_59" in names[:-1]:
-        return text, ()
-    return _replace(text, tokens, names)
-
-
-def _replace(text: str, tokens: list[Any], names: list[str]) -> tuple[str, tuple[Literal, ...]]:
-    cells = _value_cells(names)
-    arithmetic = names[0] == "UPDATE" and "SELECT" not in names
-    pieces: list[str] = []
-    literals: list[Literal] = []
-    position = 0
-    for index, name in enumerate(names):
-        if name not in ("ICONST", "FCONST", "SCONST"):
-            continue
-        signed = name != "SCONST" and index > 0 and names[index - 1] == "ASCII_45" and index - 1 in cells
-        first = index - 1 if signed else index
-        if first not in cells and not _is_operand(names, index, arithmetic):
-            continue
-        if (names[index + 1] if index + 1 < len(names) else "") not in _ENDS:
-            continue
-        literal = _literal(text[tokens[index].start : tokens[index].end + 1], signed, first in cells)
-        if literal is None:
-            continue
-        literals.append(literal)
-        pieces += (text[position : tokens[first].start], f"${len(literals)}")
-        position = tokens[index].end + 1
-    return "".join([*pieces, text[position:]]), tuple(literals)
-
-
-def _is_operand(names: list[str], index: int, arithmetic: bool) -> bool:
-    """The right side of a comparison, LIMIT's count, or (where no ORDER BY can be) an integer after + - or *."""
-    before = names[index - 1] if index else ""
-    if names[index] == "ICONST" and (before in _COUNTS or (arithmetic and before in _SIGNS)):
-        return True
-    return before in _COMPARISONS
-
-
-def _value_cells(names: list[str]) -> set[int]:
-    """Indexes of the tokens that begin a cell of INSERT ... VALUES (...), (...)."""
-    cells: set[int] = set()
-    if names[0] != "INSERT" or "VALUES" not in names:
-        return cells
-    depth = 0
-    for index in range(names.index("VALUES") + 1, len(names)):
-        name = names[index]
-        if depth == 1 and names[index - 1] in ("ASCII_40", "ASCII_44"):
-            cells.add(index)
-        depth += (name == "ASCII_40") - (name == "ASCII_41")
-        if depth == 0 and name not in ("ASCII_41", "ASCII_44"):
-            break
-    return cells
-
-
-def _literal(token: str, negative: bool, cell: bool) -> Literal | None:
-    """A plain literal's value; None for a spelling that is better left to the parser.
-
-    A decimal cell has one type whatever its digits, since it is only cast to its column; elsewhere digits matter.
-    """
-    if _TEXT_LITERAL.fullmatch(token):
-        return Literal(token[1:-1].replace("''", "'"), UNKNOWN)
-    if _INTEGER.fullmatch(token) and len(token) <= 18:
-        number = -int(token) if negative else int(token)
-        return Literal(number, INT4 if abs(number) < 1 << 31 else INT8)
-    if _DECIMAL.fullmatch(token):
-        decimal = Decimal(token)
-        scale = len(token) - token.index(".") - 1
-        kind = NUMERIC if cell else numeric(max(decimal.adjusted() + 1, 1) + scale, scale)
-        return Literal(-decimal if negative else decimal, kind)
-    return None
-
-
 def nested_too_deep() -> SqlError:
     """54001 as PostgreSQL words it."""
     return SqlError(
@@ -278,4 +170,4 @@ def nested_too_deep() -> SqlError:
     )
 
 
-__all__ = ["LIMIT", "Raw", "literal_position", "nested_too_deep", "parameterise", "parse"]
+__all__ = ["LIMIT", "Raw", "literal_position", "nested_too_deep", "parse"]

@@ -19,7 +19,8 @@ from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.expression import Call, Literal, Parameter
 from planner.functions import SESSION_FUNCTIONS
-from planner.parse import Raw, parameterise, parse
+from planner.parse import Raw, parse
+from planner.parse_literals import Parameteriser
 from planner.statements import (
     CopyOut,
     Delete,
@@ -117,6 +118,7 @@ class PlanCache:
         self._texts: Bounded[tuple[Raw, ...]] = Bounded(_PLANS)
         self._plans: Bounded[Plan] = Bounded(_PLANS)
         self._unshared: Bounded[bool] = Bounded(_PLANS)
+        self._parameterise = Parameteriser()
 
     def parsed(self, text: str) -> tuple[Raw, ...] | None:
         """The statements of a text seen before."""
@@ -152,7 +154,7 @@ class PlanCache:
         """
         if len(text) > _LONGEST:
             return None
-        key, literals = parameterise(text)
+        key, literals = self._parameterise(text)
         if not literals:
             return None
         types = tuple(None if literal.type == UNKNOWN else literal.type for literal in literals)

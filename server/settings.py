@@ -6,6 +6,7 @@ a state is keeping a reference. Knows nothing of messages; what a parameter may 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -94,9 +95,7 @@ class Settings:
 
     def search_path(self) -> tuple[str, ...]:
         """The schemas of search_path. ``$user`` stands for none: users have no schemas of their own."""
-        words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', self.value("search_path"))
-        names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
-        return tuple(name for name in names if name and name != "$user")
+        return _schemas(self.value("search_path"))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -207,3 +206,10 @@ def _check_context(parameter: Parameter) -> None:
         raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed')
     if parameter.context == "server":
         raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed without restarting the server')
+
+
+@functools.lru_cache(256)
+def _schemas(text: str) -> tuple[str, ...]:
+    words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', text)
+    names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
+    return tuple(name for name in names if name and name != "$user")

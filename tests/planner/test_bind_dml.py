@@ -11,7 +11,7 @@ from catalog.errors import SqlError
 from catalog.types import INT4, NUMERIC, TEXT, SqlType, numeric
 from planner.algebra import Filter, Join, Project, Scan
 from planner.expression import Call, Cast, ColumnRef, Literal, Parameter
-from planner.parse import parameterise
+from planner.parse_literals import parameterise
 from planner.statements import Delete, Insert, Update
 from planner.validate import validate
 from planner.walk import walk

@@ -1,0 +1,187 @@
+"""Rows of INSERTs on their way into the log: by the thread that gathers them, or by the log's writer thread."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.types import INT4
+from executor.commit.recovery import replay
+from executor.database import Database
+from planner.bind import bind
+from planner.bind.context import Context
+from planner.parse import parse
+from planner.statements import Insert
+from tests.executor.client import Client, open_database
+from tests.executor.test_commit_sequencer import CountingDisk, holding
+
+LONG = 30.0
+
+
+class Loop:
+    """An event loop's part: calls on this thread, those of its own as well as those of others."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.client = Client(database)
+        self.answers: list[SqlError | None] = []
+        self._own: deque[Callable[[], None]] = deque()
+        self._others: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        database.appender.serve(self._own.append, self._others.put)
+
+    def insert(self, text: str, *rows: tuple[int, ...]) -> None:
+        (raw,) = parse(text)
+        found = bind(raw, Context(self.client.session.catalog, ("public",), (INT4,) * len(rows[0]))).statement
+        assert isinstance(found, Insert)
+        assert self.client.session.append_rows(found, list(rows), self.answers.append)
+
+    def turn(self, answers: int) -> list[SqlError | None]:
+        """Runs until so many statements are answered; their answers."""
+        while len(self.answers) < answers:
+            call = self._own.popleft() if self._own else self._others.get(timeout=LONG)
+            call()
+        assert len(self.answers) == answers
+        found, self.answers = self.answers, []
+        return found
+
+    def records(self) -> int:
+        """How many records the log has."""
+        return sum(1 for _ in replay(self.database.log, 0))
+
+
+@pytest.fixture
+def disk() -> CountingDisk:
+    return CountingDisk()
+
+
+@pytest.fixture
+def loop(tmp_path: Path, disk: CountingDisk) -> Iterator[Loop]:
+    database = open_database(tmp_path / "data", maintenance_rows=1 << 40, maintenance_idle=1e9)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE a (k integer, t text) SERVER stream")
+    client.run("CREATE FOREIGN TABLE b (k integer, n numeric(6,2) NOT NULL) SERVER stream")
+    client.run("CREATE VIEW sums AS SELECT t, sum(k), count(*) FROM a GROUP BY t")
+    client.run("CREATE VIEW totals AS SELECT sum(n), count(*) FROM b")
+    client.run("INSERT INTO b VALUES (0, 0)")
+    database.log._files = disk
+    yield Loop(database)
+    disk.may_sync.set()
+    database.close()
+
+
+_A = "INSERT INTO a VALUES ($1, 'x')"
+_B = "INSERT INTO b VALUES ($1, $2)"
+
+
+def test_rows_of_a_turn_are_one_record_and_one_sync(loop: Loop, disk: CountingDisk) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    records, syncs = loop.records(), disk.syncs
+    for number in range(5):
+        loop.insert(_A, (number,), (10 * number,))
+        loop.insert(_B, (number, 7))
+    assert loop.turn(10) == [None] * 10
+    assert loop.records() == records + 1
+    assert disk.syncs == syncs + 1
+    assert loop.client.run("SELECT * FROM sums") == [("x", 111, 11)]
+    assert [str(value) for value in loop.client.run("SELECT * FROM totals")[0]] == ["35.00", "6"]
+
+
+def test_busy_writer_gives_the_rows_back(loop: Loop, disk: CountingDisk) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    sequencer = loop.database.sequencer
+    disk.may_sync.clear()
+    held = sequencer.submit(())
+    loop.insert(_A, (2,))
+    loop._own.popleft()()  # finds the writer thread at work
+    assert not loop._own
+    loop.insert(_A, (3,))
+    assert not loop._own  # the rows before it are on their way
+    disk.may_sync.set()
+    assert loop.turn(2) == [None, None]
+    assert held.wait(LONG)
+    assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
+
+
+def test_slow_disk_is_waited_for_by_the_writer(loop: Loop, disk: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop.database.sequencer._patience, "allows", lambda now: False)
+    disk.may_sync.clear()
+    loop.insert(_A, (1,))
+    loop._own.popleft()()  # would block here
+    loop.insert(_A, (2,))
+    loop.insert(_B, (1, 1))
+    disk.may_sync.set()
+    assert loop.turn(3) == [None] * 3
+    assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
+
+
+def test_what_is_in_the_way_sends_the_rows_to_the_writer(loop: Loop) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    with holding(loop.database.log._lock):
+        loop.insert(_A, (2,))
+        loop._own.popleft()()
+    assert loop.turn(1) == [None]
+    loop.insert(_A, (3,))
+    assert loop.turn(1) == [None]
+    assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
+
+
+def test_many_rows_are_a_batch(loop: Loop) -> None:
+    loop.insert(_A, *((number,) for number in range(5000)))
+    loop.insert(_A, (1,))
+    assert loop.turn(2) == [None, None]
+    assert loop.client.run("SELECT * FROM sums") == [("x", 5000 * 4999 // 2 + 1, 5001)]
+
+
+def test_full_disk_fails_the_rows_of_its_record(loop: Loop, disk: CountingDisk) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    disk.refuse_writes = 1
+    loop.insert(_A, (2,))
+    loop.insert(_B, (2, 2))
+    assert [error.sqlstate if error else "" for error in loop.turn(2)] == ["53100", "53100"]
+    loop.insert(_A, (4,))
+    assert loop.turn(1) == [None]
+    assert loop.client.run("SELECT * FROM sums") == [("x", 5, 2)]
+
+
+def test_failed_sync_stops_the_log(loop: Loop, disk: CountingDisk) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    disk.refuse_syncs = True
+    loop.insert(_A, (2,))
+    (error,) = loop.turn(1)
+    assert error is not None
+    assert error.sqlstate == "58030"
+    disk.refuse_syncs = False
+    loop.insert(_A, (3,))
+    (error,) = loop.turn(1)
+    assert error is not None
+    assert error.sqlstate == "58030"
+
+
+def test_failing_answer_stops_no_other(loop: Loop) -> None:
+    def fail(error: SqlError | None) -> None:
+        raise ValueError("its owner's fault")
+
+    (raw,) = parse("INSERT INTO a VALUES (1, 'x')")
+    found = bind(raw, Context(loop.client.session.catalog)).statement
+    assert isinstance(found, Insert)
+    assert loop.client.session.append_rows(found, [()], fail)
+    loop.insert(_A, (2,))
+    assert loop.turn(1) == [None]
+
+
+def test_refused_value_keeps_nothing(loop: Loop) -> None:
+    records = loop.records()
+    with pytest.raises(SqlError) as caught:
+        loop.insert("INSERT INTO b VALUES ($1, NULL)", (1,))
+    assert caught.value.sqlstate == "23502"
+    assert loop.records() == records
