@@ -96,6 +96,7 @@ def _binary(symbol: str) -> Iterator[Overload]:
     elif symbol == "||":
         for left, right in (("text", "text"), ("text", "anynonarray"), ("anynonarray", "text")):
             yield Overload("concat", (left, right), "text")
+        yield Overload("concat", ("bytea", "bytea"), "bytea")
 
 
 @cache

@@ -133,7 +133,7 @@ def _csv_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterato
         while separator == delimiter:
             match = grammar.field.match(data, position)
             assert match is not None
-            number += match[1].count(block.end)
+            number += match[1].count(block.end[-1:])
             if match["open"] is not None:
                 raise _LineError(target.line_error("22P04", "unterminated CSV quoted field", number, data[start:]))
             pieces.append(match[1])

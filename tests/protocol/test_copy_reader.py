@@ -271,6 +271,16 @@ FIELDS = st.sampled_from(["1", "", " 2", "x", '"1"', '""', '"a""b"', '"a\nb"', '
 LINES = st.lists(st.lists(FIELDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=5)
 
 
+def _first_end(text: str) -> str:
+    """How the first line ends, which says how all do; nothing where quotes stay open."""
+    quoted = False
+    for before, char in zip(" " + text, text, strict=False):
+        quoted ^= char == '"'
+        if char == "\n" and not quoted:
+            return "\r\n" if before == "\r" else "\n"
+    return ""
+
+
 @settings(max_examples=100, deadline=None)
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30))
 def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: int, block: int) -> None:
@@ -286,7 +296,7 @@ def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: 
 
     whole = outcome(len(data), 1 << 20)
     assert outcome(portion, block) == whole
-    if "\\." not in data.decode():
+    if "\\." not in data.decode() and _first_end(data.decode()) in (end, ""):
         try:
             columns = parse_exactly(Block(data, 1, end.encode()), target, CSV)
         except SqlError as error:
