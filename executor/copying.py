@@ -8,6 +8,7 @@ Knows nothing of text formats (protocol/copy) or of files: the server feeds a si
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import Stream, Table
 from executor import ddl
+from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.transaction import Transaction
 from planner.algebra import Project, Values
@@ -28,8 +30,16 @@ if TYPE_CHECKING:
 SPOOL_ROWS = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Complete rows, encoded for the log if it is certain that they will be written ahead."""
+
+    batch: pa.RecordBatch
+    encoded: Encoded | None
+
+
 class CopySink:
-    """One COPY's rows. ``write`` is called in order, from any one thread at a time."""
+    """One COPY's rows. ``prepare`` may run on many threads at once; ``write`` is called in order, on one at a time."""
 
     def __init__(self, session: DatabaseSession, statement: CopyIn, transaction: Transaction) -> None:
         self._session = session
@@ -70,32 +80,39 @@ class CopySink:
         value = self._defaults.get(index)
         return pa.nulls(count, kind) if value is None else pa.repeat(value.cast(kind), count)
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Takes one parsed batch with the statement's columns in the statement's order. Raises 23502.
+    def prepare(self, batch: pa.RecordBatch) -> Prepared:
+        """Completes one parsed batch with the statement's columns in the statement's order. Raises 23502."""
+        complete, target = self._complete(batch), self._statement.target
+        if not isinstance(target, Stream):
+            return Prepared(complete, None)
+        ddl.check_not_null(target, complete)
+        # Rows only become more, so what is to be written ahead now will be when its turn comes.
+        ahead = batch.num_rows > 0 and self._rows + batch.num_rows > SPOOL_ROWS
+        return Prepared(complete, encode_data(complete) if ahead else None)
 
-        Waits while the views of a stream lag too far behind; raises 57014 after ``cancel``.
-        """
-        if batch.num_rows == 0:
+    def write(self, prepared: Prepared) -> None:
+        """Takes the next batch. Waits while the views of a stream lag too far behind; raises 57014 after ``cancel``."""
+        rows = prepared.batch.num_rows
+        if rows == 0:
             return
-        complete = self._complete(batch)
-        self._rows += complete.num_rows
+        self._rows += rows
         if isinstance(self._statement.target, Stream):
             self._session.admit(self._statement.target, self._cancelled.is_set)
-            ddl.check_not_null(self._statement.target, complete)
-            if self._references or self._rows > SPOOL_ROWS:
-                self._spool(complete)
+            if self._rows > SPOOL_ROWS:
+                self._spool(prepared)
                 return
-        self._held.append(complete)
+        self._held.append(prepared.batch)
 
     def cancel(self) -> None:
         """Ends a ``write`` that waits; may be called from any thread."""
         self._cancelled.set()
 
-    def _spool(self, batch: pa.RecordBatch) -> None:
+    def _spool(self, prepared: Prepared) -> None:
         sequencer, target = self._session.database.sequencer, self._statement.target
         held, self._held = self._held, []
-        for item in (*held, batch):
-            self._references.append(sequencer.spool(target.oid, item))
+        for batch in held:
+            self._references.append(sequencer.spool(target.oid, batch))
+        self._references.append(sequencer.spool(target.oid, prepared.batch, prepared.encoded))
 
     def finish(self) -> int:
         """Ends the statement; commits it when it is its own transaction. Number of rows."""

@@ -1,10 +1,10 @@
 """COPY with the client: a pipeline from the socket to the executor, and rows back out.
 
 Owns: the stages of COPY IN and their bounds. Bytes are cut into blocks of whole rows on the loop's thread; blocks are
-parsed on a few threads at once (Arrow releases the GIL); one thread per COPY appends the batches in order. When
-``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The first error ends the
-COPY at once; data that still comes is dropped by the connection's state machine. Data that makes no whole block before
-its end takes none of these stages: one call of a worker thread parses and commits it.
+parsed, and encoded for the log, on a few threads at once (Arrow releases the GIL); one thread per COPY appends the
+batches in order. When ``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The
+first error ends the COPY at once; data that still comes is dropped by the connection's state machine. Data that makes
+no whole block before its end takes none of these stages: one call of a worker thread parses and commits it.
 Knows nothing of formats (``protocol.copy``) or of where rows go (the executor's sink).
 """
 
@@ -20,10 +20,8 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from catalog.errors import SqlError
-from executor.copying import CopySink
+from executor.copying import CopySink, Prepared
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
@@ -52,7 +50,7 @@ class CopyIn:
         self._session = session
         self._reader = reader
         self._sink = sink
-        self._blocks: queue.SimpleQueue[Future[pa.RecordBatch] | None] = queue.SimpleQueue()
+        self._blocks: queue.SimpleQueue[Future[Prepared] | None] = queue.SimpleQueue()
         self._under_way = 0
         self._room: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
@@ -71,7 +69,7 @@ class CopyIn:
         server = self._session.server
         if self._appender is None:
             self._appender = server.loop.run_in_executor(server.workers, self._append)
-        self._blocks.put(server.parsers.submit(self._reader.parse, block))
+        self._blocks.put(server.parsers.submit(_prepare, self._reader, self._sink, block))
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
@@ -103,7 +101,7 @@ class CopyIn:
     def _take_all(self) -> int:
         """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
         for block in self._reader.rest():
-            self._sink.write(self._reader.parse(block))
+            self._sink.write(_prepare(self._reader, self._sink, block))
         self._raise_error()
         self._session.copying = None  # from here on the sink looks after itself
         return self._sink.finish()
@@ -148,6 +146,11 @@ class CopyIn:
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+    """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded."""
+    return sink.prepare(reader.parse(block))
 
 
 def is_with_client(plan: Plan) -> bool:
@@ -214,15 +217,15 @@ def _copy_file(session: Session, reader: CopyReader, statement: CopyInStatement,
         file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of opening are the statement's own
     except OSError as error:
         raise _file_error(path, error) from None
-    parsers, waiting = session.server.parsers, deque[Future[pa.RecordBatch]]()
+    parsers, waiting = session.server.parsers, deque[Future[Prepared]]()
     with contextlib.closing(file):
         sink = session.db.copy_in(statement)
         try:
             while portion := _read(file, path):
-                waiting.extend(parsers.submit(reader.parse, block) for block in reader.split(portion))
+                waiting.extend(parsers.submit(_prepare, reader, sink, block) for block in reader.split(portion))
                 while len(waiting) > BLOCKS:
                     sink.write(waiting.popleft().result())
-            waiting.extend(parsers.submit(reader.parse, block) for block in reader.rest())
+            waiting.extend(parsers.submit(_prepare, reader, sink, block) for block in reader.rest())
             while waiting:
                 sink.write(waiting.popleft().result())
         except BaseException:

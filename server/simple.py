@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
+_COPY: Final = re.compile(r"\s*copy\b", re.IGNORECASE)
 #: A text longer than this is planned in a worker.
 _SHORT: Final = 2048
 
@@ -131,7 +132,7 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
         with session.timed():
-            begun = await session.work(_begin, session, raw, whole)
+            begun = _known_copy(session, raw, whole) or await session.work(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 await copying.begin(session, statement, partial(_continue, session, rest, whole))
@@ -142,6 +143,17 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
             await _answer(session, begun, whole)
     await session.end_implicit()
     session.ready()
+
+
+def _known_copy(session: Session, raw: Raw, whole: str | None) -> Begun | None:
+    """COPY with the client that needs no worker to be planned. Raises what forbids it."""
+    if whole is None or not _COPY.match(whole):
+        return None
+    plan = session.server.plans.planned(raw, (), session.surroundings)
+    if plan is None or not copying.is_with_client(plan):
+        return None
+    session.check(plan.statement)
+    return Begun(plan, None)
 
 
 def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:

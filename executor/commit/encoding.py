@@ -71,7 +71,11 @@ _FRAME: Final = 1
 _STREAM: Final = 2
 _PART: Final = struct.Struct("<QQB7x")
 _BLOCK: Final = struct.Struct("<QB7x")
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_THREADED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+#: Bytes of rows from which Arrow's threads are worth waking. Smaller batches, like a COPY's blocks, come from several
+#: threads at once anyway.
+_THREADED_FROM: Final = 16 << 20
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 
@@ -113,7 +117,8 @@ def encode_batches(batches: Sequence[pa.RecordBatch]) -> list[Piece]:
         if frame is not None:
             return _frame_block(frame)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, filled[0].schema, options=_OPTIONS) as writer:
+    options = _OPTIONS if sum(batch.nbytes for batch in filled) < _THREADED_FROM else _THREADED
+    with pa.ipc.new_stream(sink, filled[0].schema, options=options) as writer:
         for batch in filled:
             writer.write_batch(batch)
     stream = memoryview(sink.getvalue())

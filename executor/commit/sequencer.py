@@ -182,8 +182,10 @@ class Sequencer:
         finally:
             self.lock.release()
 
-    def spool(self, stream: int, batch: pa.RecordBatch) -> SpoolReference:
+    def spool(self, stream: int, batch: pa.RecordBatch, encoded: Encoded | None = None) -> SpoolReference:
         """Writes a stream's batch ahead of its transaction's commit, on the caller's thread. Raises 53100, 58030.
+
+        ``encoded`` is what ``encode_data`` made of the batch, on any thread.
 
         The reference is given to a ``Spooled`` part of one ``submit``, or to ``discard``.
         """
@@ -191,7 +193,7 @@ class Sequencer:
         with self.lock:
             if self._closed is not None:
                 raise self._closed
-        reference = self.log.append_data(encode_data(batch), batch.num_rows)
+        reference = self.log.append_data(encoded or encode_data(batch), batch.num_rows)
         with self.lock:
             if self._spooled_bytes + batch.nbytes > self._spool_memory:
                 return reference

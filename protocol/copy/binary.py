@@ -1,7 +1,7 @@
 """COPY's binary format in: a header, rows of length-prefixed fields, a trailer.
 
-Owns: the sequential walk that finds where fields are, and their gathering into columns, which the value codecs decode.
-Rows laid out like the row before them (fixed-width types, no nulls) are found many at a time.
+Owns: the blocks and their line numbers, what is wrong with a row's frame, and the gathering of fields into columns,
+which the value codecs decode. Where rows are is found by ``chain``, all rows of a block at once.
 https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from protocol.copy.chain import find_rows, no_rows
 from protocol.copy.format import CopyTarget
 from protocol.values.codec import ColumnError, Vector
 from protocol.values.registry import decode_binary_column
@@ -24,66 +25,85 @@ TRAILER: Final = b"\xff\xff"
 _HEADER_LENGTH: Final = len(SIGNATURE) + 8
 _int16 = Struct(">h").unpack_from
 _int32 = Struct(">i").unpack_from
-#: After a row that had no twins next to it, so many rows are walked singly before twins are looked for again.
-_PATIENCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryBlock:
-    """Whole rows: where each field begins and how long it is (-1: null), row by row. ``line`` counts rows from 1."""
+    """Whole rows: where each field begins and how long it is (-1: null), a row of each for each column.
+
+    ``line`` counts rows from 1. ``failure`` is what is wrong behind these rows: an error in one of them comes first.
+    """
 
     data: bytes
     line: int
     starts: Vector
     lengths: Vector
+    failure: SqlError | None = None
 
 
 class BinarySplitter:
     """Collects binary COPY data and cuts it into blocks of whole rows."""
 
-    __slots__ = ("_block_size", "_ended", "_header_seen", "_line", "_size", "_target", "_waiting")
+    __slots__ = (
+        "_block_size",
+        "_column",
+        "_enough",
+        "_failed",
+        "_header_seen",
+        "_line",
+        "_size",
+        "_target",
+        "_trailed",
+        "_waiting",
+    )
 
     def __init__(self, target: CopyTarget, block_size: int) -> None:
         self._target = target
         self._block_size = block_size
+        self._enough = block_size  # bytes that are looked at together
         self._waiting: list[bytes] = []
         self._size = 0
         self._line = 1
+        self._column = 0  # in which the waiting part of a row ends
         self._header_seen = False
-        self._ended = False
+        self._trailed = False
+        self._failed = False
 
     def split(self, data: bytes) -> list[BinaryBlock]:
         """The blocks that are complete with these bytes."""
-        if self._ended:
-            if data:
-                raise SqlError("22P04", "received copy data after EOF marker")
+        if self._failed or not data:
             return []
         self._waiting.append(data)
         self._size += len(data)
-        return self._walk() if self._size >= self._block_size else []
+        return self._walk() if self._size >= self._enough or self._trailed else []
 
     def finish(self) -> list[BinaryBlock]:
-        """The last block. Raises 22P04 where data is incomplete."""
+        """The last block. Raises 22P04 where there is no header."""
+        if self._failed:
+            return []
         blocks = self._walk()
         if not self._header_seen:
             raise SqlError("22P04", "COPY file signature not recognized")
-        if self._size:
-            raise self._target.line_error("22P04", "unexpected EOF in COPY data", self._line)
-        return blocks
+        if self._size < 2:  # less than a number of fields is an end like any other
+            return blocks
+        failure = self._error("unexpected EOF in COPY data", self._column)
+        return [*blocks, BinaryBlock(b"", self._line, *no_rows(len(self._target.types)), failure)]
 
     def _walk(self) -> list[BinaryBlock]:
+        """A block of the whole rows that are there, or of what is wrong behind them; the rest waits."""
         data = b"".join(self._waiting)
         position = 0 if self._header_seen else self._read_header(data)
-        rows = _Rows(len(self._target.types))
-        if self._header_seen:
-            position = self._read_rows(data, position, rows)
-        rest = data[position:]
-        self._waiting, self._size = [rest] if rest else [], len(rest)
-        if not rows.count:
-            return []
-        block = BinaryBlock(data, self._line, *rows.finish())
-        self._line += rows.count
-        return [block]
+        starts, lengths = no_rows(len(self._target.types))
+        if self._header_seen and not self._trailed:
+            starts, lengths, position = find_rows(data, position, len(self._target.types))
+        line, rows = self._line, starts.shape[1]
+        self._line += rows
+        failure = self._look_behind(data, position) if self._header_seen else None
+        self._failed = failure is not None
+        rest = b"" if self._failed or self._trailed else data[position:]
+        self._waiting, self._size = [rest], len(rest)
+        self._enough = max(self._block_size, 2 * len(rest))  # a row longer than a block is not joined over and over
+        return [BinaryBlock(data, line, starts, lengths, failure)] if rows or self._failed else []
 
     def _read_header(self, data: bytes) -> int:
         if not SIGNATURE.startswith(data[: len(SIGNATURE)]):
@@ -100,129 +120,69 @@ class BinarySplitter:
         self._header_seen = True
         return _HEADER_LENGTH + int(extension)
 
-    def _read_rows(self, data: bytes, position: int, rows: _Rows) -> int:
-        """Walks all whole rows; returns the position after them."""
-        patience = 0
-        while len(data) - position >= 2:
+    def _look_behind(self, data: bytes, position: int) -> SqlError | None:
+        """What is wrong behind the last whole row; nothing is where a trailer or a part of a row stands."""
+        if not self._trailed:
+            if len(data) - position < 2:
+                return None
             count = _int16(data, position)[0]
-            if count == -1:
-                self._ended = True
-                position += 2
-                if len(data) > position:
-                    raise SqlError("22P04", "received copy data after EOF marker")
-                break
-            if count != rows.width:
-                message = f"row field count is {count}, expected {rows.width}"
-                raise self._target.line_error("22P04", message, self._line + rows.count)
-            row = self._read_row(data, position + 2, rows)
-            if row is None:
-                break
-            twins = _twins(data, position, row) if patience == 0 else 1
-            patience = 0 if twins > 1 else (patience - 1) % _PATIENCE
-            rows.add(row, twins, row.end - position)
-            position += twins * (row.end - position)
-        return position
+            position += 2
+            if count != -1:
+                return self._look_at_row(data, position, count)
+            self._trailed = True
+        return self._error("received copy data after EOF marker") if len(data) > position else None
 
-    def _read_row(self, data: bytes, position: int, rows: _Rows) -> _Row | None:
-        """One row's fields; None where it is incomplete."""
-        starts, lengths, size = [], [], len(data)
-        for _ in range(rows.width):
-            if size - position < 4:
+    def _look_at_row(self, data: bytes, position: int, count: int) -> SqlError | None:
+        """What is wrong with a row that is not whole; nothing is if it only lacks its end."""
+        if count != len(self._target.types):
+            return self._error(f"row field count is {count}, expected {len(self._target.types)}")
+        for column in range(count):
+            self._column = column
+            if len(data) - position < 4:
                 return None
             length = _int32(data, position)[0]
-            position += 4
-            starts.append(position)
-            lengths.append(length)
-            if length > 0:
-                position += length
-            elif length < -1:
-                raise self._target.line_error("22P04", "invalid field size", self._line + rows.count)
-        return _Row(starts, lengths, position) if position <= size else None
+            if length < -1:
+                return self._error("invalid field size", column)
+            position += 4 + max(length, 0)
+            if position > len(data):
+                return None
+        return None
 
-
-@dataclass(slots=True)
-class _Row:
-    """Where one row's fields begin, how long they are, and where the row ends."""
-
-    starts: list[int]
-    lengths: list[int]
-    end: int
-
-
-class _Rows:
-    """The fields of many rows."""
-
-    __slots__ = ("_lengths", "_single_lengths", "_single_starts", "_starts", "count", "width")
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.count = 0
-        self._starts: list[Vector] = []
-        self._lengths: list[Vector] = []
-        self._single_starts: list[int] = []
-        self._single_lengths: list[int] = []
-
-    def add(self, row: _Row, twins: int, size: int) -> None:
-        """A row and those after it that are laid out alike, each of ``size`` bytes."""
-        self.count += twins
-        if twins == 1:
-            self._single_starts += row.starts
-            self._single_lengths += row.lengths
-            return
-        self._flush()
-        steps = np.arange(twins, dtype=np.int64)[:, None] * size
-        self._starts.append(np.array(row.starts, np.int64) + steps)
-        self._lengths.append(np.tile(np.array(row.lengths, np.int32), (twins, 1)))
-
-    def _flush(self) -> None:
-        self._starts.append(np.array(self._single_starts, np.int64).reshape(-1, self.width))
-        self._lengths.append(np.array(self._single_lengths, np.int32).reshape(-1, self.width))
-        self._single_starts, self._single_lengths = [], []
-
-    def finish(self) -> tuple[Vector, Vector]:
-        """Starts and lengths, a row of each for each row."""
-        self._flush()
-        return np.concatenate(self._starts), np.concatenate(self._lengths)
-
-
-def _twins(data: bytes, start: int, row: _Row) -> int:
-    """How many rows from ``start`` on have the first one's size and field lengths."""
-    size = row.end - start
-    count = (len(data) - start) // size
-    structure = np.zeros(size, bool)  # which of a row's bytes are its field count and its lengths
-    structure[:2] = True
-    for begin in row.starts:
-        structure[begin - start - 4 : begin - start] = True
-    rows = np.frombuffer(data, np.uint8, count * size, start).reshape(count, size)[:, structure]
-    alike = (rows == rows[0]).all(axis=1)
-    return count if alike.all() else int(alike.argmin())
+    def _error(self, message: str, column: int | None = None) -> SqlError:
+        error = SqlError("22P04", message)
+        if column is None:
+            return self._target.line_error(error.sqlstate, message, self._line)
+        return self._target.value_error(error, self._line, column, None)
 
 
 def parse_binary(block: BinaryBlock, target: CopyTarget) -> list[pa.Array]:
     """The columns of a block. Raises PostgreSQL's error with its row and column."""
-    data = np.frombuffer(block.data, np.uint8)
     columns: list[pa.Array] = []
     first: tuple[int, int, SqlError] | None = None
     for column, type_ in enumerate(target.types):
-        fields = _gather(data, block.starts[:, column], block.lengths[:, column])
+        fields = _gather(block.data, block.starts[column], block.lengths[column])
         try:
             columns.append(decode_binary_column(fields, type_))
         except ColumnError as error:
             if first is None or error.index < first[0]:
                 first = (error.index, column, error.error)
-    if first is None:
-        return columns
-    row, column, cause = first
-    raise target.value_error(cause, block.line + row, column, None)
+    if first is not None:
+        row, column, cause = first
+        raise target.value_error(cause, block.line + row, column, None)
+    if block.failure is not None:
+        raise block.failure
+    return columns
 
 
-def _gather(data: Vector, starts: Vector, lengths: Vector) -> pa.Array:
-    """The fields at some places as one binary array."""
-    sizes = np.maximum(lengths, 0)
-    bounds = np.zeros(len(starts) + 1, np.int32)
-    np.cumsum(sizes, out=bounds[1:])
-    places = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
-    values = pa.py_buffer(np.ascontiguousarray(data[places]))
+def _gather(data: bytes, starts: Vector, lengths: Vector) -> pa.Array:
+    """The fields at some rising places as one binary array: every other value of one that has the gaps as well."""
+    count = len(starts)
+    bounds = np.empty((count, 2), np.int32)
+    bounds[:, 0], bounds[:, 1] = starts, starts + np.maximum(lengths, 0)
+    whole = pa.Array.from_buffers(pa.binary(), max(2 * count - 1, 0), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    fields = whole.take(pa.array(np.arange(0, 2 * count, 2)))
     nulls = lengths < 0
-    bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
-    return pa.Array.from_buffers(pa.binary(), len(starts), [bitmap, pa.py_buffer(bounds), values])
+    if not nulls.any():
+        return fields
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), count, [valid, *fields.buffers()[1:]])

@@ -34,10 +34,24 @@ def unescape_value(data: bytes) -> bytes:
 
 
 def unescape(column: pa.Array) -> pa.Array:
-    """A column's texts without their escapes. Raises ColumnError (22021) where bytes so written are not UTF-8."""
-    escaped = pc.match_substring(column, "\\")
-    if not pc.any(escaped).as_py():
+    """A column's texts, none with a zero byte, without their escapes.
+
+    Raises ColumnError (22021) where bytes so written are not UTF-8.
+    """
+    if not _has_backslash(column).true_count:
         return column
-    values = column.filter(escaped).cast(pa.binary()).to_pylist()
+    # Doubled backslashes first, from the left, so that those left over begin escapes. They wait as zero bytes.
+    texts = pc.replace_substring(column, "\\\\", "\0")
+    for letter, character in _LETTERS.items():
+        texts = pc.replace_substring(texts, b"\\" + letter, character)
+    others = _has_backslash(texts)
+    texts = pc.replace_substring(texts, "\0", "\\")
+    if not others.true_count:
+        return texts
+    values = column.filter(others).cast(pa.binary()).to_pylist()
     unescaped = utf8_column(pa.array([unescape_value(value) for value in values], pa.binary()))
-    return pc.replace_with_mask(column, escaped, unescaped)
+    return pc.replace_with_mask(texts, others, unescaped)
+
+
+def _has_backslash(texts: pa.Array) -> pa.BooleanArray:
+    return pc.match_substring(texts, "\\")

@@ -46,7 +46,7 @@ class Client:
         assert isinstance(statement, CopyIn)
         sink = self.session.copy_in(statement)
         for batch in batches:
-            sink.write(batch)
+            sink.write(sink.prepare(batch))
         return sink.finish()
 
 

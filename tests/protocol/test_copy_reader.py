@@ -17,6 +17,8 @@ from protocol.copy import Block, CopyFormat, CopyReader
 from protocol.copy.exact import parse_exactly
 from protocol.copy.fast import NotFast, fast_parser
 from protocol.copy.format import CopyTarget
+from protocol.copy.text import unescape, unescape_value
+from protocol.values.codec import ColumnError
 
 CSV = CopyFormat("csv", ",", "")
 TEXT = CopyFormat()
@@ -318,3 +320,24 @@ def test_any_bytes_make_rows_or_an_error_with_a_context(portions: list[bytes], f
         assert error.where.startswith("COPY t, line ")
     else:
         assert all(batch.num_rows for batch in batches)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.none() | st.text("\\\\\\bfnrtvx0417.é\t", max_size=9), max_size=6))
+def test_escapes_of_a_column_are_those_of_its_values(texts: list[str | None]) -> None:
+    expected = [None if text is None else unescape_value(text.encode()) for text in texts]
+    column = pa.array(texts, pa.string())
+    try:
+        result = unescape(column).to_pylist()
+    except ColumnError:
+        assert any(value is not None and not is_utf8(value) for value in expected)
+    else:
+        assert [None if text is None else text.encode() for text in result] == expected
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether PostgreSQL takes the bytes for text, which a zero byte is not part of."""
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False

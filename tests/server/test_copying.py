@@ -202,3 +202,24 @@ def test_a_copy_of_less_than_a_block_is_undone_with_its_error(running: Millstrea
         wire.until("G")
         wire.send(("c", b""))
         assert tags(wire.until_ready()) == ["COPY 0"]
+
+
+def test_a_copy_that_is_known_is_still_checked(wire: Wire) -> None:
+    """Its plan is taken from before: what the transaction forbids now, and what its table has become, count."""
+    wire.query("CREATE TABLE known_copy (a integer)")
+    for data in (b"1\n", b"2\n"):
+        wire.send(("Q", b"COPY known_copy FROM STDIN\0"))
+        wire.until("G")
+        wire.send(("d", data), ("c", b""))
+        assert tags(wire.until_ready()) == ["COPY 1"]
+    for refusal, state in (("BEGIN READ ONLY", "25006"), ("BEGIN; SELECT 1/0", "25P02")):
+        wire.query(refusal)
+        assert error_fields(wire.query("COPY known_copy FROM STDIN"))["C"] == state
+        wire.query("ROLLBACK")
+    wire.query("DROP TABLE known_copy; CREATE TABLE known_copy (a integer, b text)")
+    wire.send(("Q", b"COPY known_copy FROM STDIN\0"))
+    wire.until("G")
+    wire.send(("d", b"3\tx\n"), ("c", b""))
+    assert tags(wire.until_ready()) == ["COPY 1"]
+    assert rows(wire.query("COPY known_copy TO STDOUT")) == []
+    assert rows(wire.query("SELECT * FROM known_copy")) == [(b"3", b"x")]
