@@ -215,6 +215,11 @@ def by_name(name: str) -> SqlType:
     return NUMERIC if name == "numeric" else SqlType(name)
 
 
+def is_known(oid: int) -> bool:
+    """Whether Millstream has the type of a pg_type oid."""
+    return oid in _BY_OID or oid in _BY_ARRAY_OID
+
+
 def by_oid(oid: int) -> SqlType:
     """The type of a pg_type oid (an array's too). Raises KeyError where Millstream has none."""
     if oid in _BY_OID:

@@ -1,17 +1,19 @@
-"""Single rows into streams: many sessions' rows become one Arrow batch, one log record and one fsync.
+"""Single rows into streams: many sessions' rows become one log record and one fsync.
 
 Owns: turning the literal rows of an INSERT into column values, and gathering them while the log is busy (group commit:
 what comes while one record is being made durable forms the next). A row costs a microsecond or two of Python; all else
-is per batch, and done by the log's writer thread, so that a commit needs no third thread to wake up.
+is per record.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -19,7 +21,8 @@ from catalog.errors import SqlError, out_of_range
 from catalog.objects import Stream
 from catalog.types import SqlType
 from executor import ddl
-from executor.commit.records import StreamRows
+from executor.commit.frames import ValuesEncoder
+from executor.commit.records import RowValues, StreamRows
 from planner.expression import Cast, Literal, Parameter, Scalar, Value
 from planner.statements import Insert
 
@@ -59,7 +62,7 @@ def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
             return True, fit(value, item.type)
         case Parameter(index=index):
             return True, fit(parameters[index], item.type)
-        case Cast(argument=Literal() | Parameter() as argument) if _same_form(argument.type, item.type):
+        case Cast(argument=Literal() | Parameter() as argument, explicit=False) if _same_form(argument.type, item.type):
             known, value = _value(argument, parameters)
             return known, fit(value, item.type)
         case _:
@@ -71,7 +74,9 @@ def _same_form(source: SqlType, target: SqlType) -> bool:
     integers, strings = ("int2", "int4", "int8"), ("text", "varchar")
     if source.name in integers:
         return target.name in (*integers, "numeric")
-    return source.name == target.name == "numeric" or (source.name in strings and target.name in strings)
+    if source.name in strings:
+        return target.name in strings
+    return source.name == target.name and source.name in ("numeric", "bpchar")
 
 
 _INTEGER_BITS = {"int2": 15, "int4": 31, "int8": 63}
@@ -89,7 +94,7 @@ def fit(value: Value, kind: SqlType) -> Value:
         return value
     if kind.name == "numeric":
         return _fit_numeric(value, kind)
-    if kind.name == "varchar" and kind.modifiers:
+    if kind.name in ("varchar", "bpchar") and kind.modifiers:
         assert isinstance(value, str)
         if len(value) > kind.modifiers[0]:
             if value[kind.modifiers[0] :].strip(" "):
@@ -137,7 +142,7 @@ def _is_plain(item: Scalar) -> bool:
     match item:
         case Literal() | Parameter():
             return True
-        case Cast(argument=Literal() | Parameter() as argument):
+        case Cast(argument=Literal() | Parameter() as argument, explicit=False):
             return _same_form(argument.type, item.type)
         case _:
             return False
@@ -182,6 +187,10 @@ def _fits(item: Scalar) -> bool:
 #: Parameters arrive in their type's range, but a numeric has a scale and a varchar a length besides.
 _FITTED = ("numeric", "varchar", "bpchar")
 _MAKERS = 1024
+#: Rows of a stream in one record that are kept as values; of more, an Arrow batch is cheaper.
+_FEW: Final = 1024
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -194,15 +203,33 @@ class _Waiting:
     sync: bool = False
 
 
+#: Calls back: soon, or on another thread.
+Caller = Callable[[Callable[[], None]], object]
+
+
 class Appender:
-    """Gathers rows of all streams; the log's writer thread fetches them when it is ready for the next record."""
+    """Gathers rows of all streams for one log record.
+
+    ``append`` is called on one thread, an event loop's, once ``serve`` has said how that thread is called back. Then
+    the rows of one turn of the loop become one record, made durable by the loop's thread itself: while it waits for the
+    disk, the next requests gather in their sockets. Where that would take long, or somebody else commits, the log's
+    writer thread fetches the rows when it is ready for the next record.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: dict[int, _Waiting] = {}
         self._called = False
         self._lock = threading.Lock()
+        self._soon: Caller | None = None
+        self._later: Caller = _at_once
         self._makers: dict[int, tuple[Insert, tuple[Maker, ...] | None]] = {}
+        self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
+
+    def serve(self, soon: Caller, later: Caller) -> None:
+        """``soon`` calls back on the calling thread, the only one that appends, when it has nothing else to do;
+        ``later`` has that thread called from any other. Each ``done`` is called on that thread then."""
+        self._soon, self._later = soon, later
 
     def _makers_of(self, insert: Insert) -> tuple[Maker, ...] | None:
         known = self._makers.get(id(insert))
@@ -230,33 +257,119 @@ class Appender:
             if self._called:
                 return True
             self._called = True
-        self._database.sequencer.call(self._flush)
+        if self._soon is not None:
+            self._soon(self._flush_at_once)
+        else:
+            self._database.sequencer.call(self._flush)
         return True
 
+    def _flush_at_once(self) -> None:
+        """On the loop's thread: commits what one turn of the loop has gathered, or leaves it to the writer thread.
+
+        A writer thread that is busy calls back when it no longer is: handed more each time, it would never be idle,
+        and the way without it not be found again.
+        """
+        if not self._wants_at_once():
+            self._database.sequencer.call(self._flush)
+        elif self._database.sequencer.is_busy:
+            self._database.sequencer.call(self._hand_back)
+        else:
+            self._commit_at_once()
+
+    def _hand_back(self) -> None:
+        """On the writer thread."""
+        self._later(self._flush_again)
+
+    def _flush_again(self) -> None:
+        """On the loop's thread: a writer thread that others keep busy takes the rows along."""
+        if self._wants_at_once() and not self._database.sequencer.is_busy:
+            self._commit_at_once()
+        else:
+            self._database.sequencer.call(self._flush)
+
+    def _wants_at_once(self) -> bool:
+        few = all(len(each.rows) <= _FEW for each in self._waiting.values())
+        return few and self._database.sequencer.is_quick
+
+    def _commit_at_once(self) -> None:
+        gathered = self._take()
+        parts = self._parts(gathered)
+        if not parts:
+            return
+        ticket = None
+        if all(isinstance(part, RowValues) for part in parts):
+            sync = any(each.sync for each in gathered)
+            ticket = self._database.sequencer.commit_at_once(parts, sync)
+        if ticket is None:
+            self._submit(parts, gathered)
+        else:
+            _finish(gathered, ticket.error)
+
     def _flush(self) -> None:
+        """On the writer thread: submits what has gathered."""
+        gathered = self._take()
+        parts = self._parts(gathered)
+        if parts:
+            self._submit(parts, gathered)
+
+    def _take(self) -> list[_Waiting]:
         with self._lock:
             gathered, self._waiting = self._waiting, {}
             self._called = False
-        for waiting in gathered.values():
-            self._submit(waiting)
+        return list(gathered.values())
 
-    def _submit(self, waiting: _Waiting) -> None:
-        def finish(error: BaseException | None) -> None:
-            known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
-            for done in waiting.done:
-                done(known)
+    def _parts(self, gathered: list[_Waiting]) -> list[StreamRows | RowValues]:
+        """A part for each stream; those whose rows cannot be encoded fail, and leave ``gathered``."""
+        parts: list[StreamRows | RowValues] = []
+        for waiting in tuple(gathered):
+            try:
+                parts.append(self._part(waiting))
+            except Exception as error:
+                gathered.remove(waiting)
+                self._later(partial(_finish, [waiting], error))
+        return parts
 
+    def _part(self, waiting: _Waiting) -> StreamRows | RowValues:
+        stream, rows = waiting.stream, waiting.rows
+        known = self._encoders.get(stream.oid)
+        if known is None or known[0] is not stream:
+            schema = ddl.schema_of(stream)
+            known = self._encoders[stream.oid] = (stream, schema, ValuesEncoder(schema))
+        _, schema, encoder = known
+        frame = encoder.encode(rows) if encoder.is_possible and len(rows) <= _FEW else None
+        if frame is not None:
+            return RowValues(stream.oid, rows, frame)
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(values, item.type) for values, item in zip(columns, schema, strict=True)]
+        return StreamRows(stream.oid, (pa.RecordBatch.from_arrays(arrays, schema=schema),))
+
+    def _submit(self, parts: list[StreamRows | RowValues], gathered: list[_Waiting]) -> None:
         try:
-            schema = ddl.schema_of(waiting.stream)
-            columns = zip(*waiting.rows, strict=True)
-            arrays = [pa.array(values, item.type) for values, item in zip(columns, schema, strict=True)]
-            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-            ticket = self._database.sequencer.submit((StreamRows(waiting.stream.oid, (batch,)),), sync=waiting.sync)
+            ticket = self._database.sequencer.submit(parts, sync=any(each.sync for each in gathered))
         except Exception as error:
-            finish(error)
+            self._later(partial(_finish, gathered, error))
             return
-        ticket.on_done(finish)
+
+        def finished(error: Exception | None) -> None:
+            self._later(partial(_finish, gathered, error))
+
+        ticket.on_done(finished)
 
     def close(self) -> None:
         """Submits what is queued; the sequencer's own end makes it durable."""
         self._flush()
+
+
+def _finish(gathered: list[_Waiting], error: BaseException | None) -> None:
+    """Tells everybody whose rows are durable, or why they are not."""
+    known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
+    for waiting in gathered:
+        for done in waiting.done:
+            try:
+                done(known)
+            except Exception:  # its owner's fault, and nobody else's
+                _LOGGER.exception("an answer to rows failed")
+
+
+def _at_once(call: Callable[[], None]) -> None:
+    call()

@@ -7,6 +7,7 @@ Knows nothing of text formats (protocol/copy) or of files: the server feeds a si
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ class CopySink:
         self._rows = 0
         self._held: list[pa.RecordBatch] = []
         self._references: list[SpoolReference] = []
+        self._cancelled = threading.Event()
         self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in statement.target.columns])
         if isinstance(statement.target, Stream):
             if statement.target.option("source"):
@@ -69,17 +71,25 @@ class CopySink:
         return pa.nulls(count, kind) if value is None else pa.repeat(value.cast(kind), count)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes one parsed batch with the statement's columns in the statement's order. Raises 23502."""
+        """Takes one parsed batch with the statement's columns in the statement's order. Raises 23502.
+
+        Waits while the views of a stream lag too far behind; raises 57014 after ``cancel``.
+        """
         if batch.num_rows == 0:
             return
         complete = self._complete(batch)
         self._rows += complete.num_rows
         if isinstance(self._statement.target, Stream):
+            self._session.admit(self._statement.target, self._cancelled.is_set)
             ddl.check_not_null(self._statement.target, complete)
             if self._references or self._rows > SPOOL_ROWS:
                 self._spool(complete)
                 return
         self._held.append(complete)
+
+    def cancel(self) -> None:
+        """Ends a ``write`` that waits; may be called from any thread."""
+        self._cancelled.set()
 
     def _spool(self, batch: pa.RecordBatch) -> None:
         sequencer, target = self._session.database.sequencer, self._statement.target

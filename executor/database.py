@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from catalog.errors import undefined_table
 from catalog.objects import Catalog, Stream, Table, View
 from executor import ddl
+from executor.admission import Admission
 from executor.appender import Appender
 from executor.commit.files import require_space
 from executor.commit.log import Log
@@ -26,6 +27,7 @@ from executor.commit.records import (
     CatalogChange,
     FilesArrived,
     Part,
+    RowValues,
     Spooled,
     StreamRows,
     TableChange,
@@ -41,13 +43,23 @@ from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
-from executor.streams import Arrival, Feed, FileFeed, StreamRuntime, is_followed
+from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import system_catalog, system_table
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.views import ViewError, ViewRuntime
+from executor.watching import SourceWatcher
 
 _LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
+
+    version: int
+    index: Indexed
+    checked: int = -1
 
 
 class Database:
@@ -71,23 +83,28 @@ class Database:
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
-        self._indexes: dict[int, tuple[int, Indexed]] = {}
+        self._indexes: dict[int, _Kept] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
+        self.admission = Admission(options.backlog_bytes, self._backlog)
         self.appender = Appender(self)
         self.maintenance = Maintenance(self)
+        self.watcher = SourceWatcher(self)
 
     @classmethod
     def open(cls, options: Options) -> Database:
         """Opens, or creates, the database of a data directory and recovers what the log holds."""
         database = cls(options)
         database.maintenance.start()
+        database.watcher.start()
         return database
 
     def close(self) -> None:
         """Ends background work and closes all files; what was acknowledged is durable."""
+        self.admission.close()
+        self.watcher.close()
         self.maintenance.close()
         self.appender.close()
         self.sequencer.close()
@@ -162,25 +179,33 @@ class Database:
     def fresh_index(self, oid: int) -> Indexed | None:
         """The view's index if nothing arrived since it was refreshed. Never blocks."""
         known = self._indexes.get(oid)
-        if known is None or known[0] != self.version_of((oid,)):
+        if known is None:
             return None
-        return known[1]
+        visible = self.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        if visible != known.checked:
+            if known.version != self.version_of((oid,)):
+                return None
+            known.checked = visible
+        return known.index
 
     def point_read(self, oid: int, key: tuple[object, ...]) -> Row:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self.view(oid)
         with runtime.lock:
-            version, lsn = self.version_of((oid,)), self.sequencer.visible
+            with self.sequencer.lock:  # a record being published has changed the version before it is visible
+                version, lsn = self.version_of((oid,)), self.sequencer.visible
             runtime.advance(lsn)
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.point_key(oid))
             index = runtime.index.refresh(lambda states: self._final(runtime, states))
-            self._indexes[oid] = (version, index)
+            self._indexes[oid] = _Kept(version, index)
             return index.get(key)
 
     def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         final = self.plans.get(runtime.program.final)
-        table = self.engine.query(final.relation, states, (), runtime.time_zone)
+        table = None if final.small is None else final.small.run(states)
+        if table is None:
+            table = self.engine.query(final.relation, states, (), runtime.time_zone)
         return table.rename_columns([column.name for column in runtime.view.columns])
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:
@@ -253,7 +278,7 @@ class Database:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
         for part in record:
-            if isinstance(part, StreamRows | Spooled | FilesArrived):
+            if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
             elif isinstance(part, TableChange):
                 self._changed[part.table] = self.tables_lsn = lsn
@@ -301,18 +326,20 @@ class Database:
     def _forget(self, oid: int) -> None:
         if self._views.pop(oid, None) is not None:
             self.storage.drop(oid)
-        self.streams.pop(oid, None)
+        if self.streams.pop(oid, None) is not None:
+            self.storage.drop_stream(oid)
         self._changed.pop(oid, None)
         self._indexes.pop(oid, None)
 
     def _open_stream(self, stream: Stream) -> None:
         schema = ddl.schema_of(stream)
-        feed: Feed
+        feed: Ring | FileFeed
         if is_followed(stream):
             feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
         else:
             feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
-        self.streams[stream.oid] = StreamRuntime(stream, schema, feed)
+        last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
+        self.streams[stream.oid] = StreamRuntime(stream, schema, feed, last_lsn)
 
     def _open_view(self, view: View) -> None:
         stored = self.storage.load(view.oid)
@@ -345,7 +372,7 @@ class Database:
             if isinstance(item, View) and item.continuous:
                 self.storage.ensure(item.oid, item.created_lsn)
                 self._open_view(item)
-        self.storage.drop_orphans(set(self._views))
+        self.storage.drop_orphans(set(self._views), set(self.streams))
         self._refresh_reads()
         self._refill()
         if self.log.last_lsn:
@@ -406,18 +433,37 @@ class Database:
         ]
         return min(frontiers, default=otherwise)
 
+    def _backlog(self, stream: int) -> int:
+        """Bytes (as in memory) of a stream's rows that some view still needs."""
+        runtime = self.streams.get(stream)
+        visible = self.sequencer.visible
+        return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
+
+    @property
+    def is_log_long(self) -> bool:
+        """Whether the log has grown beyond the budget: a view that gets a few rows now and then may hold it."""
+        return self.log.size > max(self.options.backlog_bytes, 4 * self.options.log_segment_bytes)
+
+    def is_live(self, runtime: ViewRuntime) -> bool:
+        """Whether a view was not dropped."""
+        return self._views.get(runtime.view.oid) is runtime
+
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
         with self.sequencer.lock:
             visible = self.sequencer.visible
             frontiers = {oid: self.durable_lsn(oid, visible) for oid in self.streams}
-        lowest = min(self.sequencer.durable, visible)
+        lowest = held = min(self.sequencer.durable, visible)
         for oid, upto in frontiers.items():
             stream = self.streams.get(oid)
-            if stream is not None:
+            if stream is not None and isinstance(stream.feed, FileFeed):
+                stream.feed.release(
+                    lowest
+                )  # the names are kept beside the log, which need not wait for the files' rows
+            elif stream is not None:
                 stream.feed.release(upto)
-                lowest = min(lowest, upto) if stream.last_lsn > upto else lowest
-        self.log.recycle(lowest + 1)
+                held = min(held, upto) if stream.last_lsn > upto else held
+        self.log.recycle(held + 1)
 
     def copies_running(self, change: int) -> None:
         """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""

@@ -1,31 +1,28 @@
 """The scheduler: background maintenance of continuous views, when and on the engine that settings and load allow.
 
-Owns: when a path is due (rows or idle time, architecture section 3), which engine does it, one job at a time,
-and the list of jobs that ``millstream.jobs`` shows. A commit moves a path's durable frontier by compare-and-swap
-(executor/storage); whoever loses has only wasted work. Readers never wait for anything here.
+Owns: when a path is due (rows or idle time, architecture section 3), which engine does it, and one job at a time, which
+has claimed its interval from its begin to its end (executor/jobs). A commit moves a path's durable frontier by
+compare-and-swap (executor/storage); whoever loses has only wasted work. Readers never wait for anything here.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import itertools
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.commit.records import FilesArrived
+from executor.commit.files import disk_error
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
-from executor.sources import FileSource
+from executor.jobs import JobList, JobRecord
 from executor.spark.engine import SparkEngine
-from executor.streams import FileFeed, StreamRuntime, file_format, folder_of, is_followed
+from executor.streams import FileFeed, StreamRuntime, is_followed
 from executor.trace.sealed import seal
 from executor.views import Progress, ViewError, ViewRuntime, is_of_the_rows
 from planner.algebra import Delta
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from executor.database import Database
 
 _LOGGER = logging.getLogger(__name__)
-JOBS_KEPT: Final = 1000
 #: Seconds between looks at all streams: a look costs microseconds, being woken by every commit would cost more.
 TICK: Final = 0.1
 #: Seconds between releases of what nobody needs while nothing is maintained.
@@ -48,23 +44,7 @@ RETRY: Final = 5.0
 #: Seconds for which loading may hold background work back.
 LONGEST_WAIT: Final = 15.0
 
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """One line of ``millstream.jobs``. ``status`` is running, done, failed or postponed; ``detail`` says why."""
-
-    id: int
-    views: tuple[str, ...]
-    stream: str
-    engine: str
-    status: str
-    rows: int
-    after: int
-    upto: int
-    started: dt.datetime
-    seconds: float = 0.0
-    engine_jobs: tuple[int, ...] = ()
-    detail: str = ""
+_DROPPED: Final = "the view was dropped meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +60,9 @@ class Maintenance:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._jobs: deque[JobRecord] = deque(maxlen=JOBS_KEPT)
-        self._postponed: dict[str, JobRecord] = {}
-        self._ids = itertools.count(1)
+        self.jobs = JobList()
         self._ended = threading.Event()
         self._next_release = 0.0
-        self._sources: dict[int, FileSource] = {}
-        self._next_poll = 0.0
         #: When a view is tried again after a failure that is not its rows' fault, by oid.
         self._not_before: dict[int, float] = {}
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
@@ -114,9 +90,10 @@ class Maintenance:
         if self._thread.is_alive():
             self._thread.join()
 
-    def jobs(self) -> list[JobRecord]:
-        """Jobs, oldest first, and what is postponed now."""
-        return [*self._jobs, *self._postponed.values()]
+    def retry(self, stream: int) -> None:
+        """What held a stream's views up is mended: they need not wait for their next try."""
+        for runtime in self._database.views_on(stream):
+            self._not_before.pop(runtime.view.oid, None)
 
     def engine_rows(self) -> list[tuple[str, str, bool, str]]:
         """(name, status, available, detail) of Spark."""
@@ -134,13 +111,14 @@ class Maintenance:
                     pass
             except SqlError as error:  # the machine's fault: a row's would be its view's error
                 _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
+                self.jobs.give_up(str(error))
                 self._ended.wait(PAUSE)
-            except Exception:
+            except Exception as error:
                 _LOGGER.exception("background maintenance failed; it goes on with the next round")
+                self.jobs.give_up(str(error))
 
     def _round(self) -> bool:
         """Looks at everything once; whether something was due."""
-        self._poll_sources()
         worked = False
         for stream in list(self._database.streams.values()):
             if self._ended.is_set():
@@ -153,17 +131,21 @@ class Maintenance:
 
     def _maintain(self, stream: StreamRuntime) -> bool:
         """Runs what is due on one stream; True when something was."""
-        due = [task for task in self._tasks(stream) if self._is_due(stream, task)]
+        # Writers wait, or the log has grown beyond what one stream may hold: nothing is put off.
+        pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.is_log_long
+        due = [task for task in self._tasks(stream) if self._is_due(stream, task, pressed)]
+        name = stream.stream.name
         if not due:
-            self._postponed.pop(stream.stream.name, None)
+            self.jobs.resume(name)
             return False
-        if self._database.is_busy and not is_followed(stream.stream) and self._may_wait(stream):
+        if self._is_loading(stream) and not pressed:
             self._postpone(stream, due, "rows are being loaded: background work waits for an idle core")
             return False
         spark = [task for task in due if self._wants_spark(task)]
         if spark and self.spark is not None and self.spark.status().state == "starting":
-            self._postpone(stream, spark, "Spark is starting")
-            due = [task for task in due if task not in spark]
+            if not pressed:
+                self._postpone(stream, spark, "Spark is starting")
+                due = [task for task in due if task not in spark]
             spark = []
         embedded = [task for task in due if task not in spark]
         if spark:
@@ -171,13 +153,14 @@ class Maintenance:
         for task in embedded:
             self._embedded(stream, task, "")
         if spark or embedded:
-            self._postponed.pop(stream.stream.name, None)
+            self.jobs.resume(name)
+            self._database.admission.moved()
         return bool(spark or embedded)
 
-    def _may_wait(self, stream: StreamRuntime) -> bool:
-        """Whether background work has not been put off for too long already."""
-        known = self._postponed.get(stream.stream.name)
-        return known is None or (dt.datetime.now(dt.UTC) - known.started).total_seconds() < LONGEST_WAIT
+    def _is_loading(self, stream: StreamRuntime) -> bool:
+        """Whether background work should leave the processor to a COPY, and has not been put off for too long."""
+        wait = self._database.is_busy and not is_followed(stream.stream)
+        return wait and self.jobs.postponed_for(stream.stream.name) < LONGEST_WAIT
 
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
         for runtime in self._database.views_on(stream.stream.oid):
@@ -186,8 +169,8 @@ class Maintenance:
                     if progress.path.stream == stream.stream.oid:
                         yield Task(runtime, progress)
 
-    def _is_due(self, stream: StreamRuntime, task: Task) -> bool:
-        upto = min(self._database.sequencer.visible, self._database.sequencer.durable)
+    def _is_due(self, stream: StreamRuntime, task: Task, pressed: bool) -> bool:
+        upto = self._upto()
         if task.progress.durable >= upto or time.monotonic() < self._not_before.get(task.runtime.view.oid, 0.0):
             return False
         rows = stream.feed.rows(task.progress.durable, upto)
@@ -195,7 +178,11 @@ class Maintenance:
             return False
         options = self._database.options
         idle = time.monotonic() - stream.last_arrival >= options.maintenance_idle
-        return rows >= options.maintenance_rows or idle
+        return pressed or rows >= options.maintenance_rows or idle
+
+    def _upto(self) -> int:
+        """The LSN up to which rows may be maintained: no manifest may name one that the disk does not have."""
+        return min(self._database.sequencer.visible, self._database.sequencer.durable)
 
     def _wants_spark(self, task: Task) -> bool:
         if self._database.engine_setting(task.runtime.view) == "embedded":
@@ -211,7 +198,7 @@ class Maintenance:
         status = self.spark.status()
         if status.state in ("absent", "failed"):
             return False, f"Spark is {status.state}: {status.detail}"
-        reason = self.spark.supports(task.progress.path.statements, self._states(task))
+        reason = self.spark.supports(task.progress.path.statements, _states(task))
         return reason is None, reason or ""
 
     def spark_for(self, runtime: ViewRuntime, stream: int) -> tuple[bool, str]:
@@ -219,79 +206,90 @@ class Maintenance:
         progress = next(item for item in runtime.paths if item.path.stream == stream)
         return self._spark_can(Task(runtime, progress))
 
-    def _states(self, task: Task) -> tuple[State, ...]:
-        targets = {statement.target for statement in task.progress.path.statements}
-        return tuple(state for state in task.runtime.program.states if state.name in targets)
-
     def _postpone(self, stream: StreamRuntime, tasks: list[Task], why: str) -> None:
-        known = self._postponed.get(stream.stream.name)
-        if known is None or known.detail != why:
-            self._postponed[stream.stream.name] = self._record(stream, tasks, "", 0, 0, "postponed", why)
+        self.jobs.postpone((task.runtime.view.name for task in tasks), stream.stream.name, why)
 
-    def _record(
-        self, stream: StreamRuntime, tasks: list[Task], engine: str, after: int, upto: int, status: str, detail: str
+    def _begin(
+        self, stream: StreamRuntime, tasks: list[Task], engine: str, after: int, upto: int, detail: str = ""
     ) -> JobRecord:
-        names = tuple(task.runtime.view.name for task in tasks)
-        now = dt.datetime.now(dt.UTC)
-        rows = 0 if status == "postponed" else stream.feed.rows(after, upto)
-        return JobRecord(
-            next(self._ids), names, stream.stream.name, engine, status, rows, after, upto, now, detail=detail
-        )
+        names = (task.runtime.view.name for task in tasks)
+        rows = stream.feed.rows(after, upto)
+        return self.jobs.begin(names, stream.stream.name, engine, rows, after, upto, detail)
 
     # Engines ----------------------------------------------------------------------------------------------------
 
     def _embedded(self, stream: StreamRuntime, task: Task, detail: str) -> None:
         """Commits what readers have computed already, or computes it."""
-        runtime, progress = task.runtime, task.progress
-        started = time.monotonic()
-        upto = min(self._database.sequencer.visible, self._database.sequencer.durable)
-        after = progress.durable
-        record = self._record(stream, [task], "embedded", after, upto, "running", detail)
-        pending = runtime.take_pending(progress)
-        if pending is not None and pending.upto <= self._database.sequencer.durable:
-            tables, upto = pending.tables, pending.upto
-        else:
-            try:
-                tables = runtime.run_path(progress.path, after, upto)
-            except SqlError as error:
-                if is_of_the_rows(error):
-                    self._fail(task, error, upto)
-                else:
-                    self._not_before[runtime.view.oid] = time.monotonic() + RETRY
-                self._finish(record, started, "failed", str(error))
+        if self._commit_pending(stream, task):
+            return
+        after, upto = task.progress.durable, self._upto()
+        task.runtime.claim(task.progress, upto)
+        record = self._begin(stream, [task], "embedded", after, upto, detail)
+        try:
+            tables = task.runtime.run_path(task.progress.path, after, upto)
+            self._end(record, [self._commit(task, after, upto, tables)], detail)
+        except (SqlError, OSError) as error:
+            if not self._database.is_live(task.runtime):
+                self.jobs.end(record, "void", _DROPPED)
                 return
-        self._commit(task, after, upto, tables)
-        self._finish(replace(record, upto=upto), started, "done", detail)
+            known = error if isinstance(error, SqlError) else disk_error(error, "maintain a view")
+            self._failed(task, known, upto)
+            self.jobs.end(record, "failed", f"{detail}; {known}" if detail else str(known))
+
+    def _commit_pending(self, stream: StreamRuntime, task: Task) -> bool:
+        """What readers have computed need not be computed again: commits it, if there is any."""
+        pending = task.runtime.take_pending(task.progress)
+        if pending is None or pending.upto > self._database.sequencer.durable:
+            return False
+        detail = "computed by readers"
+        record = self._begin(stream, [task], "embedded", pending.after, pending.upto, detail)
+        self._end(record, [self._commit(task, pending.after, pending.upto, pending.tables)], detail)
+        return True
 
     def _on_spark(self, stream: StreamRuntime, tasks: list[Task]) -> None:
         """One Spark job for each group of paths that are at the same frontier."""
-        frontiers = sorted({task.progress.durable for task in tasks})
-        upto = min(self._database.sequencer.visible, self._database.sequencer.durable)
-        for after in frontiers:
-            group = [task for task in tasks if task.progress.durable == after]
-            record = self._record(stream, group, "spark", after, upto, "running", "")
-            self._jobs.append(record)
-            started = time.monotonic()
-            try:
-                result = self._run_spark(stream, group, record.id, after, upto)
-            except (EngineUnavailable, SqlError) as error:
-                self._jobs.remove(record)
-                self._finish(record, started, "failed", str(error))
-                for task in group:
-                    self._embedded(stream, task, f"instead of Spark: {error}")
-                continue
-            self._jobs.remove(record)
-            done = replace(record, engine_jobs=result.engine_jobs, rows=max(record.rows, result.rows))
-            for task in group:
-                names = [state.name for state in self._states(task)]
-                files = {name: result.runs[name] for name in names}
-                self._commit(task, after, upto, {name: _paths(item) for name, item in files.items()})
-            self._finish(done, started, "done", "")
+        for task in tasks:
+            self._commit_pending(stream, task)
+        upto = self._upto()
+        for after in sorted({task.progress.durable for task in tasks}):
+            group = [task for task in tasks if task.progress.durable == after and self._database.is_live(task.runtime)]
+            if group and stream.feed.rows(after, upto):
+                self._group_on_spark(stream, group, after, upto)
+
+    def _group_on_spark(self, stream: StreamRuntime, group: list[Task], after: int, upto: int) -> None:
+        for task in group:
+            task.runtime.claim(task.progress, upto)
+        record = self._begin(stream, group, "spark", after, upto)
+        try:
+            result = self._run_spark(stream, group, record.id, after, upto)
+            committed = [
+                self._commit(
+                    task, after, upto, {state.name: _paths(result.runs[state.name]) for state in _states(task)}
+                )
+                for task in group
+            ]
+            self._end(record, committed, "", result.engine_jobs)
+        except (EngineUnavailable, SqlError, OSError) as error:
+            self._instead_of_spark(stream, group, record, error)
+        finally:
+            self._database.storage.discard_scratch(record.id)
+
+    def _instead_of_spark(self, stream: StreamRuntime, group: list[Task], record: JobRecord, error: Exception) -> None:
+        """What Spark could not do is the embedded engine's, unless nobody can or nobody wants it any more."""
+        if not all(self._database.is_live(task.runtime) for task in group):
+            self.jobs.end(record, "void", _DROPPED)  # those that are left are due again
+            return
+        self.jobs.end(record, "failed", str(error))
+        for task in group:
+            if isinstance(error, SqlError) and isinstance(stream.feed, FileFeed) and not is_of_the_rows(error):
+                self._failed(task, error, record.upto)
+            else:
+                self._embedded(stream, task, f"instead of Spark: {error}")
 
     def _run_spark(self, stream: StreamRuntime, group: list[Task], job: int, after: int, upto: int) -> JobResult:
         assert self.spark is not None
         statements = tuple(statement for task in group for statement in task.progress.path.statements)
-        states = tuple(state for task in group for state in self._states(task))
+        states = tuple(state for task in group for state in _states(task))
         statics: dict[str, pa.Table | tuple[Path, ...]] = {}
         for task in group:
             statics |= self._database.storage.static_files(task.runtime.view.oid)
@@ -310,66 +308,38 @@ class Maintenance:
         finally:
             sealed.unlink(missing_ok=True)
 
+    # Ends -------------------------------------------------------------------------------------------------------
+
     def _commit(
-        self, task: Task, after: int, upto: int, runs: dict[str, pa.Table] | dict[str, tuple[Path, ...]]
-    ) -> None:
+        self, task: Task, after: int, upto: int, runs: Mapping[str, pa.Table] | Mapping[str, tuple[Path, ...]]
+    ) -> bool:
+        """Whether the path's frontier moved: not when the view was dropped or somebody else committed first."""
         runtime, progress = task.runtime, task.progress
         oid = runtime.view.oid
         stored = self._database.storage.commit(oid, progress.path.stream, after, upto, runs)
         if stored is None:
-            return
+            return False
         runtime.absorb(progress, upto, stored)
         self._database.storage.compact(oid, runtime.program.states, self._database.engine.merge)
+        return True
 
-    def _fail(self, task: Task, error: SqlError, lsn: int) -> None:
-        task.runtime.fail(ViewError(error, lsn))
+    def _end(self, record: JobRecord, committed: list[bool], detail: str, jobs: tuple[int, ...] = ()) -> None:
+        if any(committed):
+            self.jobs.end(record, "done", detail, jobs)
+        else:
+            self.jobs.end(record, "void", _DROPPED, jobs)
 
-    def _finish(self, record: JobRecord, started: float, status: str, detail: str) -> None:
-        done = replace(record, status=status, seconds=time.monotonic() - started, detail=detail)
-        self._jobs.append(done)
-        level = logging.INFO if status == "done" else logging.WARNING
-        _LOGGER.log(
-            level,
-            "job %d: %s maintained %s over LSN (%d, %d], %d rows in %.3f s, %s%s",
-            done.id,
-            done.engine,
-            ", ".join(done.views),
-            done.after,
-            done.upto,
-            done.rows,
-            done.seconds,
-            status,
-            f": {detail}" if detail else "",
-        )
+    def _failed(self, task: Task, error: SqlError, lsn: int) -> None:
+        """The rows are to blame: the error is the view's value. Else the view is tried again later."""
+        if is_of_the_rows(error):
+            task.runtime.fail(ViewError(error, lsn))
+        else:
+            self._not_before[task.runtime.view.oid] = time.monotonic() + RETRY
 
-    # Followed folders -------------------------------------------------------------------------------------------
 
-    def _poll_sources(self) -> None:
-        now = time.monotonic()
-        if now < self._next_poll:
-            return
-        self._next_poll = now + self._database.options.source_poll
-        for stream in list(self._database.streams.values()):
-            if is_followed(stream.stream):
-                self._poll_source(stream)
-
-    def _poll_source(self, stream: StreamRuntime) -> None:
-        feed = stream.feed
-        assert isinstance(feed, FileFeed)
-        source = self._sources.get(stream.stream.oid)
-        if source is None:
-            source = FileSource(folder_of(stream.stream), file_format(stream.stream))
-            self._sources[stream.stream.oid] = source
-        try:
-            durable = self._database.durable_lsn(stream.stream.oid, self._database.sequencer.visible)
-            found = source.poll(feed.known(durable))
-        except SqlError as error:
-            stream.error = str(error)
-            return
-        stream.error = None
-        if found:
-            part = FilesArrived(stream.stream.oid, tuple(found), file_format(stream.stream))
-            self._database.sequencer.submit((part,)).wait()
+def _states(task: Task) -> tuple[State, ...]:
+    targets = {statement.target for statement in task.progress.path.statements}
+    return tuple(state for state in task.runtime.program.states if state.name in targets)
 
 
 def _needed(statements: tuple[Statement, ...], stream: StreamRuntime) -> list[str]:

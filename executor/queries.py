@@ -18,6 +18,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.small import Small, small_of
 from executor.transaction import Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan
@@ -38,12 +39,13 @@ Parameters = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An optimised relation and what it reads, by oid."""
+    """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine."""
 
     relation: Relation
     tables: tuple[int, ...]
     views: tuple[int, ...]
     system: tuple[int, ...]
+    small: Small | None = None
 
 
 def plan_of(relation: Relation) -> Plan:
@@ -53,7 +55,7 @@ def plan_of(relation: Relation) -> Plan:
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    return Plan(relation, oids("table"), oids("view"), oids("system"))
+    return Plan(relation, oids("table"), oids("view"), oids("system"), small_of(relation))
 
 
 class PlanCache:
@@ -189,6 +191,9 @@ class Reader:
         final = self.database.plans.get(runtime.program.final)
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
+            table = None if final.small is None else final.small.run(states)
+            if table is not None:
+                return table
             bindings = {**states, **self._bindings(final, moment)}
             return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 

@@ -101,7 +101,6 @@ class DatabaseSession:
         return self.database.catalog
 
     def _new(self, explicit: bool) -> Transaction:
-        self._cancelled.clear()
         return Transaction(explicit, self._begin_write)
 
     def _begin_write(self) -> WriteTransaction:
@@ -143,9 +142,14 @@ class DatabaseSession:
         if transaction is not None:
             transaction.rollback()
 
+    def admit(self, target: Stream, is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Waits until a writer of a stream may go on. Raises 57014."""
+        self.database.admission.wait(target.oid, target.name, lambda: self._cancelled.is_set() or is_cancelled())
+
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Transaction]:
         """A statement's transaction; commits when it is the whole of it, marks it failed on an error."""
+        self._cancelled.clear()
         if self._transaction is None:
             self._transaction = self._new(explicit=False)
         transaction = self._transaction
@@ -267,6 +271,7 @@ class DatabaseSession:
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
+        self.admit(target)
         batch = self._stream_rows(statement, parameters, transaction, target)
         if batch.num_rows:
             transaction.parts.append(StreamRows(target.oid, batch.to_batches()))
@@ -315,6 +320,7 @@ class DatabaseSession:
 
     def copy_in(self, statement: CopyIn) -> CopySink:
         """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``."""
+        self._cancelled.clear()
         if self._transaction is None:
             self._transaction = self._new(explicit=False)
         if self._transaction.failed:
@@ -336,9 +342,12 @@ class DatabaseSession:
     ) -> bool:
         """Rows of an autocommitted INSERT into a stream, without blocking; ``done`` is called when they are durable.
 
-        False when this INSERT cannot go that way. ``rows`` are parameter tuples; raises SqlError for a bad value.
+        False when this INSERT cannot go that way, or must wait. ``rows`` are parameter tuples; raises SqlError for a
+        bad value.
         """
         if self._transaction is not None or not isinstance(insert.target, Stream) or insert.literals is None:
+            return False
+        if not self.database.admission.is_open(insert.target.oid):
             return False
         return self.database.appender.append(insert, rows, self.synchronous_commit, done)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -42,14 +43,18 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TRUE: Final = ("true", "on", "yes", "1")
 _MOST_DECIMALS: Final = 38
+_AS_IT_WAS: Final = "Put it back as it was."
+_PORTION: Final = 1 << 22
+_NEWLINE, _RETURN = ord("\n"), ord("\r")
 
 
 class FileSource:
     """Follows one folder (not those below it). Holds only what the last look saw of files still growing."""
 
-    def __init__(self, path: Path, format: str, now: Callable[[], int] = time.time_ns) -> None:
-        """``format`` decides which suffixes count; ``now`` is the clock that mtimes are measured by."""
+    def __init__(self, path: Path, format: str, stream: str, now: Callable[[], int] = time.time_ns) -> None:
+        """``format`` decides which suffixes count, ``stream`` is for errors; ``now`` is the clock of mtimes."""
         self._path = path
+        self._stream = stream
         self._suffixes = _SUFFIXES[format]
         self._now = now
         self._growing: dict[str, tuple[int, int]] = {}
@@ -57,16 +62,14 @@ class FileSource:
     def poll(self, known: Mapping[str, tuple[int, int]]) -> list[SourceFile]:
         """Files that have arrived and are not among ``known`` (size and mtime by path), oldest first.
 
-        Raises 58P01 when the folder or a known file is gone, and 55000 when a known file is no longer what arrived.
+        Raises 58P01 when the folder or a known file is gone, or a known file is no longer what arrived.
         """
         found = self._look()
         for path, recorded in known.items():
             if path not in found:
-                raise SqlError("58P01", f'file "{path}" of a stream has vanished', hint="Put it back as it was.")
+                raise _vanished(path, self._stream)
             if found[path] != recorded:
-                raise SqlError(
-                    "55000", f'file "{path}" of a stream was changed after it arrived', hint="Put it back as it was."
-                )
+                raise _changed(path, self._stream)
         fresh = {path: stat for path, stat in found.items() if path not in known}
         arrived = [(path, *stat) for path, stat in fresh.items() if self._is_whole(path, stat)]
         self._growing = {path: stat for path, stat in fresh.items() if (path, *stat) not in arrived}
@@ -78,9 +81,10 @@ class FileSource:
             with os.scandir(self._path) as entries:
                 return dict(self._entries(entries))
         except FileNotFoundError:
-            raise SqlError("58P01", f'folder "{self._path}" of a stream does not exist') from None
+            raise SqlError("58P01", f'folder "{self._path}" of stream "{self._stream}" does not exist') from None
         except OSError as error:
-            raise SqlError("58030", f'could not read folder "{self._path}": {error.strerror}') from None
+            message = f'could not read folder "{self._path}" of stream "{self._stream}": {error.strerror}'
+            raise SqlError("58030", message) from None
 
     def _entries(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
         for entry in entries:
@@ -110,7 +114,7 @@ def reader_options(stream: Stream) -> dict[str, str]:
 def read_files(files: Sequence[SourceFile], stream: Stream, lsn: int) -> pa.Table:
     """The rows of one log record's files in the stream's types, with ``__lsn`` and ``__ordinal``.
 
-    Raises 58P01 and 55000 as ``FileSource.poll`` does, and 22P04 for a file that is not what the stream's columns
+    Raises 58P01 as ``FileSource.poll`` does, and 22P04 for a file that is not what the stream's columns
     say.
     """
     tables = [_numbered(_read(item, stream), lsn, place) for place, item in enumerate(files)]
@@ -119,19 +123,55 @@ def read_files(files: Sequence[SourceFile], stream: Stream, lsn: int) -> pa.Tabl
     return pa.concat_tables(tables)
 
 
-def verify(file: SourceFile) -> None:
-    """Raises 58P01 or 55000 when a file is not what arrived."""
+def verify(file: SourceFile, stream: str) -> None:
+    """Raises 58P01 when a file is not what arrived in a stream."""
     path, size, mtime = file
     try:
         stat = os.stat(path)
     except FileNotFoundError:
-        raise SqlError("58P01", f'file "{path}" of a stream has vanished') from None
+        raise _vanished(path, stream) from None
     if (stat.st_size, stat.st_mtime_ns) != (size, mtime):
-        raise SqlError("55000", f'file "{path}" of a stream was changed after it arrived')
+        raise _changed(path, stream)
+
+
+def _vanished(path: str, stream: str) -> SqlError:
+    return SqlError("58P01", f'file "{path}" of stream "{stream}" has vanished', hint=_AS_IT_WAS)
+
+
+def _changed(path: str, stream: str) -> SqlError:
+    return SqlError("58P01", f'file "{path}" of stream "{stream}" was changed after it arrived', hint=_AS_IT_WAS)
+
+
+def count_rows(path: str, stream: Stream) -> int | None:
+    """How many rows a file has: from its footer (Parquet), else its lines that are not blank. None: not readable."""
+    try:
+        if stream.option("format", "parquet") == "parquet":
+            return int(pq.read_metadata(path).num_rows)
+        lines = _count_lines(path)
+    except (OSError, pa.ArrowException):
+        return None
+    has_header = stream.option("format") == "csv" and reader_options(stream)["header"] == "true"
+    return max(0, lines - has_header)
+
+
+def _count_lines(path: str) -> int:
+    lines, blank = 0, True  # whether the line that goes on at the portion's begin has had nothing yet
+    with open(path, "rb") as file:
+        while portion := file.read(_PORTION):
+            data = np.frombuffer(portion, np.uint8)
+            ends = np.flatnonzero(data == _NEWLINE)
+            filled = np.flatnonzero((data != _NEWLINE) & (data != _RETURN))
+            if not len(ends):
+                blank = blank and not len(filled)
+                continue
+            counts = np.diff(np.searchsorted(filled, ends), prepend=0)
+            lines += int(np.count_nonzero(counts)) + (not blank and int(counts[0]) == 0)
+            blank = not len(filled) or int(filled[-1]) < int(ends[-1])
+    return lines + (not blank)
 
 
 def _read(file: SourceFile, stream: Stream) -> pa.Table:
-    verify(file)
+    verify(file, stream.name)
     path = file[0]
     try:
         match stream.option("format", "parquet"):

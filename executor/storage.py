@@ -24,10 +24,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
+from executor.trace.sealed import delete_sealed
 from planner.program import Program, State
 from planner.serialize import decode_program, encode_program
 
@@ -79,6 +80,10 @@ class ViewStore:
         folder = self._scratch / str(job)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def discard_scratch(self, job: int) -> None:
+        """The job is over: what it wrote and nobody committed is gone."""
+        shutil.rmtree(self._scratch / str(job), ignore_errors=True)
 
     # Life of a view ---------------------------------------------------------------------------------------------
 
@@ -132,9 +137,19 @@ class ViewStore:
         with lock:
             yield self._open.get(oid)
 
-    def drop_orphans(self, oids: set[int]) -> None:
-        """Deletes folders of views that never came to exist or that were dropped before a crash."""
-        kept = {folder.name for oid in oids for folder in (self._folder(oid), self._statics(oid))}
+    def drop_stream(self, oid: int) -> None:
+        """The stream is gone."""
+        shutil.rmtree(self.stream_folder(oid), ignore_errors=True)
+
+    def drop_orphans(self, views: set[int], streams: set[int]) -> None:
+        """Deletes what a crash left: folders of views and streams that never came to exist or were dropped, and
+        intervals that were sealed for a job."""
+        for folder in self._streams.iterdir():
+            if folder.name in map(str, streams):
+                delete_sealed(folder)
+            else:
+                shutil.rmtree(folder)
+        kept = {folder.name for oid in views for folder in (self._folder(oid), self._statics(oid))}
         for folder in self._states.iterdir():
             if folder.name not in kept:
                 shutil.rmtree(folder)
@@ -151,8 +166,11 @@ class ViewStore:
         return self._statics(oid) / f"{name}.parquet"
 
     def static_files(self, oid: int) -> dict[str, tuple[Path, ...]]:
-        """The static runs' files, by trace name."""
-        return {static.name: (self._static(oid, static.name),) for static in self._open[oid][1].statics}
+        """The static runs' files, by trace name. Raises 42P01 when the view was dropped."""
+        opened = self._open.get(oid)
+        if opened is None:
+            raise undefined_table(str(oid))
+        return {static.name: (self._static(oid, static.name),) for static in opened[1].statics}
 
     def read(self, oid: int, state: State) -> list[pa.Table]:
         """A state's committed runs. Raises XX001 where storage lost something."""

@@ -11,23 +11,33 @@ import json
 import os
 import threading
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from catalog.errors import SqlError
 from catalog.objects import Stream
-from executor.commit.records import FilesArrived, Spooled, StreamRows
-from executor.sources import read_files
+from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
+from executor.sources import SourceFile, count_rows, read_files
 from executor.trace.ring import Ring
 
+#: A usual row's size, until more is known.
+ROW_BYTES: Final = 100
+
 #: What brings a stream rows.
-Arrival = StreamRows | Spooled | FilesArrived
+Arrival = StreamRows | RowValues | Spooled | FilesArrived
 
 
 class Feed(Protocol):
     """A stream's rows by LSN interval (after exclusive, upto inclusive)."""
+
+    @property
+    def total_rows(self) -> int:
+        """Rows so far."""
+        ...
 
     def rows(self, after: int, upto: int) -> int:
         """How many rows the interval holds; for files at least 1 when it holds any."""
@@ -58,11 +68,11 @@ class FileFeed:
     """The files that arrived in a folder, in LSN order, kept in a file of their own beyond the log's life."""
 
     def __init__(self, stream: Stream, store: Path) -> None:
-        """``store`` is where the names outlive the log: JSON lines of [lsn, files]."""
+        """``store`` is where the names outlive the log: JSON lines of [lsn, files, rows of each]."""
         self._stream = stream
         self._store = store
         self._lock = threading.Lock()
-        self._arrived = _read_store(store)
+        self._arrived, self._counts = _read_store(store)
         self._stored = len(self._arrived)
 
     def publish(self, lsn: int, part: FilesArrived) -> int:
@@ -71,6 +81,28 @@ class FileFeed:
             if not self._arrived or lsn > self._arrived[-1].lsn:
                 self._arrived.append(ArrivedFiles(lsn, part.files))
         return 0
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all files that arrived, as far as they could be counted."""
+        with self._lock:
+            names = [path for item in self._arrived for path, _, _ in item.files]
+            return sum(self._counts.get(path, 0) for path in names)
+
+    @property
+    def last_lsn(self) -> int:
+        """The LSN of the last arrival; 0 before the first."""
+        with self._lock:
+            return self._arrived[-1].lsn if self._arrived else 0
+
+    def count(self, arriving: Sequence[SourceFile]) -> None:
+        """Counts the rows of files that are about to arrive, and of those that a crash left uncounted."""
+        with self._lock:
+            names = {path for item in self._arrived[self._stored :] for path, _, _ in item.files}
+            missing = (names | {path for path, _, _ in arriving}) - self._counts.keys()
+        counts = {path: count_rows(path, self._stream) for path in missing}
+        with self._lock:
+            self._counts |= {path: rows for path, rows in counts.items() if rows is not None}
 
     def known(self, durable: int) -> dict[str, tuple[int, int]]:
         """Size and mtime of every file that ever arrived, by path.
@@ -92,8 +124,10 @@ class FileFeed:
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
 
     def rows(self, after: int, upto: int) -> int:
-        """Bytes over 100, a row's usual size: files are not opened to count them."""
-        return sum(max(1, size // 100) for item in self.files(after, upto) for _, size, _ in item.files)
+        """Counted when the file arrived; by its size where it could not be."""
+        files = [file for item in self.files(after, upto) for file in item.files]
+        with self._lock:
+            return sum(max(1, self._counts.get(path, size // ROW_BYTES)) for path, size, _ in files)
 
     def delta(self, after: int, upto: int) -> pa.Table:
         """The rows, read by this process."""
@@ -110,7 +144,7 @@ class FileFeed:
             with open(self._store, "ab") as file:
                 size = file.tell()
                 try:
-                    file.write("".join(json.dumps([item.lsn, item.files]) + "\n" for item in fresh).encode())
+                    file.write("".join(self._line(item) for item in fresh).encode())
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:
@@ -118,19 +152,25 @@ class FileFeed:
                     raise
             self._stored += len(fresh)
 
+    def _line(self, item: ArrivedFiles) -> str:
+        counts = [self._counts.get(path) for path, _, _ in item.files]
+        return json.dumps([item.lsn, item.files, counts]) + "\n"
 
-def _read_store(path: Path) -> list[ArrivedFiles]:
-    """The stored records; a line that a crash cut short is still in the log."""
+
+def _read_store(path: Path) -> tuple[list[ArrivedFiles], dict[str, int]]:
+    """The stored records and files' rows; a line that a crash cut short is still in the log."""
+    found: list[ArrivedFiles] = []
+    counts: dict[str, int] = {}
     if not path.exists():
-        return []
-    found = []
+        return found, counts
     for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
             break
-        lsn, files = json.loads(line)
+        lsn, files, rows = json.loads(line)
+        counts |= {file[0]: number for file, number in zip(files, rows, strict=True) if number is not None}
         found.append(ArrivedFiles(lsn, tuple((name, size, mtime) for name, size, mtime in files)))
-    return found
+    return found, counts
 
 
 @dataclass(slots=True)
@@ -143,11 +183,13 @@ class StreamRuntime:
     last_lsn: int = 0
     last_arrival: float = 0.0
     error: str | None = None
+    #: Bytes of a row in memory, as last seen; a usual row's before that.
+    _row_bytes: int = ROW_BYTES
 
     @property
     def total_rows(self) -> int:
-        """Rows since the server started; files' rows are not counted."""
-        return self.feed.total_rows if isinstance(self.feed, Ring) else 0
+        """Rows since the server started; of a followed folder, of all files that ever arrived."""
+        return self.feed.total_rows
 
     @property
     def buffered_rows(self) -> int:
@@ -158,6 +200,21 @@ class StreamRuntime:
     def buffered_bytes(self) -> int:
         """Bytes in memory."""
         return self.feed.bytes if isinstance(self.feed, Ring) else 0
+
+    def backlog(self, after: int, upto: int) -> int:
+        """Bytes that the rows of an interval take in memory, about; a followed folder's take none."""
+        rows = rows_between(self.feed, after, upto) if isinstance(self.feed, Ring) else 0
+        if rows and self.buffered_rows:
+            self._row_bytes = max(1, self.buffered_bytes // self.buffered_rows)
+        return rows * self._row_bytes
+
+
+def rows_between(feed: Feed, after: int, upto: int) -> int:
+    """How many rows an interval holds; none if ``after`` was passed by and its rows released since it was read."""
+    try:
+        return feed.rows(after, upto)
+    except SqlError:
+        return 0
 
 
 def is_followed(stream: Stream) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from catalog.objects import Catalog, ColumnDefinition, SystemView
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType
+from executor.streams import rows_between
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -33,6 +34,7 @@ def _streams(database: Database) -> Rows:
                 stream.total_rows,
                 stream.buffered_rows,
                 stream.buffered_bytes,
+                database.admission.waiting(item.oid),
                 views,
                 stream.error,
             )
@@ -48,7 +50,7 @@ def _views(database: Database) -> Rows:
         if runtime.error is None:
             feeds = [database.streams[progress.path.stream].feed for progress in runtime.paths]
             pairs = zip(feeds, runtime.paths, strict=True)
-            behind = sum(feed.rows(progress.durable, visible) for feed, progress in pairs)
+            behind = sum(rows_between(feed, progress.durable, visible) for feed, progress in pairs)
         rows.append(
             (
                 runtime.view.name,
@@ -70,7 +72,7 @@ def _states(database: Database) -> Rows:
     for runtime in database.runtimes():
         for state in runtime.program.states:
             content = runtime.contents[state.name]
-            tail = content.tail
+            tables = content.tables
             stored = database.stored_runs(runtime, state.name)
             rows.append(
                 (
@@ -78,8 +80,8 @@ def _states(database: Database) -> Rows:
                     state.name,
                     state.kind,
                     ", ".join(column.name for column in state.key),
-                    content.base.num_rows + (0 if tail is None else tail.num_rows),
-                    content.base.nbytes + (0 if tail is None else tail.nbytes),
+                    sum(table.num_rows for table in tables),
+                    sum(table.nbytes for table in tables),
                     stored,
                 )
             )
@@ -102,7 +104,7 @@ def _jobs(database: Database) -> Rows:
             job.started,
             job.detail,
         )
-        for job in database.maintenance.jobs()
+        for job in database.maintenance.jobs.all()
     ]
 
 
@@ -121,6 +123,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("rows", INT8),
             ("buffered_rows", INT8),
             ("buffered_bytes", INT8),
+            ("writers_waiting", INT8),
             ("views", TEXT),
             ("error", TEXT),
         ),

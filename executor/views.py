@@ -5,7 +5,8 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 
-A large state's content is ``base`` + ``tail``: the tail is small, so that one new row costs no copy of all of it.
+A state's content is ``base`` + ``tails``: rows that arrived are merged in when somebody reads all of it, and a few
+more are no reason to copy a large one.
 """
 
 from __future__ import annotations
@@ -29,46 +30,55 @@ from planner.program import Path, Program, State
 if TYPE_CHECKING:
     from executor.points import ViewIndex
 
-#: The tail is folded into the base when it has more rows than this, and more than this share of the base.
+#: The tails are folded into the base when they have more rows than this, and more than this share of the base.
 TAIL_ROWS = 4096
 TAIL_SHARE = 0.125
+#: Tails kept apart before they are merged into one.
+TAILS = 16
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
 
 
 @dataclass(slots=True)
 class Content:
-    """One state's rows, merged by key, at the LSN that its view has reached."""
+    """One state's rows at the LSN that its view has reached."""
 
     state: State
     base: pa.Table
-    tail: pa.Table | None = None
+    tails: list[pa.Table] = field(default_factory=list)
     merged: pa.Table | None = None
 
+    @property
+    def tables(self) -> list[pa.Table]:
+        """What the rows are in, not merged."""
+        return [self.base, *self.tails]
+
     def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
-        """Merges a run in."""
+        """Takes a run in."""
         if run.num_rows == 0:
             return
-        if self.tail is None and self.base.num_rows <= TAIL_ROWS:
-            self.base = engine.merge(self.state, [self.base, run])
-            return
-        tail = run if self.tail is None else engine.merge(self.state, [self.tail, run])
-        self.tail, self.merged = tail, None
-        if tail.num_rows > TAIL_ROWS and tail.num_rows > TAIL_SHARE * self.base.num_rows:
-            self.fold(engine)
-
-    def fold(self, engine: EmbeddedEngine) -> None:
-        """Makes base + tail the new base."""
-        self.base, self.tail = self.snapshot(engine), None
+        self.tails.append(run)
         self.merged = None
+        if len(self.tails) > TAILS:
+            self.tails = [engine.merge(self.state, self.tails)]
+        rows = sum(tail.num_rows for tail in self.tails)
+        if rows > TAIL_ROWS and rows > TAIL_SHARE * self.base.num_rows:
+            self._fold(engine)
 
     def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
         """All rows, merged by key."""
-        if self.tail is None:
+        if self.tails and self.base.num_rows <= TAIL_ROWS:
+            self._fold(engine)
+        if not self.tails:
             return self.base
         if self.merged is None:
-            self.merged = engine.merge(self.state, [self.base, self.tail])
+            self.merged = engine.merge(self.state, self.tables)
         return self.merged
+
+    def _fold(self, engine: EmbeddedEngine) -> None:
+        """Makes base and tails the new base."""
+        merged = self.merged if self.merged is not None else engine.merge(self.state, self.tables)
+        self.base, self.tails, self.merged = merged, [], None
 
 
 @dataclass(slots=True)
@@ -84,13 +94,16 @@ class PendingRun:
 class Progress:
     """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
 
-    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same.
+    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
+    where the interval ends that a background job computes now, or computed last: readers do not wait for it, but end
+    their runs there, so that what the job commits takes the place of whole runs and those above it stay of use.
     """
 
     path: Path
     durable: int
     reached: int
     moved: int = 0
+    claimed: int = 0
     pending: list[PendingRun] = field(default_factory=list)
 
 
@@ -144,8 +157,8 @@ class ViewRuntime:
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
         self.next_job = 0
-        #: What was added to the one state since ``track_changes``; None when that is not known.
-        self.changes: pa.Table | None = None
+        #: Runs added to the one state since ``take_changes``; None when that is not known.
+        self._changes: list[pa.Table] | None = None
         self.index: ViewIndex | None = None
         self._load = load
         self._version = 0
@@ -172,6 +185,8 @@ class ViewRuntime:
         """Brings every path's content to an LSN. Raises the view's error."""
         with self.lock:
             for progress in self.paths:
+                if progress.reached < progress.claimed < lsn:
+                    self._advance_path(progress, progress.claimed)
                 if progress.reached < lsn:
                     self._advance_path(progress, lsn)
             self.check()
@@ -201,7 +216,9 @@ class ViewRuntime:
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))
         if len(progress.pending) > PENDING_RUNS:
-            self._merge_pending(progress)
+            claimed = [run for run in progress.pending if run.upto <= progress.claimed]
+            free = progress.pending[len(claimed) :]
+            progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
         """Runs of a path's states over (after, upto], computed by the embedded engine."""
@@ -221,13 +238,13 @@ class ViewRuntime:
                 self.error = error
                 self._version += 1
 
-    def _merge_pending(self, progress: Progress) -> None:
-        first, last = progress.pending[0], progress.pending[-1]
+    def _merged(self, runs: list[PendingRun]) -> PendingRun:
+        """One run of consecutive ones."""
         tables = {
-            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in progress.pending])
-            for name in first.tables
+            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in runs])
+            for name in runs[0].tables
         }
-        progress.pending = [PendingRun(first.after, last.upto, tables)]
+        return PendingRun(runs[0].after, runs[-1].upto, tables)
 
     def take_pending(self, progress: Progress) -> PendingRun | None:
         """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
@@ -237,38 +254,54 @@ class ViewRuntime:
             starts_late = self.feeds[progress.path.stream].rows(progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
-            self._merge_pending(progress)
-            run = progress.pending[0]
-            return PendingRun(progress.durable, progress.reached, run.tables)
+            progress.pending = [self._merged(progress.pending)]
+            return PendingRun(progress.durable, progress.reached, progress.pending[0].tables)
+
+    def claim(self, progress: Progress, upto: int) -> None:
+        """A background job computes the path's rows from its durable frontier up to an LSN."""
+        with self.lock:
+            progress.claimed = upto
 
     def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
         """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
         with self.lock:
-            after, progress.durable = progress.durable, upto
-            progress.pending = [run for run in progress.pending if run.after >= upto]
-            if progress.reached >= upto:
+            if progress.reached >= upto or progress.reached == progress.durable:
+                after, progress.durable = progress.durable, upto
+                progress.pending = [run for run in progress.pending if run.after >= upto]
+                if progress.reached == after:
+                    self._add(tables)
+                    progress.reached = progress.moved = upto
                 return
-            if progress.reached == after:
-                self._add(tables)
-            else:
-                for name in {statement.target for statement in progress.path.statements}:
-                    self.contents[name] = self._loaded(self.contents[name].state)
-                self.changes = None
-                self._version += 1
-            progress.reached = progress.moved = upto
+        self._reload(progress, upto)
+
+    def _reload(self, progress: Progress, upto: int) -> None:
+        """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
+        state. Read before the lock is taken: only the caller's thread commits."""
+        contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
+        with self.lock:
+            progress.durable = upto
+            for each in self.paths:
+                each.reached = each.moved = each.durable
+                each.pending = []
+            self.contents = contents
+            self._changes = None
+            self._version += 1
 
     def _add(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():
             content = self.contents[name]
             content.add(table, self.engine)
-            if self.changes is not None:
-                self.changes = self.engine.merge(content.state, [self.changes, table])
+            if self._changes is not None and table.num_rows:
+                self._changes.append(table)
+                if len(self._changes) > PENDING_RUNS:
+                    self._changes = [self.engine.merge(content.state, self._changes)]
         self._version += 1
 
-    def track_changes(self) -> None:
-        """Begins to gather what is added to the only state."""
+    def take_changes(self) -> list[pa.Table] | None:
+        """What was added to the only state since the last call; None when that is not known, as the first time."""
         assert len(self.contents) == 1
-        self.changes = next(iter(self.contents.values())).base.slice(0, 0)
+        found, self._changes = self._changes, []
+        return found
 
     def result(
         self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]

@@ -18,6 +18,7 @@ from planner.statements import Insert
 from server.planning import Plan
 
 if TYPE_CHECKING:
+    from server.connection import Connection
     from server.session import Session
 
 #: What is to be done when rows are durable, or not.
@@ -38,23 +39,27 @@ def is_plain(session: Session, plan: Plan, insert: Insert) -> bool:
 
 
 def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
-    """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible."""
+    """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible.
+
+    ``is_plain`` says whether to try; ``rows`` are one tuple of the plan's parameters for each execution. ``then`` runs
+    on the loop's thread and queues the answer, which leaves at once. Raises SqlError for a value that does not fit.
+    """
     session.tell_executor()
-    completions, connection = session.server.completions, session.connection
-
-    def finished(error: SqlError | None) -> None:
-        then(error)
-        connection.resume()
-
+    connection = session.connection
     connection.hold()
     try:
-        taken = session.db.append_rows(insert, rows, lambda error: completions.add(partial(finished, error)))
+        taken = session.db.append_rows(insert, rows, partial(_finished, connection, then))
     except BaseException:
         connection.release()
         raise
     if not taken:
         connection.release()
     return taken
+
+
+def _finished(connection: Connection, then: Answer, error: SqlError | None) -> None:
+    then(error)
+    connection.resume()
 
 
 async def settle(session: Session) -> None:

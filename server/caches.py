@@ -19,17 +19,27 @@ if TYPE_CHECKING:
 _OVERHEAD: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stamp:
-    """What a result was computed from: valid while the database says the same."""
+    """What a result was computed from: valid while the database says the same.
+
+    ``checked`` is an LSN at which it did: as long as nothing at all is published after it, nobody need ask again.
+    """
 
     catalog: Catalog
     reads: tuple[int, ...]
     version: int
+    checked: int = -1
 
     def holds(self, database: Database) -> bool:
         """Whether a query would give the same result now."""
-        return database.catalog is self.catalog and database.version_of(self.reads) == self.version
+        visible = database.sequencer.visible  # before the rest: what is published meanwhile is asked for next time
+        if visible == self.checked:
+            return True
+        if database.catalog is not self.catalog or database.version_of(self.reads) != self.version:
+            return False
+        self.checked = visible
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +59,13 @@ class ResultCache:
         self._size = 0
         self._answers: dict[Hashable, Answer] = {}
 
-    def get(self, key: Hashable, database: Database) -> bytes | None:
+    def get(self, key: Hashable, database: Database) -> Answer | None:
         """The answer to a request seen before, if it still holds."""
         answer = self._answers.get(key)
         if answer is None:
             return None
         if answer.stamp.holds(database):
-            return answer.data
+            return answer
         self._forget(key)
         return None
 

@@ -60,6 +60,9 @@ class Config:
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
     stream_timeout: float = _setting(1.0, "seconds without a row after which a query that reads a stream ends")
     ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
+    backlog_bytes: int = _setting(
+        8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True
+    )
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
     lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
     statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
@@ -81,7 +84,8 @@ class Config:
 
     def __post_init__(self) -> None:
         _require_loopback(self.listen.host)
-        for name in ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "log_segment_bytes"):
+        positive = ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "backlog_bytes")
+        for name in (*positive, "log_segment_bytes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
 

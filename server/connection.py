@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from catalog.errors import SqlError
 from protocol import encoder
 from protocol.decoder import Decoder
-from protocol.machine import Machine
+from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
 from server.startup import Startup
 
@@ -31,6 +31,10 @@ WRITE_BEHIND: Final = 1 << 20
 logger = logging.getLogger(__name__)
 
 
+#: Answers a whole request while the connection is at rest; None for one that must be taken apart.
+Express = Callable[[bytes], bytes | None]
+
+
 class Handler(Protocol):
     """Who acts on messages: the start-up at first, the session after it."""
 
@@ -40,6 +44,13 @@ class Handler(Protocol):
 
     def failed(self, error: SqlError) -> Awaitable[None] | None:
         """Acts on the error of the message that was handled last."""
+        ...
+
+    def rest(self, request: bytes | None, output: bytes) -> Express | None:
+        """No message is left, and none begun: what may answer the next bytes at once, if anything.
+
+        ``request`` is what came since the last rest, if it came in one piece, and ``output`` the answer to it.
+        """
         ...
 
     def cancel(self) -> None:
@@ -61,6 +72,9 @@ class Connection(asyncio.Protocol):
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._output: list[bytes] = []
+        self._queued = 0  # bytes of it
+        self._express: Express | None = None  # only while at rest
+        self._request: bytes | None = None  # the one piece of bytes since then
         self._peeked: FrontendMessage | None = None
         self._busy = False
         self._closing = False
@@ -79,9 +93,21 @@ class Connection(asyncio.Protocol):
         self.server.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: acts on all whole messages, unless one is being worked on."""
+        """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
+        if self._express is None:
+            self._request = None
+        else:
+            try:
+                output = self._express(data)
+            except Exception as error:  # the ordinary way tells the client what is wrong
+                self._unexpected(error)
+                output = None
+            if output is not None and self._transport is not None:
+                self._transport.write(output)
+                return
+            self._express, self._request = None, data
         self._decoder.feed(data)
-        if not self._busy:
+        if not self._busy and self._writable is None:
             self._process()
             return
         self._ahead += len(data)
@@ -90,7 +116,8 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than we write."""
+        """The client reads more slowly than we write: nothing more is worked on until it has caught up."""
+        self._express = None
         if self._writable is None:
             self._writable = self.server.loop.create_future()
 
@@ -99,6 +126,7 @@ class Connection(asyncio.Protocol):
         waiting, self._writable = self._writable, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
+        self.server.loop.call_soon(self._proceed)  # we may be inside of a write
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone: what runs for it is cancelled, then the session ends."""
@@ -113,14 +141,16 @@ class Connection(asyncio.Protocol):
     def send(self, data: bytes) -> None:
         """Queues bytes; they leave when no message is left to act on, with ``flush`` or with ``drain``."""
         self._output.append(data)
+        self._queued += len(data)
 
-    def flush(self) -> None:
-        """Sends what is queued."""
-        if self._output:
-            data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
-            self._output.clear()
-            if self._transport is not None:
-                self._transport.write(data)
+    def flush(self) -> bytes:
+        """Sends what is queued, and returns it."""
+        data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
+        self._output.clear()
+        self._queued = 0
+        if data and self._transport is not None:
+            self._transport.write(data)
+        return data
 
     async def drain(self) -> None:
         """Sends what is queued and waits until the client has taken most of it. Raises 08006 when it is gone."""
@@ -130,19 +160,15 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             raise SqlError("08006", "connection to client lost")
 
-    def discard(self, mark: int) -> None:
-        """Forgets what was queued after ``mark``, a former ``queued``."""
-        del self._output[mark:]
-
-    @property
-    def queued(self) -> int:
-        """How many pieces of output are queued."""
-        return len(self._output)
-
     @property
     def is_lost(self) -> bool:
         """Whether the client is gone."""
         return self._transport is None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the next bytes may be answered at once."""
+        return self._express is not None
 
     def peek(self) -> FrontendMessage | None:
         """The next message if it is there already; it is still handled in its turn."""
@@ -153,6 +179,7 @@ class Connection(asyncio.Protocol):
     def hold(self) -> None:
         """No message is handled until ``resume``."""
         self._busy = True
+        self._express = None
 
     def release(self) -> None:
         """Takes back ``hold`` while the message is still being acted on."""
@@ -167,14 +194,10 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         """The message that made the connection busy is done."""
         self._busy = False
-        self._ahead = 0
         if self._idle is not None:
             self._idle.set_result(None)
             self._idle = None
-        if self._reading_paused and self._transport is not None:
-            self._reading_paused = False
-            self._transport.resume_reading()
-        self._process()
+        self._proceed()
 
     def end(self, error: SqlError | None = None) -> None:
         """Closes the connection, with a FATAL error if there is one, once what is queued has been sent."""
@@ -182,6 +205,7 @@ class Connection(asyncio.Protocol):
             self.send(encoder.error_response(error, "FATAL"))
         self.flush()
         self._closing = True
+        self._express = None
         self.machine.close()
         if self._transport is not None:
             self._transport.close()
@@ -193,8 +217,18 @@ class Connection(asyncio.Protocol):
 
     # -- inside ------------------------------------------------------------------------------------------------
 
+    def _proceed(self) -> None:
+        """Goes on after a time in which nothing was worked on, if it is over."""
+        if self._busy or self._writable is not None:
+            return
+        self._ahead = 0
+        if self._reading_paused and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        self._process()
+
     def _process(self) -> None:
-        while not self._busy and not self._closing:
+        while not self._busy and not self._closing and self._writable is None:
             try:
                 message, self._peeked = self._peeked or self._decoder.next(), None
             except SqlError as error:
@@ -206,8 +240,19 @@ class Connection(asyncio.Protocol):
             if waiting is not None:
                 self._busy = True
                 self.server.spawn(self._wait(waiting))
+            elif self._queued > WRITE_BEHIND:
+                self.flush()
         if not self._busy:
-            self.flush()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Sends what is queued. Where no message is left or begun, the handler may answer the next bytes at once."""
+        output = self.flush()
+        if self._closing or self._writable is not None or self._decoder.buffered:
+            return
+        if self.machine.phase is Phase.READY:
+            request, self._request = self._request, None
+            self._express = self.handler.rest(request, output)
 
     def _dispatch(self, message: FrontendMessage) -> Awaitable[None] | None:
         try:

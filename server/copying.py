@@ -3,7 +3,8 @@
 Owns: the stages of COPY IN and their bounds. Bytes are cut into blocks of whole rows on the loop's thread; blocks are
 parsed on a few threads at once (Arrow releases the GIL); one thread per COPY appends the batches in order. When
 ``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The first error ends the
-COPY at once; data that still comes is dropped by the connection's state machine.
+COPY at once; data that still comes is dropped by the connection's state machine. Data that makes no whole block before
+its end takes none of these stages: one call of a worker thread parses and commits it.
 Knows nothing of formats (``protocol.copy``) or of where rows go (the executor's sink).
 """
 
@@ -27,7 +28,7 @@ from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
 from protocol import messages as m
-from protocol.copy import CopyFormat, CopyReader, CopyWriter
+from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
 from server import functions
 from server.planning import Plan
 
@@ -44,7 +45,7 @@ Then = Callable[[], Awaitable[None]]
 
 
 class CopyIn:
-    """One COPY FROM STDIN on its way. Methods run on the loop's thread, but for ``_append``."""
+    """One COPY FROM STDIN on its way. Methods run on the loop's thread, but for ``_append`` and ``_take_all``."""
 
     def __init__(self, session: Session, reader: CopyReader, sink: CopySink, then: Then | None) -> None:
         self.then = then
@@ -56,20 +57,28 @@ class CopyIn:
         self._room: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
         self._abandoned = False
-        self._appender = session.server.loop.run_in_executor(session.server.workers, self._append)
+        self._appender: asyncio.Future[None] | None = None  # since the first block
 
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
         self._raise_error()
         for block in self._reader.split(data):
             self._under_way += 1
-            self._blocks.put(self._session.server.parsers.submit(self._reader.parse, block))
+            self._submit(block)
         return self._wait_room() if self._under_way > BLOCKS else None
+
+    def _submit(self, block: Block | BinaryBlock) -> None:
+        server = self._session.server
+        if self._appender is None:
+            self._appender = server.loop.run_in_executor(server.workers, self._append)
+        self._blocks.put(server.parsers.submit(self._reader.parse, block))
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
+        if self._appender is None:
+            return await self._session.work(self._take_all)
         for block in self._reader.rest():
-            self._blocks.put(self._session.server.parsers.submit(self._reader.parse, block))
+            self._submit(block)
         self._blocks.put(None)
         await self._appender
         self._raise_error()
@@ -79,14 +88,25 @@ class CopyIn:
     def cancel(self, error: SqlError) -> None:
         """Somebody asks for the end of it."""
         self._abandoned = True
+        self._sink.cancel()
         self._broken(error)
 
     async def abort(self) -> None:
         """Ends the COPY with nothing of it visible."""
         self._abandoned = True
-        self._blocks.put(None)
-        await self._appender
+        self._sink.cancel()
+        if self._appender is not None:
+            self._blocks.put(None)
+            await self._appender
         await self._session.work(self._sink.abort)
+
+    def _take_all(self) -> int:
+        """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
+        for block in self._reader.rest():
+            self._sink.write(self._reader.parse(block))
+        self._raise_error()
+        self._session.copying = None  # from here on the sink looks after itself
+        return self._sink.finish()
 
     async def _wait_room(self) -> None:
         while self._under_way > BLOCKS and self._error is None:

@@ -25,9 +25,10 @@ from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
+from server.express import Read
 from server.planning import Plan
 from server.prepared import Prepared, find_statement, outputs_of
-from server.rows import decode_parameters, describe_rows
+from server.rows import decode_parameters, describe_rows, described
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -148,16 +149,10 @@ def describe(session: Session, message: m.Describe) -> None:
 
 
 def _describe_portal(session: Session, portal: Portal) -> bytes:
-    """The answer to Describe of a portal: drivers ask before each Execute, so it is kept with the plan."""
+    """The answer to Describe of a portal."""
     if portal.plan is None or portal.outputs is None:
         return encoder.NO_DATA
-    key = (portal.plan.serial, portal.formats)
-    descriptions = session.server.descriptions
-    known = descriptions.get(key)
-    if known is None:
-        known = describe_rows(portal.outputs, portal.formats)
-        descriptions.put(key, known)
-    return known
+    return described(session.server.descriptions, portal.plan, portal.outputs, portal.formats)
 
 
 def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:
@@ -189,22 +184,27 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             if is_plain(session, plan, statement) and _append(session, statement, portal.values):
                 return None
         elif plan.repeatable and not message.max_rows and session.is_idle:
-            data = _known_answer(session, portal, plan)
-            if data is not None:
-                session.connection.send(data)
+            known = _known_answer(session, portal, plan)
+            if known is not None:
+                session.express.note(known)
+                session.connection.send(known.data)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 
 
-def _known_answer(session: Session, portal: Portal, plan: Plan) -> bytes | None:
-    """The rows and CommandComplete of a read that needs no thread."""
+def _known_answer(session: Session, portal: Portal, plan: Plan) -> Read | None:
+    """A read that needs no thread, with its rows and CommandComplete."""
     reader = session.server.points.known(plan)
     if reader is None:
-        return session.server.results.get(_key(session, portal, plan), session.database)
+        answer = session.server.results.get(_key(session, portal, plan), session.database)
+        return None if answer is None else Read(plan, answer.data, answer.stamp)
     if plan.catalog is not session.database.catalog:
         return None
-    time_zone = session.settings.value("TimeZone")
-    return session.server.points.peek(reader, plan, portal.values, portal.formats, time_zone)
+    row = reader.peek(portal.values)
+    if row is None:
+        return None
+    rows = session.server.points.rows(reader, portal.formats, session.settings.value("TimeZone"))
+    return Read(plan, rows.answer(row), None)
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
@@ -291,7 +291,7 @@ def _send_point(session: Session, portal: Portal, plan: Plan, row: Row) -> None:
     """Answers a point read whose index had to be brought up to date."""
     reader, time_zone = session.server.points.known(plan), session.settings.value("TimeZone")
     assert reader is not None
-    session.connection.send(session.server.points.answer(reader, plan, row, portal.formats, time_zone))
+    session.connection.send(session.server.points.rows(reader, portal.formats, time_zone).answer(row))
     portal.cursor = Cursor(Result("SELECT", portal.outputs or (), ()), portal.formats, time_zone)
 
 

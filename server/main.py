@@ -16,6 +16,7 @@ import uvloop
 
 from server import logs
 from server.config import Config, ConfigError, load
+from server.memory import keep_freed_memory
 from server.serving import Server
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"millstream: {error}", file=sys.stderr)
         return 2
     logs.configure(config.log_level)
+    keep_freed_memory()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         uvloop.run(serve(config))

@@ -7,14 +7,15 @@ they are asked for. The index is the executor's (``executor.points``). On the lo
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from catalog.types import SqlType
 from executor.points import PointReader, Row, point_reader
-from planner.expression import Value
 from planner.statements import Query
-from protocol.datarow import EncodedRows, encode_rows
+from protocol.datarow import encode_rows
 from protocol.encoder import command_complete
 from server.planning import Bounded, Plan
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 #: Rows encoded together (a power of two): one row alone would cost nearly as much.
 _SHIFT: Final = 8
 _PLANS: Final = 1024
-#: Plans whose encoded tables are kept, and tables of each: the indexed result, the patch to it, and the one before.
-_SLOTS: Final = 64
+#: Views and forms whose encoded tables are kept, and tables of each: the indexed result, the patch to it, the one
+#: before.
+_FORMS: Final = 64
 _TABLES: Final = 3
 #: After so many parts of a table were encoded one by one, the whole table is, on another thread, if it is no larger.
 _PATIENCE: Final = 16
@@ -34,39 +36,69 @@ _ONE: Final = command_complete("SELECT 1")
 _NONE: Final = command_complete("SELECT 0")
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a view's rows are encoded as."""
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    formats: tuple[int, ...]
+    time_zone: str
+
+    def encode(self, table: pa.Table) -> tuple[bytes, memoryview]:
+        """A table's rows, and where each begins; a memoryview gives a number several times faster than numpy."""
+        rows = encode_rows(table.select(list(self.columns)), self.types, self.formats, self.time_zone)
+        return rows.data, rows.offsets.data
+
+
 class EncodedTable:
     """A table's rows as DataRows, encoded where they are asked for."""
 
-    def __init__(
-        self, table: pa.Table, reader: PointReader, formats: tuple[int, ...], time_zone: str, threads: Executor
-    ) -> None:
+    def __init__(self, table: pa.Table, form: Form, threads: Executor) -> None:
         self.table = table
+        self._form = form
         self._threads = threads
-        self._whole: EncodedRows | None = None
-        self._columns = list(reader.columns)
-        self._types = [item.type for item in reader.outputs]
-        self._formats = formats
-        self._time_zone = time_zone
-        self._parts: dict[int, EncodedRows] = {}
+        self._whole: tuple[bytes, memoryview] | None = None
+        self._parts: dict[int, tuple[bytes, memoryview]] = {}
 
     def row(self, index: int) -> bytes:
         """One row's DataRow."""
         if self._whole is not None:
-            return bytes(self._whole.rows(index, index + 1))
+            data, offsets = self._whole
+            return data[offsets[index] : offsets[index + 1]]
         number, place = index >> _SHIFT, index & ((1 << _SHIFT) - 1)
         part = self._parts.get(number)
         if part is None:
-            part = self._parts[number] = self._encode(number << _SHIFT, 1 << _SHIFT)
+            part = self._parts[number] = self._form.encode(self.table.slice(number << _SHIFT, 1 << _SHIFT))
             if len(self._parts) == _PATIENCE and self.table.nbytes <= _WHOLE:
                 self._threads.submit(self._encode_whole)
-        return bytes(part.rows(place, place + 1))
-
-    def _encode(self, start: int, count: int) -> EncodedRows:
-        some = self.table.slice(start, count).select(self._columns)
-        return encode_rows(some, self._types, self._formats, self._time_zone)
+        data, offsets = part
+        return data[offsets[place] : offsets[place + 1]]
 
     def _encode_whole(self) -> None:
-        self._whole = self._encode(0, self.table.num_rows)
+        self._whole = self._form.encode(self.table)
+
+
+class Rows:
+    """A view's rows in one form, for all sessions: of the tables that were asked for last."""
+
+    def __init__(self, form: Form, threads: Executor) -> None:
+        self._form = form
+        self._threads = threads
+        self._tables: list[EncodedTable] = []
+
+    def answer(self, row: Row) -> bytes:
+        """DataRow and CommandComplete of a row."""
+        table, place = row
+        if place is None:
+            return _NONE
+        tables = self._tables
+        if not tables or tables[-1].table is not table:
+            known = next((item for item in tables if item.table is table), None)
+            if known is None:
+                known = EncodedTable(table, self._form, self._threads)
+            tables[:] = [*(item for item in tables if item is not known), known][-_TABLES:]
+        return tables[-1].row(place) + _ONE
 
 
 class Points:
@@ -75,7 +107,7 @@ class Points:
     def __init__(self, threads: Executor) -> None:
         self._threads = threads
         self._readers: Bounded[tuple[PointReader | None]] = Bounded(_PLANS)
-        self._slots: Bounded[list[EncodedTable]] = Bounded(_SLOTS)
+        self._rows: Bounded[Rows] = Bounded(_FORMS)
 
     def known(self, plan: Plan) -> PointReader | None:
         """The reader of a plan that ``find`` has recognised."""
@@ -93,25 +125,12 @@ class Points:
             self._readers.put(plan.serial, found)
         return found[0]
 
-    def peek(
-        self, reader: PointReader, plan: Plan, values: tuple[Value, ...], formats: tuple[int, ...], time_zone: str
-    ) -> bytes | None:
-        """The answer, if the index is fresh."""
-        row = reader.peek(values)
-        return None if row is None else self.answer(reader, plan, row, formats, time_zone)
-
-    def answer(self, reader: PointReader, plan: Plan, row: Row, formats: tuple[int, ...], time_zone: str) -> bytes:
-        """DataRow and CommandComplete of a row."""
-        if row.index is None:
-            return _NONE
-        key = (plan.serial, formats, time_zone)
-        tables = self._slots.get(key)
-        if tables is None:
-            tables = []
-            self._slots.put(key, tables)
-        if not tables or tables[-1].table is not row.table:
-            known = next((item for item in tables if item.table is row.table), None)
-            if known is None:
-                known = EncodedTable(row.table, reader, formats, time_zone, self._threads)
-            tables[:] = [*(item for item in tables if item is not known), known][-_TABLES:]
-        return tables[-1].row(row.index) + _ONE
+    def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:
+        """The encoded rows of a reader's view."""
+        key = (reader.view, reader.columns, formats, time_zone)
+        known = self._rows.get(key)
+        if known is None:
+            types = tuple(item.type for item in reader.outputs)
+            known = Rows(Form(reader.columns, types, formats, time_zone), self._threads)
+            self._rows.put(key, known)
+        return known

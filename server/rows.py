@@ -19,6 +19,7 @@ from protocol.messages import Bind
 from protocol.values.registry import TEXT_FORMAT, decode_value
 
 if TYPE_CHECKING:
+    from server.planning import Bounded, Plan
     from server.session import Session
 
 
@@ -44,6 +45,16 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
         for item, form in zip(outputs, column_formats(formats, len(outputs)), strict=True)
     ]
     return encoder.row_description(fields)
+
+
+def described(descriptions: Bounded[bytes], plan: Plan, outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
+    """The RowDescription of a plan's rows, kept: drivers and repeated texts ask for it each time."""
+    key = (plan.serial, formats)
+    known = descriptions.get(key)
+    if known is None:
+        known = describe_rows(outputs, formats)
+        descriptions.put(key, known)
+    return known
 
 
 def encode_rows(batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tuple[int, ...], time_zone: str) -> bytes:

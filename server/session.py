@@ -25,6 +25,7 @@ from planner.statements import Insert, Statement, TransactionControl
 from protocol import encoder
 from protocol import messages as m
 from server import copying, execution, extended, simple
+from server.express import Express
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
 from server.settings import Settings
@@ -61,6 +62,7 @@ class Session:
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
         self.copying: copying.CopyIn | None = None
         self.implicit = False
+        self.express = Express(self)
         self.transaction_time = _now()
         self._working = False
         self._cancelled: SqlError | None = None
@@ -70,6 +72,12 @@ class Session:
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message."""
         return HANDLERS[type(message)](self, message)
+
+    def rest(self, request: bytes | None, output: bytes) -> Callable[[bytes], bytes | None] | None:
+        """No message is left to act on: what may answer the next bytes at once."""
+        self.express.rest(request, output)
+        at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
+        return self.express.answer if at_rest else None
 
     def failed(self, error: SqlError) -> Awaitable[None] | None:
         """Answers an error and undoes what it makes undone."""
@@ -149,11 +157,11 @@ class Session:
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
         error = SqlError("57014", reason)
-        if self._working:
+        if self.copying is not None:
+            self.copying.cancel(error)
+        elif self._working:
             self._cancelled = error
             self._cancel_again()
-        elif self.copying is not None:
-            self.copying.cancel(error)
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:

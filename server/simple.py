@@ -1,8 +1,8 @@
 """The simple query protocol: all statements of one Query message, in one transaction when they are several.
 
-Owns: the answers to Query. Three paths: a text whose answer is known and still holds is answered at once; a single-row
-INSERT into a stream whose shape is known goes to the appender, also without a thread; everything else runs in a worker,
-one hop for the common single statement. https://www.postgresql.org/docs/15/protocol-flow.html#id-1.10.6.7.4
+Owns: the answers to Query. Three paths: a text whose answer is known and still holds is answered at once; of a text
+whose shape is known, rows for a stream go to the appender and a key to the index of a view, also without a thread;
+everything else runs in a worker, one hop for the common single statement. https://www.postgresql.org/docs/15/protocol-flow.html#id-1.10.6.7.4
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
+from executor.points import PointReader, Row
 from executor.session import Result
 from planner.expression import Value
 from planner.parse import Raw, first_parameter
@@ -24,57 +25,74 @@ from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
+from server.express import Read
 from server.planning import Plan, Shared
-from server.rows import describe_rows, literal_values
+from server.rows import describe_rows, described, literal_values
 
 if TYPE_CHECKING:
     from server.session import Session
 
-_INSERT: Final = re.compile(r"\s*insert\b", re.IGNORECASE)
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
-#: An INSERT text longer than this is planned in a worker.
+#: A text longer than this is planned in a worker.
 _SHORT: Final = 2048
 
 
 @dataclass(slots=True)
 class Begun:
-    """A statement that ran, and the first portion of its answer."""
+    """A statement that ran, and the first portion of its answer; of a point read its row."""
 
     plan: Plan
-    result: Result | None  # None: COPY with the client
+    result: Result | None  # None: COPY with the client, or a point read
     cursor: Cursor | None = None
     data: bytes = b""
     rows: int = 0
     stamp: Stamp | None = None
+    point: tuple[PointReader, Row] | None = None
 
 
 def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     text = message.text
     if session.is_idle:
-        data = session.server.results.get((text, session.settings.key), session.database)
-        if data is not None:
-            session.connection.send(data)
+        answer = session.server.results.get((text, session.settings.key), session.database)
+        if answer is not None:
+            session.express.note(Read(None, answer.data, answer.stamp))
+            session.connection.send(answer.data)
             session.ready()
             return None
-        if len(text) < _SHORT and _INSERT.match(text) and _append(session, text):
-            return None
+        if len(text) < _SHORT and _SHAREABLE.match(text):
+            shared = session.server.plans.shared(text, session.surroundings, make=False)
+            if shared is not None:
+                return _run_shared(session, text, shared)
     return _run(session, text)
 
 
-def _append(session: Session, text: str) -> bool:
-    """Hands the rows of an INSERT into a stream to the appender; False when it cannot go that way."""
-    shared = session.server.plans.shared(text, session.surroundings, make=False)
-    if shared is None:
-        return False
-    insert = shared.plan.statement
-    if not isinstance(insert, Insert) or not is_plain(session, shared.plan, insert):
-        return False
+def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] | None:
+    """Runs a text whose shape is known, which needs no parsing and often no thread."""
+    plan = shared.plan
     try:
-        values = literal_values(shared.literals, shared.plan.types, session.settings.value("TimeZone"))
+        values = _values(session, shared)
     except SqlError:
-        return False  # again with the whole text, which gives the position
-    return append(session, insert, [values], partial(_appended, session, f"INSERT 0 {len(insert.literals or ())}"))
+        return _run(session, text)  # again with the whole text, which gives the position
+    if isinstance(plan.statement, Insert):
+        tag = f"INSERT 0 {len(plan.statement.literals or ())}"
+        answer = partial(_appended, session, tag)
+        if is_plain(session, plan, plan.statement) and append(session, plan.statement, [values], answer):
+            return None
+    else:
+        reader = session.server.points.known(plan)
+        row = None if reader is None else reader.peek(values)
+        if reader is not None and row is not None:
+            session.connection.send(_point_answer(session, plan, reader, row))
+            session.ready()
+            return None
+    return _run_plan(session, text, plan, values)
+
+
+def _point_answer(session: Session, plan: Plan, reader: PointReader, row: Row) -> bytes:
+    """The whole answer of a point read."""
+    rows = session.server.points.rows(reader, (), session.settings.value("TimeZone"))
+    return described(session.server.descriptions, plan, reader.outputs, ()) + rows.answer(row)
 
 
 def _appended(session: Session, tag: str, error: SqlError | None) -> None:
@@ -82,6 +100,14 @@ def _appended(session: Session, tag: str, error: SqlError | None) -> None:
         session.failed(error)
         return
     session.connection.send(encoder.command_complete(tag))
+    session.ready()
+
+
+async def _run_plan(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
+    """Runs a statement that is planned, outside a transaction."""
+    with session.timed():
+        begun = await session.work(_start, session, plan, values, text)
+        await _answer(session, begun, text)
     session.ready()
 
 
@@ -124,8 +150,16 @@ def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
     if copying.is_with_client(plan):
         session.check(plan.statement)
         return Begun(plan, None)
+    return _start(session, plan, values, whole)
+
+
+def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str | None) -> Begun:
+    """Runs a statement up to its first portion of rows. In a worker thread."""
     stamp = None
     if whole is not None and plan.repeatable and session.is_idle:
+        reader = session.server.points.find(session.database, plan)
+        if reader is not None:
+            return Begun(plan, None, point=(reader, reader.read(values)))
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
     result = run(session, plan, values)
     cursor = Cursor(result, (), session.settings.value("TimeZone"))
@@ -163,6 +197,9 @@ def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
 
 async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     """Sends what a statement gave, the rest of its rows included."""
+    if begun.point is not None:
+        session.connection.send(_point_answer(session, begun.plan, *begun.point))
+        return
     result, cursor, connection = begun.result, begun.cursor, session.connection
     assert result is not None
     assert cursor is not None

@@ -54,6 +54,9 @@ class Startup:
                 raise SqlError("08P01", f"unexpected message {type(message).__name__}")
         return None
 
+    def rest(self, request: bytes | None, output: bytes) -> None:
+        """What comes next is for the session."""
+
     def failed(self, error: SqlError) -> None:
         """No error is survived before there is a session."""
         self._connection.end(error)

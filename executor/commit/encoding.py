@@ -27,6 +27,7 @@ from executor.commit.records import (
     FilesArrived,
     FrontierMove,
     Part,
+    RowValues,
     Spooled,
     SpoolReference,
     StreamRows,
@@ -110,13 +111,17 @@ def encode_batches(batches: Sequence[pa.RecordBatch]) -> list[Piece]:
     if sum(batch.num_rows for batch in filled) <= frames.MOST_ROWS:
         frame = frames.encode(filled[0] if len(filled) == 1 else pa.concat_batches(filled))
         if frame is not None:
-            return [_BLOCK.pack(len(frame), _FRAME), frame, _PADDING[-len(frame) % 8]]
+            return _frame_block(frame)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, filled[0].schema, options=_OPTIONS) as writer:
         for batch in filled:
             writer.write_batch(batch)
     stream = memoryview(sink.getvalue())
     return [_BLOCK.pack(len(stream), _STREAM), stream, _PADDING[-len(stream) % 8]]
+
+
+def _frame_block(frame: bytes) -> list[Piece]:
+    return [_BLOCK.pack(len(frame), _FRAME), frame, _PADDING[-len(frame) % 8]]
 
 
 def decode_batches(body: pa.Buffer) -> list[pa.RecordBatch]:
@@ -148,6 +153,8 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
     match part:
         case StreamRows(stream, batches):
             return _PartKind.ROWS, stream, encode_batches(batches)
+        case RowValues(stream, _, frame):
+            return _PartKind.ROWS, stream, _frame_block(frame)
         case Spooled(stream, references):
             document = [(each.segment, each.offset, each.rows, each.size) for each in references]
             return _PartKind.SPOOLED, stream, [_json(document)]

@@ -28,6 +28,11 @@ class Files:
 
     def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
         """Writes all bytes of all pieces at an offset."""
+        if len(pieces) == 1:
+            written = os.pwrite(descriptor, pieces[0], offset)
+            if written == len(pieces[0]):
+                return
+            pieces, offset = (memoryview(pieces[0])[written:],), offset + written
         waiting = [memoryview(piece) for piece in pieces if len(piece)]
         first = 0
         while first < len(waiting):

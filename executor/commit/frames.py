@@ -1,8 +1,10 @@
 """Small record batches as bytes, without the schema message and the flatbuffers of Arrow IPC.
 
-A one-row batch of two columns costs 500 bytes and 28 us as an IPC stream, and about 80 bytes and 8 us here. Owns the
-frame's layout, and says None to what it does not carry (nested types, sliced arrays, no rows, much data), which then
-goes as IPC. All integers are little-endian, every buffer starts at a multiple of 8 bytes of the frame:
+A one-row batch of two columns costs 500 bytes and 28 us as an IPC stream, and about 80 bytes and 8 us here. Rows of
+Python values become frames without Arrow in between (``ValuesEncoder``).
+
+Owns the frame's layout, and says None to what it does not carry (nested types, sliced arrays, no rows, much data),
+which then goes as IPC. All integers are little-endian, every buffer starts at a multiple of 8 bytes of the frame:
 
     rows u32 | length of descriptor u16 | count of buffers u16 | length of each buffer u32 | descriptor | buffers
 
@@ -13,8 +15,11 @@ Every column has a validity buffer (of no bytes when there is no null), offsets 
 from __future__ import annotations
 
 import struct
+from array import array
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -46,8 +51,13 @@ _COLUMN: Final = struct.Struct("<BBbB")
 _OFFSET: Final = struct.Struct("<i")
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
+#: Codes of ``array`` whose items are Arrow's.
+_ARRAY_CODES: Final = {pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
+
 #: Bits of one value; 0 where they vary.
 _Layout = tuple[int, ...]
+_Buffer: TypeAlias = pa.Buffer | memoryview | bytes
+_Writer = Callable[[tuple[Any, ...], list[_Buffer]], None]
 
 
 def encode(batch: pa.RecordBatch) -> bytes | None:
@@ -59,11 +69,74 @@ def encode(batch: pa.RecordBatch) -> bytes | None:
     if described is None:
         return None
     descriptor, layout = described
-    buffers: list[pa.Buffer | memoryview | bytes] = []
+    buffers: list[_Buffer] = []
     for column, bits in zip(batch.columns, layout, strict=True):
         if column.offset or not _add_buffers(buffers, column.buffers(), rows, bits):
             return None
     return _assemble(rows, descriptor, buffers)
+
+
+class ValuesEncoder:
+    """Makes frames of rows of Python values, for one schema: 2 us for one row, where Arrow's arrays cost 15 us."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        described = _describe(schema)
+        self.is_possible = described is not None
+        self._descriptor, layout = described if described is not None else (b"", ())
+        self._columns = tuple(_writer(kind, bits) for kind, bits in zip(schema.types, layout, strict=False))
+        count = sum(2 if bits else 3 for bits in layout)
+        self._count = count
+        self._head = struct.Struct(f"<IHH{count}I")
+        self._described = self._descriptor + _PADDING[-(self._head.size + len(self._descriptor)) % 8]
+
+    def encode(self, rows: Sequence[tuple[object, ...]]) -> bytes | None:
+        """The frame of at least one row, or None when it would be too large. Raises what Arrow raises for a value that
+        its column's type does not have."""
+        buffers: list[_Buffer] = []
+        for write, values in zip(self._columns, zip(*rows, strict=True), strict=True):
+            write(values, buffers)
+        lengths = [len(buffer) for buffer in buffers]
+        if sum(lengths) > LARGEST:
+            return None
+        pieces: list[_Buffer] = [
+            self._head.pack(len(rows), len(self._descriptor), self._count, *lengths),
+            self._described,
+        ]
+        for buffer, length in zip(buffers, lengths, strict=True):
+            pieces.append(buffer)
+            if length % 8:
+                pieces.append(_PADDING[-length % 8])
+        return b"".join(pieces)
+
+
+def _writer(kind: pa.DataType, bits: int) -> _Writer:
+    """Appends a column's buffers. Values that the quick ways do not know (nulls above all) go by Arrow."""
+
+    def write(values: tuple[Any, ...], target: list[_Buffer]) -> None:
+        column = pa.array(values, kind)
+        if not _add_buffers(target, column.buffers(), len(values), bits):
+            raise AssertionError("a new array begins with its buffers")
+
+    def write_numbers(values: tuple[Any, ...], target: list[_Buffer]) -> None:
+        try:
+            data = array(code, values).tobytes()
+        except (TypeError, OverflowError):
+            write(values, target)
+        else:
+            target += (b"", data)
+
+    def write_texts(values: tuple[Any, ...], target: list[_Buffer]) -> None:
+        try:
+            texts = [value.encode() for value in values]
+        except AttributeError:
+            write(values, target)
+        else:
+            target += (b"", array("i", accumulate(map(len, texts), initial=0)).tobytes(), b"".join(texts))
+
+    if pa.types.is_string(kind):
+        return write_texts
+    code = _ARRAY_CODES.get(kind, "")
+    return write_numbers if code else write
 
 
 def decode(frame: pa.Buffer) -> pa.RecordBatch:
@@ -89,7 +162,7 @@ def decode(frame: pa.Buffer) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _add_buffers(target: list[pa.Buffer | memoryview | bytes], own: list[pa.Buffer], rows: int, bits: int) -> bool:
+def _add_buffers(target: list[_Buffer], own: list[pa.Buffer], rows: int, bits: int) -> bool:
     """Appends one column's buffers, cut to what the rows need; False when they cannot be cut plainly."""
     validity = own[0]
     target.append(b"" if validity is None else memoryview(validity)[: (rows + 7) // 8])
@@ -103,12 +176,12 @@ def _add_buffers(target: list[pa.Buffer | memoryview | bytes], own: list[pa.Buff
     return bool(_OFFSET.unpack_from(offsets, 0)[0] == 0)
 
 
-def _assemble(rows: int, descriptor: bytes, buffers: list[pa.Buffer | memoryview | bytes]) -> bytes | None:
+def _assemble(rows: int, descriptor: bytes, buffers: list[_Buffer]) -> bytes | None:
     lengths = [len(buffer) for buffer in buffers]
     if sum(lengths) > LARGEST:
         return None
     count = len(buffers)
-    pieces: list[pa.Buffer | memoryview | bytes] = [
+    pieces: list[_Buffer] = [
         _HEAD.pack(rows, len(descriptor), count),
         struct.pack(f"<{count}I", *lengths),
         descriptor,

@@ -34,6 +34,8 @@ from executor.commit.segment import HEADER, RECORD, Segment, corrupted
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 #: Writes below this are joined, since gathering pieces costs more than copying them.
 _JOIN_BELOW: Final = 256 * 1024
+#: A sync of more than this is not quick on any disk.
+_LIGHT: Final = 256 * 1024
 _POOL_PREFIX: Final = "free-"
 
 
@@ -60,6 +62,8 @@ class Log:
         #: Held while a file is synced or closed, so that neither happens during the other.
         self._sync_lock = threading.Lock()
         self._failed: SqlError | None = None
+        #: Bytes written since the start, and how many of them are certainly on the disk.
+        self._written = self._synced = 0
         #: The segment that takes appends; none before the first append, so that a full disk can still be opened.
         self._current: Segment | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,6 +110,19 @@ class Log:
                 taken += needed
             return outcome + self._write(pending)
 
+    def append_at_once(self, encoded: Encoded, lsn: int) -> Position | SqlError | None:
+        """Writes one record if nothing is in the way: another thread, a roll to a new segment, or so many bytes not
+        yet on the disk that the sync will take long. None: not now, and nothing happened."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            needed = RECORD + encoded.length
+            if not self._fits(needed) or self._written + needed - self._synced > _LIGHT:
+                return None
+            return self._write(((encoded, lsn),))[0]
+        finally:
+            self._lock.release()
+
     def append_data(self, encoded: Encoded, rows: int) -> SpoolReference:
         """Writes a batch ahead of its commit and pins it. Raises 53100, 58030."""
         (where,) = self.append(((encoded, 0),))
@@ -134,7 +151,7 @@ class Log:
             with self._lock:
                 if self._failed is not None:
                     raise self._failed
-                current = self._current
+                current, written = self._current, self._written
             if current is None:
                 return
             try:
@@ -142,6 +159,7 @@ class Log:
             except OSError as error:
                 self._failed = disk_error(error, "sync the log")
                 raise self._failed from error
+            self._synced = max(self._synced, written)
 
     def records(self, after: int, upto: int | None = None) -> Iterator[tuple[int, pa.Buffer]]:
         """LSN and payload of the commits in (after, upto] (all above ``after``). Raises 72000 if they were recycled."""
@@ -231,6 +249,7 @@ class Log:
             except OSError as error:
                 self._failed = disk_error(error, "sync the log")
                 return self._failed
+            self._synced = self._written
         try:
             self._current = self._create(max(self._segment_bytes, HEADER + needed))
         except OSError as error:
@@ -279,6 +298,7 @@ class Log:
         except OSError as error:
             self._erase(target)
             return [disk_error(error, "write to the log")] * len(entries)
+        self._written += total
         return [self._note(target, encoded, lsn) for encoded, lsn in entries]
 
     def _note(self, target: Segment, encoded: Encoded, lsn: int) -> Position:

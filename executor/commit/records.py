@@ -35,6 +35,19 @@ class StreamRows:
 
 
 @dataclass(frozen=True, slots=True)
+class RowValues:
+    """A few rows that arrived in a stream one by one, as values of its columns, and their frame (``frames``).
+
+    Arrow arrays of a row or two cost more than everything else about it, so they are made of many commits at a time, by
+    who reads them. In the log it is a StreamRows of the frame, and is read back as one.
+    """
+
+    stream: int  # oid
+    rows: list[tuple[object, ...]]
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Spooled:
     """Rows that arrived in a stream and were written ahead (a large COPY), in arrival order."""
 
@@ -77,7 +90,7 @@ class CatalogChange:
     document: str
 
 
-Part = StreamRows | Spooled | TableChange | FilesArrived | FrontierMove | CatalogChange
+Part = StreamRows | RowValues | Spooled | TableChange | FilesArrived | FrontierMove | CatalogChange
 TransactionRecord = tuple[Part, ...]
 
 

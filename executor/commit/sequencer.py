@@ -1,11 +1,16 @@
 """The sequencer: the only place that hands out LSNs, and the order in which transactions become visible.
 
-Owns the LSN counter, the queue, the writer thread with group commit, and ``visible`` and ``durable``. Does not know
-what publishing means: consumers (rings, the table database) register ``on_publish(lsn, record)``.
+Owns the LSN counter, the queue, the writer thread with group commit, the way around it for small commits, and
+``visible`` and ``durable``. Does not know what publishing means: consumers (rings, the table database) register
+``on_publish(lsn, record)``.
 
 A transaction's life: ``submit`` encodes it on the caller's thread, takes its LSN and queues it under ``lock``; the
 writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
 under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
+
+``commit_at_once`` does all of that on the caller's thread, when the writer thread has nothing to do and the disk is
+quick. One of the two commits at a time (``_turn``), and the caller's thread only when no LSN before its own is under
+way, so that the log and the publishers see LSNs in order either way.
 
 An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
 given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
@@ -27,6 +32,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.commit.encoding import Encoded, encode_data, encode_record
 from executor.commit.log import Log
+from executor.commit.patience import Patience
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
 
@@ -91,6 +97,11 @@ class Sequencer:
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
         self._last_written = self.visible
+        #: Held by the thread that commits. Taken before ``lock``.
+        self._turn = threading.Lock()
+        #: What was queued and has not been carried out. Changed under ``lock``.
+        self._outstanding = 0
+        self._patience = Patience()
         # A daemon, so that a process that dies of an error elsewhere ends; who closes waits for it.
         self._writer = threading.Thread(target=self._run, name="sequencer", daemon=True)
         self._writer.start()
@@ -117,8 +128,59 @@ class Sequencer:
             self._next += 1
             if on_lsn is not None:
                 on_lsn(ticket.lsn)
-            self._queue.put(_Entry(encoded, record, sync, ticket))
+            self._put(_Entry(encoded, record, sync, ticket))
         return ticket
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the disk has been quick enough for ``commit_at_once``, or may be tried again."""
+        return self._patience.allows(self._clock())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the writer thread has something to do, so that ``commit_at_once`` would refuse."""
+        return self._outstanding > 0
+
+    def commit_at_once(self, parts: Sequence[Part], sync: bool = True) -> Ticket | None:
+        """Commits a small transaction on the caller's thread; the ticket is done. None: not now, nothing happened.
+
+        For who can wait for a quick disk but for nothing else, like an event loop: whatever is in the way, another
+        thread above all, makes it None. Raises nothing.
+        """
+        started = self._clock()
+        record = tuple(parts)
+        encoded = encode_record(record)
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            ticket = self._take_lsn()
+            outcome = None if ticket is None else self.log.append_at_once(encoded, ticket.lsn)
+            if ticket is None or outcome is None:
+                return None
+            refused = outcome if isinstance(outcome, SqlError) else None
+            sleeps = self._deadline is None
+            errors, _ = self._complete((_Entry(encoded, record, sync, ticket),), (refused,), forced=False)
+            if sleeps and self._deadline is not None:
+                self.call(_nothing)  # the writer thread learns how long it may sleep
+        finally:
+            self._turn.release()
+        ended = self._clock()
+        self._patience.took(ended - started, ended)
+        ticket.resolve(errors[0])
+        return ticket
+
+    def _take_lsn(self) -> Ticket | None:
+        """An LSN for this thread, unless one before it is under way. One that is not used then stays unused."""
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            if self._outstanding or self._closed is not None:
+                return None
+            ticket = Ticket(self._next)
+            self._next += 1
+            return ticket
+        finally:
+            self.lock.release()
 
     def spool(self, stream: int, batch: pa.RecordBatch) -> SpoolReference:
         """Writes a stream's batch ahead of its transaction's commit, on the caller's thread. Raises 53100, 58030.
@@ -150,21 +212,26 @@ class Sequencer:
             if self._closed is not None:
                 raise self._closed
             ticket = Ticket(self._next - 1)
-            self._queue.put(_Flush(ticket))
+            self._put(_Flush(ticket))
         return ticket
 
     def call(self, callback: Callable[[], None]) -> None:
         """Has the writer thread call back before its next write: for one who gathers while the disk is busy and then
         submits what has gathered. The callback must not fail."""
-        self._queue.put(_Call(callback))
+        with self.lock:
+            self._put(_Call(callback))
 
     def close(self) -> None:
         """Writes, publishes and syncs what was submitted, and ends. The log stays open: it is the caller's."""
         with self.lock:
             if self._closed is None:
                 self._closed = SqlError("57P01", "the server is shutting down")
-            self._queue.put(_Stop())
+            self._put(_Stop())
         self._writer.join()
+
+    def _put(self, item: _Entry | _Flush | _Call | _Stop) -> None:
+        self._outstanding += 1
+        self._queue.put(item)
 
     def _run(self) -> None:
         running = True
@@ -173,23 +240,32 @@ class Sequencer:
             entries = [item for item in group if isinstance(item, _Entry)]
             flushes = [item for item in group if isinstance(item, _Flush)]
             running = not any(isinstance(item, _Stop) for item in group)
-            self._commit(entries, flushes, ending=not running)
+            with self._turn:
+                refused = self._write(entries)
+                errors, failure = self._complete(entries, refused, bool(flushes) or not running)
+                with self.lock:
+                    self._outstanding -= len(group)
+            for entry, error in zip(entries, errors, strict=True):
+                entry.ticket.resolve(error)
+            for flush in flushes:
+                flush.ticket.resolve(failure)
 
-    def _take(self) -> list[_Entry | _Flush | _Stop]:
+    def _take(self) -> list[_Entry | _Flush | _Call | _Stop]:
         """Waits for work; returns what has gathered, or nothing when it is time to sync."""
-        timeout = None if self._deadline is None else max(self._deadline - self._clock(), 0.0)
+        deadline = self._deadline
+        timeout = None if deadline is None else max(deadline - self._clock(), 0.0)
         try:
             item = self._queue.get(timeout=timeout)
         except queue.Empty:
             return []
-        group: list[_Entry | _Flush | _Stop] = []
+        group: list[_Entry | _Flush | _Call | _Stop] = []
         size = 0
         while True:
+            group.append(item)
             if isinstance(item, _Call):
                 item.callback()
-            else:
-                group.append(item)
-                size += item.encoded.length if isinstance(item, _Entry) else 0
+            elif isinstance(item, _Entry):
+                size += item.encoded.length
             if size >= _GROUP_BYTES:
                 return group
             try:
@@ -197,27 +273,30 @@ class Sequencer:
             except queue.Empty:
                 return group
 
-    def _commit(self, entries: list[_Entry], flushes: list[_Flush], ending: bool) -> None:
-        """Group commit: one write, at most one sync, then publication in LSN order."""
+    def _write(self, entries: Sequence[_Entry]) -> list[SqlError | None]:
+        """Group commit: one write for all. Why each was refused, if it was."""
         outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in entries])
-        errors: list[Exception | None] = [each if isinstance(each, SqlError) else None for each in outcomes]
-        written = [entry for entry, error in zip(entries, errors, strict=True) if error is None]
+        return [each if isinstance(each, SqlError) else None for each in outcomes]
+
+    def _complete(
+        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], forced: bool
+    ) -> tuple[Sequence[Exception | None], Exception | None]:
+        """At most one sync for what was written, then publication in LSN order: each one's error, and that of all."""
+        errors: Sequence[Exception | None] = refused
+        written = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
         if written:
             self._last_written = written[-1].ticket.lsn
-        failure = self._sync_if_due(written, bool(flushes) or ending)
+        failure = self._sync_if_due(written, forced)
         if failure is not None:
             self._give_up(failure)
-            errors = [error or failure for error in errors]
         else:
             failure = self._publish(written)
-            errors = [error or failure for error in errors]
+        if failure is not None:
+            errors = [error or failure for error in refused]
         self._release_spool(entries)
-        for entry, error in zip(entries, errors, strict=True):
-            entry.ticket.resolve(error)
-        for flush in flushes:
-            flush.ticket.resolve(failure)
+        return errors, failure
 
-    def _sync_if_due(self, written: list[_Entry], forced: bool) -> Exception | None:
+    def _sync_if_due(self, written: Sequence[_Entry], forced: bool) -> Exception | None:
         overdue = self._deadline is not None and self._clock() >= self._deadline
         if any(entry.sync for entry in written) or overdue or (forced and self._last_written > self.durable):
             try:
@@ -230,7 +309,7 @@ class Sequencer:
             self._deadline = self._clock() + self._sync_within
         return None
 
-    def _publish(self, written: list[_Entry]) -> Exception | None:
+    def _publish(self, written: Sequence[_Entry]) -> Exception | None:
         """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""
         if not written:
             return None
@@ -256,7 +335,11 @@ class Sequencer:
             self._deadline = None
             self._closed = failure
 
-    def _release_spool(self, entries: list[_Entry]) -> None:
+    def _release_spool(self, entries: Sequence[_Entry]) -> None:
         references = [each for entry in entries for each in entry.encoded.references]
         if references:
             self.discard(references)
+
+
+def _nothing() -> None:
+    """A call for its own sake."""

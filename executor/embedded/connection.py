@@ -40,6 +40,8 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 
 _PLANS: Final = 256
 _BATCH: Final = 65536
+#: Rows of a result from which on it is fetched as Arrow.
+_FEW: Final = 32
 _SETTINGS: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -134,6 +136,8 @@ class Connection:
         self._cursor = cursor
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
+        #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
+        self._few: set[str] = set()
         self._texts: dict[str, str] = {}
         self._names = 0
         self.in_transaction = False
@@ -251,8 +255,19 @@ class Connection:
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan = self._prepared(relation, timezone, wide)
-        table = self._cursor.execute(_call(plan, parameters)).to_arrow_table()
-        return conform(table, plan.schema)
+        call = _call(plan, parameters)
+        result = self._cursor.execute(call)
+        if plan.name in self._few:
+            rows = result.fetchmany(_FEW)
+            table = _few(rows, plan.schema)
+            if len(rows) == _FEW:
+                self._few.discard(plan.name)
+                rest = result.to_arrow_table()
+                table = None if table is None else pa.concat_tables([table, conform(rest, plan.schema)])
+            if table is not None:
+                return table
+            result = self._cursor.execute(call)
+        return conform(result.to_arrow_table(), plan.schema)
 
     def stream(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
@@ -282,8 +297,11 @@ class Connection:
         plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), schema)
         self._cursor.execute(f"PREPARE {plan.name} AS {sql}")
         self._plans[key] = plan
+        if len(schema) and all(map(_is_plain, schema.types)):
+            self._few.add(plan.name)
         if len(self._plans) > _PLANS:
             _, oldest = self._plans.popitem(last=False)
+            self._few.discard(oldest.name)
             self._cursor.execute(f"DEALLOCATE {oldest.name}")
         return plan
 
@@ -291,6 +309,7 @@ class Connection:
         for plan in self._plans.values():
             self._cursor.execute(f"DEALLOCATE {plan.name}")
         self._plans.clear()
+        self._few.clear()
         self._drop_texts()
 
     def _drop_texts(self) -> None:
@@ -313,6 +332,30 @@ def _call(plan: Plan, parameters: Parameters) -> str:
     printer = DuckPrinter()
     values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
     return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether DuckDB's Python value of a type is Arrow's; a date's infinity, for one, is not."""
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_decimal128(kind)
+        or types.is_boolean(kind)
+        or types.is_string(kind)
+        or types.is_float64(kind)
+    )
+
+
+def _few(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table | None:
+    """Fetched rows as Arrow; None where a value does not fit its column as it is."""
+    if not rows:
+        return schema.empty_table()
+    try:
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+    except (pa.ArrowException, OverflowError, ValueError):
+        return None
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:

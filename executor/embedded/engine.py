@@ -6,6 +6,7 @@ Owns: running a job's statements, merging runs by a state's key, and queries ove
     merge, aggregate state   SELECT key, merge(column) ... FROM all runs GROUP BY key
     merge, distinct state    SELECT DISTINCT
     merge, concatenate       the runs one after the other, without the engine
+    merge, a handful of rows executor.small, without the engine
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
@@ -23,6 +25,7 @@ from executor.embedded.connection import Bindings, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
 from executor.nodes import column_name, leaf_name
+from executor.small import Merge, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
 from planner.program import State, Statement
@@ -30,6 +33,15 @@ from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What merges a state's runs: a relation, and where it may be Python over a handful of rows, that too."""
+
+    state: State
+    relation: Relation
+    small: Merge | None
 
 
 class EmbeddedEngine:
@@ -40,7 +52,7 @@ class EmbeddedEngine:
     def __init__(self, threads: int = 0) -> None:
         """``threads`` of one statement; 0 is one per core."""
         self._database = Database(threads)
-        self._merges: OrderedDict[int, tuple[State, Relation]] = OrderedDict()
+        self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._lock = Lock()
 
     def close(self) -> None:
@@ -126,18 +138,22 @@ class EmbeddedEngine:
         together = pa.concat_tables([_renamed(table, state) for table in tables])
         if state.kind == "concatenate" or together.num_rows == 0:
             return together.rename_columns(names)
-        return self.query(self._merge(state), {f"s_{_INPUT}": together}).rename_columns(names)
+        merging = self._merging(state)
+        merged = None if merging.small is None else merging.small.run(together)
+        if merged is None:
+            merged = self.query(merging.relation, {f"s_{_INPUT}": together})
+        return merged.rename_columns(names)
 
-    def _merge(self, state: State) -> Relation:
-        """The relation that merges a state's runs, one and the same for one state, so that it stays prepared."""
+    def _merging(self, state: State) -> Merging:
+        """How a state's runs merge, one and the same for one state, so that it stays prepared."""
         with self._lock:
             known = self._merges.get(id(state))
             if known is None:
-                known = (state, merge_relation(state))
+                known = Merging(state, merge_relation(state), merge_of(state))
                 self._merges[id(state)] = known
                 if len(self._merges) > _MERGES:
                     self._merges.popitem(last=False)
-            return known[1]
+            return known
 
 
 def merge_relation(state: State) -> Relation:

@@ -84,6 +84,7 @@ class SparkEngine:
         files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
         delta: Frame = {
             "raw": True,
+            "name": stream.name,
             "format": stream.option("format", "parquet"),
             "files": [item[0] for item, _, _ in files],
             "sizes": [item[1] for item, _, _ in files],

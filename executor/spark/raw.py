@@ -27,12 +27,14 @@ _NULL: Final = "\x00NULL"
 
 
 def read_raw(spark: Any, spec: Frame) -> Any:
-    """The rows of all files. ``spec``: format, columns, stream, options; files, sizes, mtimes, lsns, places by file.
+    """The rows of all files.
 
-    Raises 58P01 and 55000 for a file that is not what arrived, 22P04 for one that does not fit the stream.
+    ``spec``: name, format, columns, stream, options; files, sizes, mtimes, lsns, places by file.
+
+    Raises 58P01 for a file that is not what arrived, 22P04 for one that does not fit the stream.
     """
     for file in zip(spec["files"], spec["sizes"], spec["mtimes"], strict=True):
-        verify(file)
+        verify(file, spec["name"])
     frames = [
         _read_file(spark, spec, path, lsn, place)
         for path, lsn, place in zip(spec["files"], spec["lsns"], spec["places"], strict=True)

@@ -1,6 +1,7 @@
 """A stream's recent rows in memory, and the way back to the log for those that memory has no room for.
 
-Owns which rows are in memory. Rows are batches as they arrived; the two columns that tell their place, ``__lsn`` and
+Owns which rows are in memory. Rows are batches as they arrived, or values of single rows (the *tail*), of which a batch
+is made when somebody asks or enough have gathered; the two columns that tell their place, ``__lsn`` and
 ``__ordinal`` (position within the LSN, from 0), are made when somebody asks. A chunk is a run of rows: *warm* with its
 batches, or *cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small
 appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times and ten
@@ -15,7 +16,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
 
 BUDGET: Final = 1024 * 1024 * 1024
@@ -40,7 +41,7 @@ _Integers = npt.NDArray[np.int64]
 _Batches = tuple[pa.RecordBatch, ...]
 
 
-#: A StreamRows part: its LSN, and its number among those of this stream in the record.
+#: A StreamRows or RowValues part: its LSN, and its number among those of this stream in the record.
 _Place = tuple[int, int]
 
 
@@ -83,6 +84,17 @@ class _Chunk:
         return np.repeat(self.lsns[low:high], counts), ordinals
 
 
+@dataclass(slots=True)
+class _Tail:
+    """RowValues parts that are no chunk yet, and their rows: of each part its place, its rows' first ordinal, and how
+    many rows there are up to its last."""
+
+    places: list[_Place] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+
+
 class Ring:
     """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
 
@@ -95,11 +107,12 @@ class Ring:
         self._lock = threading.Lock()
         self._chunks: list[_Chunk] = []
         self._lasts: list[int] = []  # the last LSN of each chunk
+        self._tail = _Tail()  # behind all chunks
         self._first_warm = 0  # chunks before this index are cold
         self._bytes = 0
         self._total = 0  # rows ever appended
         self._released = 0
-        self._lsn = 0  # the newest, with its StreamRows parts and its rows so far
+        self._lsn = 0  # the newest, with its StreamRows and RowValues parts and its rows so far
         self._number = 0
         self._ordinal = 0
 
@@ -112,6 +125,7 @@ class Ring:
     def buffered_rows(self) -> int:
         """Rows in memory."""
         with self._lock:
+            self._settle()
             return sum(chunk.rows for chunk in self._chunks[self._first_warm :] if chunk.batches is not None)
 
     @property
@@ -123,7 +137,7 @@ class Ring:
         """Adds rows that the log has as one StreamRows part; returns how many."""
         return self.publish(lsn, StreamRows(self._reader.stream, tuple(batches)))
 
-    def publish(self, lsn: int, part: StreamRows | Spooled) -> int:
+    def publish(self, lsn: int, part: StreamRows | RowValues | Spooled) -> int:
         """Adds a part of this stream; the parts of a record come one by one, in their order. Returns its rows."""
         assert part.stream == self._reader.stream
         with self._lock:
@@ -131,6 +145,10 @@ class Ring:
             if lsn > self._lsn:
                 self._lsn, self._number, self._ordinal = lsn, 0, 0
             before = self._total
+            if isinstance(part, RowValues):
+                self._add_values(lsn, part)
+                return len(part.rows)
+            self._settle()
             if isinstance(part, StreamRows):
                 self._add_rows(lsn, part)
             else:
@@ -142,6 +160,7 @@ class Ring:
     def rows(self, after: int, upto: int) -> int:
         """How many rows the interval (after, upto] has."""
         with self._lock:
+            self._settle()
             self._check(after, upto)
             return self._position(upto) - self._position(after)
 
@@ -151,6 +170,7 @@ class Ring:
         Raises 72000 for rows that were released.
         """
         with self._lock:
+            self._settle()
             self._check(after, upto)
             first, end = self._position(after), self._position(upto)
             chosen = [
@@ -169,6 +189,7 @@ class Ring:
     def release(self, upto: int) -> None:
         """Nobody will ask for rows up to this LSN any more."""
         with self._lock:
+            self._settle()
             self._released = max(self._released, upto)
             gone = bisect_right(self._lasts, upto)
             self._bytes -= sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None)
@@ -187,6 +208,52 @@ class Ring:
         if at == len(self._chunks):
             return self._total
         return self._chunks[at].start + self._chunks[at].rows_upto(lsn)
+
+    def _add_values(self, lsn: int, part: RowValues) -> None:
+        tail, count = self._tail, len(part.rows)
+        tail.places.append((lsn, self._number))
+        tail.ordinals.append(self._ordinal)
+        tail.rows += part.rows
+        tail.ends.append(len(tail.rows))
+        self._number += 1
+        self._ordinal += count
+        self._total += count
+        if len(tail.places) >= _FAN_IN or len(tail.rows) > _SMALL:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Makes a chunk of the tail: of as many parts as a merge joins, it is what a merge gives."""
+        tail = self._tail
+        if not tail.places:
+            return
+        self._tail = _Tail()
+        columns = zip(*tail.rows, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._schema.types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        first, last = tail.places[0], tail.places[-1]
+        level = int(len(tail.places) >= _FAN_IN)
+        lsns = [lsn for lsn, _ in tail.places]
+        lsn_column, ends, ordinals = (np.array(item, dtype=np.int64) for item in (lsns, tail.ends, tail.ordinals))
+        start = self._total - batch.num_rows
+        self._chunks.append(
+            _Chunk(
+                lsn_column,
+                ends,
+                ordinals,
+                start,
+                (batch,),
+                batch.nbytes,
+                level,
+                first,
+                last,
+                lambda: self._read(first, last),
+            )
+        )
+        self._lasts.append(last[0])
+        self._bytes += batch.nbytes
+        while self._merge(level):
+            level += 1
+        self._evict()
 
     def _add_rows(self, lsn: int, part: StreamRows) -> None:
         batches = tuple(self._conform(batch) for batch in part.batches if batch.num_rows)

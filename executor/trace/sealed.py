@@ -1,14 +1,13 @@
 """Sealed intervals of a stream: rows of (after, upto] as one Parquet file with ``__lsn`` and ``__ordinal``.
 
-Owns the files' names, which say the interval, and that a file is there whole or not at all. Does not know when to seal:
-only what Spark or history will read is worth it (architecture section 5).
+Owns the files' names, which say the interval, and that a file is there whole or not at all. A file lives as long as the
+job that reads it: only what Spark will read is worth sealing (architecture section 5).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +16,8 @@ import pyarrow as pa
 from executor.commit.files import sync_folder
 from executor.trace.parquet import write_table
 
-_NAME: Final = re.compile(r"([0-9a-f]{16})-([0-9a-f]{16})\.parquet")
 _UNFINISHED: Final = ".new"
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A file with the stream's rows of (``after``, ``upto``]."""
-
-    after: int
-    upto: int
-    path: Path
+_NAME: Final = re.compile(rf"[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet({re.escape(_UNFINISHED)})?")
 
 
 def seal(folder: Path, after: int, upto: int, delta: pa.Table) -> Path:
@@ -44,20 +34,9 @@ def seal(folder: Path, after: int, upto: int, delta: pa.Table) -> Path:
     return path
 
 
-def list_sealed(folder: Path) -> tuple[Sealed, ...]:
-    """The sealed intervals of a stream's folder, oldest first."""
-    if not folder.is_dir():
-        return ()
-    matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    found = [Sealed(int(match[1], 16), int(match[2], 16), path) for match, path in matches if match]
-    return tuple(sorted(found, key=lambda each: (each.after, each.upto)))
-
-
-def delete_sealed(folder: Path, upto: int) -> int:
-    """Deletes the intervals that end at or below an LSN, and what a crash left unfinished; how many intervals."""
-    for path in folder.glob(f"*{_UNFINISHED}"):
+def delete_sealed(folder: Path) -> int:
+    """Deletes the intervals that a crash left behind, finished or not: no job is running. How many there were."""
+    gone = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)] if folder.is_dir() else []
+    for path in gone:
         path.unlink(missing_ok=True)
-    gone = [each for each in list_sealed(folder) if each.upto <= upto]
-    for each in gone:
-        each.path.unlink(missing_ok=True)
     return len(gone)

@@ -11,9 +11,10 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT8, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
 from planner.algebra import SortKey
-from planner.bind.casts import Overload, choose
 from planner.bind.environment import Environment
 from planner.bind.ordering import direction
+from planner.bind.overloads import Beyond, Overload, Table, find_function, table
+from planner.bind.resolution import Ambiguous, TypeCall
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
 from planner.expression import AggregateCall, ColumnRef, Scalar
@@ -28,12 +29,12 @@ _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
 _ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
 
 
-def _table() -> dict[str, tuple[Overload, ...]]:
-    def unary(name: str, kinds: tuple[str, ...]) -> tuple[Overload, ...]:
-        return tuple(Overload(name, (kind,), kind) for kind in kinds)
+def _table() -> dict[str, Table]:
+    def unary(name: str, kinds: tuple[str, ...]) -> Table:
+        return table(Overload(name, (kind,), kind) for kind in kinds)
 
     return {
-        "count": (Overload("count", ("any",), "int8"),),
+        "count": table([Overload("count", ("any",), "int8")]),
         "sum": unary("sum", (*_NUMBERS, "interval")),
         "avg": unary("avg", (*_NUMBERS, "interval")),
         "min": unary("min", _ORDERED),
@@ -41,11 +42,8 @@ def _table() -> dict[str, tuple[Overload, ...]]:
         **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
         "bool_or": unary("bool_or", ("bool",)),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
-        "string_agg": (
-            Overload("string_agg", ("text", "text"), "text"),
-            Overload("string_agg", ("bytea", "bytea"), "bytea"),
-        ),
-        "array_agg": (Overload("array_agg", ("any",), "array"),),
+        "string_agg": table([Overload("string_agg", ("text", "text"), "text")]),
+        "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
     }
 
 
@@ -85,14 +83,7 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
         raise env.error("42809", hint, node)
-    chosen = choose(_OVERLOADS[name], [item.type.name for item in arguments])
-    if not isinstance(chosen, Overload):
-        words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
-        if chosen:
-            raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS)
-        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
-    if chosen.arguments[0] == "bytea":
-        raise unsupported("string_agg(bytea)", position=env.binding.position(node))
+    chosen = _choose(env, name, arguments, node)
     coerced = tuple(
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
@@ -100,8 +91,22 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
 
 
+def _choose(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Overload:
+    """The aggregate that a call means. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
+    words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
+    try:
+        chosen = find_function(name, tuple(item.type.oid for item in arguments), _OVERLOADS[name])
+    except Ambiguous:
+        raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS) from None
+    if chosen is None or isinstance(chosen, TypeCall):
+        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
+    if isinstance(chosen, Beyond):
+        raise unsupported(chosen.words, position=env.binding.position(node))
+    return chosen
+
+
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
-    if target == "any":
+    if target in ("any", "anynonarray"):
         kind = TEXT if scalar.type.name == "unknown" else scalar.type
     elif target == "text" and scalar.type.name == "varchar":
         kind = scalar.type

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, numeric
+from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
-from planner.bind.casts import ANY, Overload, choose
 from planner.bind.environment import Environment
-from planner.bind.typenames import is_type_name, names_of
+from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
+from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, numeric_result, target_type
 from planner.expression import Call, Cast, Literal, Scalar
 from planner.functions import FUNCTIONS
@@ -83,10 +84,9 @@ _SIGNATURES: Final[dict[str, str]] = {
     "current_setting": "=: text > text; text bool > text",
     "set_config": "=: text text bool > text",
 }
-#: Functions of PostgreSQL that users will try, with what to write instead.
-_UNSUPPORTED: Final[dict[str, str | None]] = {
+#: What to write instead of functions that PostgreSQL has and Millstream has not.
+_INSTEAD: Final[dict[str, str]] = {
     "timezone": "Set the session's TimeZone.",
-    "like_escape": None,
     "overlay": "Use left(), right() and ||.",
     "age": "Subtract the timestamps.",
     "to_char": "Use date_trunc(), extract() or a cast to text.",
@@ -94,47 +94,33 @@ _UNSUPPORTED: Final[dict[str, str | None]] = {
     "to_timestamp": "Use a cast to timestamp.",
     "to_number": "Use a cast to numeric.",
     "generate_series": "Insert the numbers into a table.",
-    "unnest": None,
     "concat_ws": "Use || and coalesce().",
     "format": "Use ||.",
     "regexp_replace": "Use replace().",
     "regexp_match": "Use ~.",
     "regexp_matches": "Use ~.",
-    "string_to_array": None,
     "array_to_string": "Use string_agg().",
-    "array_length": None,
     "nextval": "Give the values yourself.",
     "statement_timestamp": "Use now().",
-    "isfinite": None,
-    "width_bucket": None,
     "cbrt": "Use power().",
-    "num_nulls": None,
-    "row_to_json": None,
     "to_json": "Use a cast to json.",
     "to_jsonb": "Use a cast to jsonb.",
     "json_agg": "Use string_agg() or array_agg().",
     "jsonb_agg": "Use string_agg() or array_agg().",
-    "percentile_cont": None,
-    "percentile_disc": None,
-    "mode": None,
-    "corr": None,
-    "regr_slope": None,
-    "bit_and": None,
-    "bit_or": None,
 }
 _WINDOWS: Final = frozenset(
     ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
 ) | frozenset(("first_value", "last_value", "nth_value"))
 
 
-def _parse_signatures(name: str, text: str) -> tuple[Overload, ...]:
+def _parse_signatures(name: str, text: str) -> Table:
     canonical, _, rest = text.partition(":")
     canonical = name if canonical == "=" else canonical
     found = []
     for signature in rest.split(";"):
         arguments, result = signature.split(">")
         found.append(Overload(canonical, tuple(arguments.split()), result.strip()))
-    return tuple(found)
+    return table(found)
 
 
 _OVERLOADS: Final = {name: _parse_signatures(name, text) for name, text in _SIGNATURES.items()}
@@ -155,8 +141,6 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "concat":
         return _concat(env, arguments, node)
-    if name not in _OVERLOADS:
-        return _cast_or_fail(env, name, arguments, node)
     return _call(env, name, arguments, node)
 
 
@@ -172,9 +156,11 @@ def _check_plain(env: Environment, node: Any, name: str) -> None:
 
 
 def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    chosen = choose(_OVERLOADS[name], [item.type.name for item in arguments])
-    if not isinstance(chosen, Overload):
-        raise _no_function(env, name, arguments, node, bool(chosen))
+    chosen = _choose(env, name, arguments, node)
+    if isinstance(chosen, TypeCall):
+        found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
+        assert found is not None, "the call was chosen so that its argument coerces"
+        return found
     coerced = [
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args or (), strict=True)
@@ -200,23 +186,25 @@ def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scala
     return found
 
 
+def _choose(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Overload | TypeCall:
+    """What the call means. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
+    try:
+        found = find_function(name, tuple(item.type.oid for item in arguments), _OVERLOADS.get(name, {}))
+    except Ambiguous:
+        raise _no_function(env, name, arguments, node, ambiguous=True) from None
+    if found is None or (isinstance(found, TypeCall) and not is_known(found.target)):
+        raise _no_function(env, name, arguments, node, ambiguous=False)
+    if isinstance(found, Beyond):
+        raise unsupported(found.words, _INSTEAD.get(name), env.binding.position(node))
+    return found
+
+
 def _no_function(env: Environment, name: str, arguments: list[Scalar], node: Any, ambiguous: bool) -> SqlError:
     written = ".".join(names_of(node.funcname)) or name
     signature = f"{written}({', '.join(display(item.type) for item in arguments)})"
     if ambiguous:
         return env.error("42725", f"function {signature} is not unique", node, hint=AMBIGUOUS)
     return env.error("42883", f"function {signature} does not exist", node, hint=NO_MATCH)
-
-
-def _cast_or_fail(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """date(x) is x::date; anything else is not there."""
-    if len(arguments) == 1 and is_type_name(name):
-        found = coerce(env.binding, arguments[0], by_name(name), "explicit", (node.args or (None,))[0])
-        if found is not None:
-            return found
-    if name in _UNSUPPORTED:
-        raise unsupported(f"function {name}()", _UNSUPPORTED[name], env.binding.position(node))
-    raise _no_function(env, name, arguments, node, ambiguous=False)
 
 
 def _concat(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:

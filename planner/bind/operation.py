@@ -6,26 +6,19 @@ family (integers, dates and timestamps) are brought to the wider type here, so t
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import unsupported
 from catalog.types import BOOL, TEXT, SqlType, by_name, numeric
-from planner.bind.casts import STRINGS, Overload, choose
 from planner.bind.environment import Environment
-from planner.bind.operators import COMPARISONS, NEGATED, UNSUPPORTED, overloads, prefix_overloads
-from planner.bind.types import coerce, display, numeric_result, target_type, wider
+from planner.bind.operators import COMPARISONS, NEGATED, binary_operators, prefix_operators
+from planner.bind.overloads import Beyond, Overload, find_operator
+from planner.bind.resolution import Ambiguous
+from planner.bind.types import STRINGS, coerce, display, numeric_result, target_type, wider
 from planner.expression import Call, Cast, Literal, Scalar
 
 _HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
-
-
-@lru_cache(4096)
-def _choose(symbol: str, left: str, right: str) -> Overload | int:
-    """The overload, or how many candidates were left."""
-    found = choose(overloads(symbol), (left, right))
-    return found if isinstance(found, Overload) else len(found)
 
 
 def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any, nodes: tuple[Any, Any]) -> Scalar:
@@ -33,17 +26,23 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     if symbol in NEGATED:
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
-    overload = _choose(symbol, left.type.name, right.type.name)
-    if symbol == "||" and not isinstance(overload, Overload):
-        return _concatenate(env, left, right, node, nodes)
-    if not isinstance(overload, Overload):
-        raise _no_operator(env, symbol, left, right, node, overload)
+    words = f"{display(left.type)} {symbol} {display(right.type)}"
+    try:
+        overload = find_operator(symbol, left.type.oid, right.type.oid, binary_operators(symbol))
+    except Ambiguous:
+        raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS) from None
+    if overload is None:
+        raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
+    if isinstance(overload, Beyond):
+        raise unsupported(overload.words, position=env.binding.position(node))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)
 
 
 def _operand(env: Environment, scalar: Scalar, name: str, node: Any) -> Scalar:
+    if name == "anynonarray":  # the other side of || is text, and this one is written as text
+        return coerce(env.binding, scalar, TEXT, "explicit", node) or scalar
     kind = _operand_type(scalar, name)
     found = coerce(env.binding, scalar, kind, "implicit", node)
     assert found is not None, "the overload was chosen so that its operands coerce"
@@ -101,39 +100,18 @@ def _widened(scalar: Scalar, kind: SqlType) -> Scalar:
     return Cast(scalar, kind)
 
 
-def _concatenate(env: Environment, left: Scalar, right: Scalar, node: Any, nodes: tuple[Any, Any]) -> Scalar:
-    """text || anything and anything || text (anynonarray): the other side as text."""
-    kinds = [left.type, right.type]
-    if any(kind.element is not None or kind.name in ("jsonb", "bytea") for kind in kinds):
-        raise unsupported(f"|| on {' and '.join(map(display, kinds))}", position=env.binding.position(node))
-    if not any(kind.name in STRINGS or kind.name == "unknown" for kind in kinds):
-        raise _no_operator(env, "||", left, right, node, 0)
-    sides = [
-        coerce(env.binding, side, TEXT, "explicit", place) for side, place in zip((left, right), nodes, strict=True)
-    ]
-    return Call("concat", tuple(side for side in sides if side is not None), TEXT)
-
-
-def _no_operator(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any, count: int) -> SqlError:
-    if count == 0 and symbol in UNSUPPORTED:
-        return unsupported(f"operator {symbol}", position=env.binding.position(node))
-    words = f"{display(left.type)} {symbol} {display(right.type)}"
-    if count:
-        return env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS)
-    return env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
-
-
 def prefix(env: Environment, symbol: str, argument: Scalar, node: Any, argument_node: Any) -> Scalar:
     """``symbol argument``: minus and plus."""
-    found = choose(prefix_overloads(symbol), (argument.type.name,))
-    if not isinstance(found, Overload):
-        if symbol in UNSUPPORTED:
-            raise unsupported(f"operator {symbol}", position=env.binding.position(node))
-        words = f"{symbol} {display(argument.type)}"
-        if found:
-            raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS)
+    words = f"{symbol} {display(argument.type)}"
+    try:
+        found = find_operator(symbol, 0, argument.type.oid, prefix_operators(symbol))
+    except Ambiguous:
+        raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS) from None
+    if found is None:
         hint = "No operator matches the given name and argument type. You might need to add an explicit type cast."
         raise env.error("42883", f"operator does not exist: {words}", node, hint=hint)
+    if isinstance(found, Beyond):
+        raise unsupported(found.words, position=env.binding.position(node))
     operand = _operand(env, argument, found.arguments[0], argument_node)
     return operand if not found.name else Call(found.name, (operand,), operand.type)
 

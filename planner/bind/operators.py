@@ -1,7 +1,7 @@
 """PostgreSQL's operators on the stored types, by symbol: which canonical function each is and what it returns.
 
-Owns: the operator table as data, written as families instead of pg_operator's rows. Choice among overloads is
-``planner.bind.casts``.
+Owns: the operators of the allow-list, written as families. Which operator PostgreSQL would choose is
+``planner.bind.resolution``'s matter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from planner.bind.casts import Overload
+from planner.bind.overloads import Overload, Table, table
 
 _INTEGERS: Final = ("int2", "int4", "int8")
 _FLOATS: Final = ("float4", "float8")
@@ -21,10 +21,6 @@ COMPARISONS: Final = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", "
 MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex_imatch"}
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
-#: Operators that PostgreSQL has on these types and Millstream has not.
-UNSUPPORTED: Final = frozenset(
-    ("&", "|", "#", "~", "<<", ">>", "|/", "||/", "@", "@>", "<@", "&&", "->", "->>", "#>")
-) | frozenset(("#>>", "?", "?|", "?&", "#-", "!!", "@@", "@?", "<->", "^@", "-|-"))
 
 
 def _wider(left: str, right: str, order: tuple[str, ...]) -> str:
@@ -79,26 +75,33 @@ def _comparison(name: str) -> Iterator[Overload]:
 
 
 @cache
-def overloads(symbol: str) -> tuple[Overload, ...]:
+def binary_operators(symbol: str) -> Table:
     """The binary operators of a symbol."""
+    return table(_binary(symbol))
+
+
+def _binary(symbol: str) -> Iterator[Overload]:
     if symbol in ARITHMETIC:
-        times = (Overload(ARITHMETIC[symbol], (left, right), result) for left, right, result in _TIMES[symbol])
-        return (*_arithmetic(symbol), *times)
-    if symbol in COMPARISONS:
-        return tuple(_comparison(COMPARISONS[symbol]))
-    if symbol in MATCHES:
-        return tuple(Overload(MATCHES[symbol], (left, "text"), "bool") for left in ("text", "name", "bpchar"))
-    if symbol == "^":
-        return (Overload("power", ("float8", "float8"), "float8"), Overload("power", ("numeric", "numeric"), "numeric"))
-    if symbol == "||":
-        return (Overload("concat", ("text", "text"), "text"), Overload("concat", ("bytea", "bytea"), "bytea"))
-    return ()
+        yield from _arithmetic(symbol)
+        for left, right, result in _TIMES[symbol]:
+            yield Overload(ARITHMETIC[symbol], (left, right), result)
+    elif symbol in COMPARISONS:
+        yield from _comparison(COMPARISONS[symbol])
+    elif symbol in MATCHES:
+        for kind in ("text", "name", "bpchar"):
+            yield Overload(MATCHES[symbol], (kind, "text"), "bool")
+    elif symbol == "^":
+        for kind in ("float8", "numeric"):
+            yield Overload("power", (kind, kind), kind)
+    elif symbol == "||":
+        for left, right in (("text", "text"), ("text", "anynonarray"), ("anynonarray", "text")):
+            yield Overload("concat", (left, right), "text")
 
 
 @cache
-def prefix_overloads(symbol: str) -> tuple[Overload, ...]:
+def prefix_operators(symbol: str) -> Table:
     """The prefix operators of a symbol."""
     if symbol not in ("-", "+"):
-        return ()
+        return {}
     kinds = (*_INTEGERS, *_FLOATS, "numeric", *(("interval",) if symbol == "-" else ()))
-    return tuple(Overload("neg" if symbol == "-" else "", (kind,), kind) for kind in kinds)
+    return table(Overload("neg" if symbol == "-" else "", (kind,), kind) for kind in kinds)

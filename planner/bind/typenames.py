@@ -44,11 +44,6 @@ def type_of(binding: Binding, node: Any) -> SqlType:
     return array(kind) if node.arrayBounds else kind
 
 
-def is_type_name(name: str) -> bool:
-    """Whether a function call of this name may be a cast, as in date(x)."""
-    return name in _KNOWN
-
-
 def _modifiers(node: Any) -> tuple[int, ...]:
     found = []
     for item in node.typmods or ():

@@ -23,11 +23,13 @@ from catalog.types import (
     by_name,
     numeric,
 )
-from planner.bind.casts import NUMBERS, STRINGS, Level, can_cast
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
+from planner.bind.resolution import Level, pathway
 from planner.expression import Cast, Literal, Parameter, Scalar
 
+STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
@@ -96,12 +98,8 @@ def coerce(
 
 
 def castable(source: SqlType, target: SqlType, level: Level) -> bool:
-    """Whether one type may become another at a level, arrays by their elements."""
-    if source.element is not None and target.element is not None:
-        return castable(source.element, target.element, level)
-    if source.element is not None or target.element is not None:
-        return level == "explicit" and source.name in STRINGS
-    return can_cast(source.name, target.name, level)
+    """Whether one type may become another at a level."""
+    return source.name == "unknown" or pathway(source.oid, target.oid, level) is not None
 
 
 def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Level, node: Any) -> Scalar:

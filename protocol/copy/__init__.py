@@ -10,9 +10,10 @@ may run on any thread. A block goes through the first of three ways that can tak
 Out (``CopyWriter``): columns are encoded and joined, no Python per row.
 """
 
+from protocol.copy.binary import BinaryBlock
 from protocol.copy.format import CopyFormat
 from protocol.copy.reader import CopyReader
 from protocol.copy.split import Block
 from protocol.copy.writer import CopyWriter
 
-__all__ = ["Block", "CopyFormat", "CopyReader", "CopyWriter"]
+__all__ = ["BinaryBlock", "Block", "CopyFormat", "CopyReader", "CopyWriter"]

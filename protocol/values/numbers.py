@@ -39,6 +39,8 @@ _RANGES: Final = {
     "int8": (-(2**63), 2**63 - 1),
     "oid": (0, 2**32 - 1),
 }
+#: So many digits are a value of the type whatever they are.
+SAFE_DIGITS: Final = {"int2": 4, "int4": 9, "int8": 18, "oid": 9}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+\Z")
 _FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _HEX_FLOAT: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?\Z")

@@ -5,6 +5,7 @@ Formats are the protocol's: 0 is text, 1 is binary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -60,6 +61,19 @@ def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezon
     if format_ != TEXT_FORMAT:
         raise SqlError("22023", f"unsupported format code: {format_}")
     return codec.from_text(decode_utf8(bytes(data)), type_, timezone)
+
+
+def value_decoder(type_: SqlType, format_: int, timezone: str = "UTC") -> Callable[[bytes], Value]:
+    """``decode_value`` of one type and format."""
+    digits = numbers.SAFE_DIGITS.get(type_.name, 0) if format_ == TEXT_FORMAT else 0
+
+    def decode(data: bytes) -> Value:
+        return decode_value(data, type_, format_, timezone)
+
+    def decode_digits(data: bytes) -> Value:
+        return int(data) if len(data) <= digits and data.isdigit() else decode(data)
+
+    return decode_digits if digits else decode
 
 
 def decode_text_column(texts: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:

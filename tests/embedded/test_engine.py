@@ -27,7 +27,7 @@ from planner.algebra import (
     SortKey,
     Values,
 )
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.program import State, Statement
 from tests.embedded.sql import evaluate, rows_of
 
@@ -264,3 +264,13 @@ def test_too_deep_is_54001_or_runs(engine: EmbeddedEngine) -> None:
         deep = Call("abs", (deep,), INT8)
     with pytest.raises(SqlError, match="54001"):
         engine.query(Project(NUMBERS, ((Column(90, "d", INT8), deep),)), {"v9": numbers(1)})
+
+
+def test_results_of_few_and_many_rows(engine: EmbeddedEngine) -> None:
+    doubled = Project(
+        NUMBERS, ((Column(70, "d", PRICE), Cast(ColumnRef(N), PRICE)), (Column(71, "n", INT8), ColumnRef(N)))
+    )
+    for count in (0, 3, 31, 32, 33, 5000, 2):
+        result = engine.query(doubled, {"v9": numbers(count)})
+        assert result.schema == pa.schema([("c70", PRICE.arrow), ("c71", pa.int64())])
+        assert rows_of(result) == [(Decimal(n), n) for n in range(count)]

@@ -17,6 +17,7 @@ from executor.commit.records import (
     FilesArrived,
     FrontierMove,
     Part,
+    RowValues,
     Spooled,
     SpoolReference,
     StreamRows,
@@ -63,6 +64,30 @@ def test_frame_gives_the_batch_back(batch: pa.RecordBatch) -> None:
     decoded = frames.decode(pa.py_buffer(frame))
     decoded.validate(full=True)
     assert decoded.equals(batch)
+
+
+@given(batches())
+def test_values_give_the_frame_of_their_batch(batch: pa.RecordBatch) -> None:
+    rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    encoder = frames.ValuesEncoder(batch.schema)
+    assert encoder.is_possible
+    frame = encoder.encode(rows)
+    assert frame is not None
+    decoded = frames.decode(pa.py_buffer(frame))
+    decoded.validate(full=True)
+    assert decoded.equals(batch)
+    (part,) = _round_trip((RowValues(7, rows, frame),))
+    assert part == StreamRows(7, (batch,))
+
+
+def test_values_that_make_no_frame() -> None:
+    assert not frames.ValuesEncoder(pa.schema([("a", pa.list_(pa.int64()))])).is_possible
+    texts = frames.ValuesEncoder(pa.schema([("a", pa.string())]))
+    assert texts.encode([("x" * frames.LARGEST,)]) is None
+    with pytest.raises(pa.ArrowException):
+        frames.ValuesEncoder(pa.schema([("a", pa.int16())])).encode([(1 << 15,)])
+    with pytest.raises(pa.ArrowException):
+        frames.ValuesEncoder(pa.schema([("a", pa.int32())])).encode([("1",)])
 
 
 @pytest.mark.parametrize(

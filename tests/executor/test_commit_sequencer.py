@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,7 +17,9 @@ from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
+from executor.commit.ticket import Ticket
 from tests.executor.test_commit_log import FullDisk, batch, change, contents
+from tests.rig.process import wait_until
 
 SEGMENT = 64 * 1024
 LONG = 30.0
@@ -298,3 +303,167 @@ def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
         assert sequencer.submit(change("x")).lsn == expected
         sequencer.close()
         log.close()
+
+
+def test_commit_at_once_is_durable_and_visible_on_return(sequencer: Sequencer, log: Log, disk: CountingDisk) -> None:
+    published: list[tuple[int, str]] = []
+    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
+    sequencer.submit(change("opens a segment")).wait(LONG)
+    before = disk.syncs
+    ticket = at_once(sequencer, "a")
+    assert (ticket.done, ticket.error, ticket.lsn) == (True, None, 2)
+    assert disk.syncs == before + 1
+    assert (sequencer.visible, sequencer.durable) == (2, 2)
+    assert contents(log) == published == [(1, "opens a segment"), (2, "a")]
+
+
+def at_once(sequencer: Sequencer, text: str) -> Ticket:
+    """Commits on this thread, as soon as the writer thread has said good-bye to what was before."""
+    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
+    ticket = sequencer.commit_at_once(change(text))
+    assert ticket is not None
+    return ticket
+
+
+def test_commit_at_once_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+    assert sequencer.commit_at_once(change("needs a segment")) is None
+    sequencer.submit(change("first")).wait(LONG)
+    at_once(sequencer, "x" * 40_000)
+    assert sequencer.commit_at_once(change("y" * 40_000)) is None  # needs the next segment
+    disk.may_sync.clear()
+    held = sequencer.submit(change("held"))
+    assert sequencer.is_busy
+    assert sequencer.commit_at_once(change("the writer thread commits")) is None
+    disk.may_sync.set()
+    held.wait(LONG)
+    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
+    with holding(sequencer.lock):
+        assert sequencer.commit_at_once(change("somebody reads")) is None
+    with holding(log._lock):
+        assert sequencer.commit_at_once(change("somebody writes ahead")) is None
+    last = at_once(sequencer, "last")
+    assert sequencer.visible == last.lsn
+    assert [text[:5] for _, text in contents(log)] == ["first", "xxxxx", "held", "last"]
+
+
+@contextmanager
+def holding(lock: AbstractContextManager[Any]) -> Iterator[None]:
+    """Another thread holds a lock."""
+    holds, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            holds.set()
+            ends.wait(LONG)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holds.wait(LONG)
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
+
+
+def test_much_unsynced_data_is_left_to_the_writer(tmp_path: Path) -> None:
+    with closing(Log(tmp_path / "log")) as log:
+        sequencer = Sequencer(log)
+        sequencer.submit(change("first")).wait(LONG)
+        at_once(sequencer, "light")
+        big = pa.record_batch([pa.array(random.Random(1).choices(range(1 << 60), k=100_000))], names=["a"])
+        reference = sequencer.spool(7, big)
+        assert sequencer.commit_at_once(change("would wait for the batch")) is None
+        sequencer.submit((Spooled(7, (reference,)),)).wait(LONG)
+        at_once(sequencer, "light again")
+        sequencer.close()
+
+
+def test_threads_and_commits_at_once_share_the_order(log: Log) -> None:
+    sequencer = Sequencer(log, sync_within=0.001)
+    published: list[tuple[int, str]] = []
+    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
+
+    def work(number: int) -> None:
+        for count in range(60):
+            sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    own: list[int] = []
+    count = 0
+    while len(own) < 50 or any(thread.is_alive() for thread in threads):
+        ticket = sequencer.commit_at_once(change(f"here.{count}"), sync=count % 2 > 0)
+        if ticket is not None:
+            assert ticket.error is None
+            assert sequencer.visible >= ticket.lsn
+            own.append(ticket.lsn)
+            count += 1
+    for thread in threads:
+        thread.join()
+    sequencer.flush().wait(LONG)
+    assert sequencer.durable == sequencer.visible
+    sequencer.close()
+    lsns = [lsn for lsn, _ in published]
+    assert lsns == sorted(set(lsns))
+    assert contents(log) == published
+    for name, end in (("0", 60), ("1", 60), ("2", 60), ("here", count)):
+        assert [text for _, text in published if text.split(".")[0] == name] == [f"{name}.{n}" for n in range(end)]
+    assert own == [lsn for lsn, text in published if text.startswith("here")]
+
+
+def test_commit_at_once_without_sync_is_on_the_disk_soon(log: Log, disk: CountingDisk) -> None:
+    sequencer = Sequencer(log, sync_within=0.01)
+    sequencer.submit(change("first")).wait(LONG)
+    wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
+    disk.synced.clear()
+    ticket = sequencer.commit_at_once(change("second"), sync=False)
+    assert ticket is not None
+    assert sequencer.visible == 2
+    assert disk.synced.wait(LONG)  # by the writer thread, which nobody asked
+    sequencer.close()
+    assert sequencer.durable == 2
+
+
+def test_full_disk_fails_one_commit_at_once(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+    sequencer.submit(change("first")).wait(LONG)
+    disk.refuse_writes = 1
+    ticket = at_once(sequencer, "refused")
+    assert isinstance(ticket.error, SqlError)
+    assert ticket.error.sqlstate == "53100"
+    assert sequencer.visible == 1
+    assert at_once(sequencer, "fits").error is None
+    assert contents(log) == [(1, "first"), (3, "fits")]
+
+
+def test_failed_sync_of_a_commit_at_once_is_final(log: Log, disk: CountingDisk) -> None:
+    sequencer = Sequencer(log)
+    sequencer.submit(change("a")).wait(LONG)
+    disk.refuse_syncs = True
+    ticket = at_once(sequencer, "b")
+    assert isinstance(ticket.error, SqlError)
+    assert ticket.error.sqlstate == "58030"
+    disk.refuse_syncs = False
+    assert sequencer.commit_at_once(change("c")) is None
+    with pytest.raises(SqlError) as caught:
+        sequencer.submit(change("c"))
+    assert caught.value.sqlstate == "58030"
+    assert sequencer.visible == 1
+    sequencer.close()
+
+
+def test_failing_publisher_of_a_commit_at_once_is_final(log: Log) -> None:
+    sequencer = Sequencer(log)
+    sequencer.submit(change("a")).wait(LONG)
+
+    def fail(lsn: int, record: TransactionRecord) -> None:
+        raise ValueError("cannot publish")
+
+    sequencer.on_publish(fail)
+    ticket = at_once(sequencer, "b")
+    assert isinstance(ticket.error, SqlError)
+    assert ticket.error.sqlstate == "XX000"
+    assert sequencer.commit_at_once(change("c")) is None
+    assert sequencer.visible == 1
+    sequencer.close()

@@ -179,7 +179,7 @@ def test_a_point_read_follows_the_rows(database: Database, client: Client) -> No
 
     def read(key: int) -> tuple[object, ...] | None:
         row = database.point_read(oid, (key,))
-        return None if row.index is None else tuple(column[row.index].as_py() for column in row.table.columns)
+        return None if row.place is None else tuple(column[row.place].as_py() for column in row.table.columns)
 
     assert read(7) == (7, 7)
     assert read(0) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from executor.database import Database
+from executor.options import Options
 from tests.executor.client import Client, open_database
 
 VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"
@@ -57,4 +60,104 @@ def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -
         client = Client(database)
         expected = [("a", 11 + 10 * round_), ("b", 2)]
         wait_until(partial(shows, client, expected))
+    database.close()
+
+
+def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
+    """Of Parquet by their footers, of text by their lines; also of files that were cleared away since."""
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    pace = {"source_poll": 0.02, "maintenance_idle": 0.02}
+    database = open_database(tmp_path / "data", **pace)
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'csv', header 'true')"
+    )
+    client.run(VIEW)
+    (folder / "_one").write_bytes(b"page,n\na,1\n\nb,2\r\n\r\na,3")
+    (folder / "_one").rename(folder / "one.csv")
+    wait_until(partial(shows, client, [("a", 4), ("b", 2)]))
+    counted = "SELECT rows FROM millstream.streams"
+    assert client.run(counted) == [(3,)]
+    wait_until(lambda: client.run("SELECT sum(rows) FROM millstream.jobs WHERE status = 'done'") == [(3,)])
+    wait_until(lambda: client.run("SELECT rows_behind FROM millstream.views") == [(0,)])
+    wait_until(lambda: (tmp_path / "data/shared/streams").glob("*/files.jsonl").__next__().stat().st_size > 0)
+    database.close()
+    (folder / "one.csv").unlink()
+    database = open_database(tmp_path / "data", **pace)
+    assert Client(database).run(counted) == [(3,)]
+    database.close()
+
+
+def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.5)
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+    )
+    client.run(VIEW)
+    write(folder, "one.parquet", {"page": ["a"], "n": [1]})
+    wait_until(lambda: client.run("SELECT rows FROM millstream.streams") == [(1,)])
+    (folder / "one.parquet").rename(tmp_path / "aside")
+    message = '58P01%one.parquet" of stream "files" has vanished'
+    error = f"SELECT count(*) FROM millstream.streams WHERE error LIKE '{message}'"
+    wait_until(lambda: client.run(error) == [(1,)])
+    failed = "SELECT count(*) > 0 FROM millstream.jobs WHERE status = 'failed' AND detail LIKE '58P01%one.parquet%'"
+    wait_until(lambda: client.run(failed) == [(True,)])
+    with pytest.raises(SqlError, match=r"58P01.*one\.parquet"):
+        client.run("SELECT * FROM v")
+    (tmp_path / "aside").rename(folder / "one.parquet")
+    write(folder, "two.parquet", {"page": ["a"], "n": [2]})
+    wait_until(lambda: client.run("SELECT error, rows FROM millstream.streams") == [(None, 2)])
+    assert client.run("SELECT * FROM v") == [("a", 3)]
+    wait_until(lambda: client.run("SELECT rows_behind FROM millstream.views") == [(0,)])
+    database.close()
+
+
+def test_files_are_found_while_background_work_is_busy(tmp_path: Path) -> None:
+    """Nothing is maintained here, as if a long job were running; readers see the files all the same."""
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02))
+    database.watcher.start()
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+    )
+    client.run(VIEW)
+    for number in range(3):
+        write(folder, f"{number}.parquet", {"page": ["a"], "n": [1]})
+        wait_until(partial(shows, client, [("a", number + 1)]))
+    client.run("DROP FOREIGN TABLE files CASCADE")
+    assert not list((tmp_path / "data/shared/streams").iterdir())
+    database.close()
+
+
+def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02, log_segment_bytes=1 << 16))
+    database.watcher.start()
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+    )
+    client.run(VIEW)
+    client.run("CREATE TABLE t (x text)")
+    write(folder, "one.parquet", {"page": ["a"], "n": [1]})
+    wait_until(partial(shows, client, [("a", 1)]))
+    arrived = database.log.last_lsn
+    for _ in range(10):
+        client.run(f"INSERT INTO t VALUES ('{os.urandom(20_000).hex()}')")
+    database.release()
+    assert database.log.first_lsn > arrived
+    database.close()
+    database = open_database(tmp_path / "data", source_poll=0.02)
+    assert Client(database).run("SELECT * FROM v") == [("a", 1)]
     database.close()

@@ -59,7 +59,7 @@ def known(files: list[SourceFile]) -> dict[str, tuple[int, int]]:
 
 def test_a_file_counts_when_two_looks_saw_the_same(tmp_path: Path) -> None:
     clock = Clock()
-    source = FileSource(tmp_path, "csv", clock)
+    source = FileSource(tmp_path, "csv", "s", clock)
     file = write(tmp_path / "a.csv", "1\n", clock.now)
     assert source.poll({}) == []
     write(file, "1\n2\n", clock.now)
@@ -70,12 +70,12 @@ def test_a_file_counts_when_two_looks_saw_the_same(tmp_path: Path) -> None:
 def test_an_old_file_counts_at_once(tmp_path: Path) -> None:
     clock = Clock()
     file = write(tmp_path / "a.csv", "1\n", clock.now - SECOND - 1)
-    assert FileSource(tmp_path, "csv", clock).poll({}) == [recorded(file)]
+    assert FileSource(tmp_path, "csv", "s", clock).poll({}) == [recorded(file)]
 
 
 def test_files_come_oldest_first_and_only_once(tmp_path: Path) -> None:
     clock = Clock()
-    source = FileSource(tmp_path, "csv", clock)
+    source = FileSource(tmp_path, "csv", "s", clock)
     late = write(tmp_path / "a.csv", "1\n", clock.now - 2 * SECOND)
     early = write(tmp_path / "b.csv", "1\n", clock.now - 3 * SECOND)
     found = source.poll({})
@@ -88,18 +88,18 @@ def test_work_in_progress_other_kinds_and_folders_do_not_count(tmp_path: Path) -
     for name in ("_SUCCESS", "_temporary.csv", ".hidden.csv", "data.parquet", "notes.md"):
         write(tmp_path / name, "1\n", 0)
     (tmp_path / "folder.csv").mkdir()
-    assert FileSource(tmp_path, "csv", clock).poll({}) == []
+    assert FileSource(tmp_path, "csv", "s", clock).poll({}) == []
 
 
 def test_what_arrived_must_stay(tmp_path: Path) -> None:
     clock = Clock()
-    source = FileSource(tmp_path, "csv", clock)
+    source = FileSource(tmp_path, "csv", "s", clock)
     file = write(tmp_path / "a.csv", "1\n", 0)
     before = known(source.poll({}))
     write(file, "2\n", 5)
     with pytest.raises(SqlError) as changed:
         source.poll(before)
-    assert (changed.value.sqlstate, "a.csv" in changed.value.message) == ("55000", True)
+    assert (changed.value.sqlstate, "a.csv" in changed.value.message) == ("58P01", True)
     file.unlink()
     with pytest.raises(SqlError) as vanished:
         source.poll(before)
@@ -108,7 +108,7 @@ def test_what_arrived_must_stay(tmp_path: Path) -> None:
 
 def test_a_folder_that_does_not_exist_is_58p01(tmp_path: Path) -> None:
     with pytest.raises(SqlError) as caught:
-        FileSource(tmp_path / "gone", "csv").poll({})
+        FileSource(tmp_path / "gone", "csv", "s").poll({})
     assert caught.value.sqlstate == "58P01"
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from catalog.errors import SqlError
 from executor.trace.index import KeyIndex
 from executor.trace.parquet import INTERVAL, read_table, to_schema, to_stored, write_table
-from executor.trace.sealed import delete_sealed, list_sealed, seal
+from executor.trace.sealed import delete_sealed, seal
 
 EVERYTHING = pa.table(
     {
@@ -77,20 +77,18 @@ def test_failed_write_leaves_no_file(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_sealed_intervals_are_listed_and_deleted(tmp_path: Path) -> None:
+def test_sealed_intervals_are_whole_and_those_left_behind_are_deleted(tmp_path: Path) -> None:
     folder = tmp_path / "16400"
-    assert list_sealed(folder) == ()
+    assert delete_sealed(folder) == 0
     table = pa.table({"a": [1, 2], "__lsn": [6, 7], "__ordinal": [0, 0]})
     paths = [seal(folder, after, upto, table) for after, upto in ((7, 300), (0, 5), (5, 7))]
-    (folder / "unfinished.parquet.new").write_bytes(b"x")
-    assert [(each.after, each.upto) for each in list_sealed(folder)] == [(0, 5), (5, 7), (7, 300)]
-    assert list_sealed(folder)[2].path == paths[0]
     assert read_table([paths[2]], table.schema).equals(table)
     assert seal(folder, 5, 7, table.slice(1)) == paths[2]
     assert read_table([paths[2]], table.schema).num_rows == 1
-    assert delete_sealed(folder, 6) == 1
-    assert delete_sealed(folder, 7) == 1
-    assert sorted(folder.iterdir()) == [paths[0]]
+    (folder / f"{paths[0].name}.new").write_bytes(b"x")
+    (folder / "files.jsonl").write_bytes(b"")
+    assert delete_sealed(folder) == 4
+    assert [path.name for path in folder.iterdir()] == ["files.jsonl"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.none() | st.text(max_size=2)), unique=True))
@@ -102,6 +100,23 @@ def test_index_finds_each_key_and_no_other(keys: list[tuple[int, str | None]]) -
     assert len(index) == len(keys)
     assert [index.get(key) for key in keys] == list(range(len(keys)))
     assert index.get((6, "")) is None
+
+
+@pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (-3, 40), (-(2**63), 2**63 - 1), (2**63 - 9, 2**63 - 1)])
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.int64()])
+@given(data=st.data())
+def test_index_finds_integers_close_together_or_far_apart(
+    kind: pa.DataType, bounds: tuple[int, int], data: st.DataObject
+) -> None:
+    half = 2 ** (kind.bit_width - 1)
+    some = st.none() | st.integers(max(bounds[0], -half), min(bounds[1], half - 1)) if bounds[0] < half else st.none()
+    keys = data.draw(st.lists(some, unique=True))
+    index = KeyIndex(pa.table({"k": pa.array(keys, kind)}), ["k"])
+    assert len(index) == len(keys)
+    assert [index.get((key,)) for key in keys] == list(range(len(keys)))
+    known = [key for key in keys if key is not None]
+    assert all(index.get((key + step,)) is None for key in known for step in (-1, 1) if key + step not in keys)
+    assert None in keys or index.get((None,)) is None
 
 
 def test_index_of_a_single_key() -> None:

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from executor.commit.frames import ValuesEncoder
 from executor.commit.log import Log
-from executor.commit.records import Part, Spooled, StreamRows, TransactionRecord
+from executor.commit.records import Part, RowValues, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
 from executor.trace.ring import Ring
@@ -41,6 +42,14 @@ def rows(first: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(values, pa.int64()), pa.array(texts)], schema=SCHEMA)
 
 
+def row_values(batch: pa.RecordBatch) -> RowValues:
+    """The same rows as an INSERT brings them."""
+    values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    frame = ValuesEncoder(SCHEMA).encode(values)
+    assert frame is not None
+    return RowValues(STREAM, values, frame)
+
+
 def places(table: pa.Table) -> list[Place]:
     columns = [table.column(name).to_pylist() for name in ("__lsn", "__ordinal", "a", "b")]
     return [Place(*values) for values in zip(*columns, strict=True)]
@@ -48,7 +57,7 @@ def places(table: pa.Table) -> list[Place]:
 
 def publish(ring: Ring, lsn: int, record: TransactionRecord) -> None:
     for part in record:
-        if isinstance(part, StreamRows | Spooled) and part.stream == STREAM:
+        if isinstance(part, StreamRows | RowValues | Spooled) and part.stream == STREAM:
             ring.publish(lsn, part)
 
 
@@ -80,7 +89,9 @@ class Fixture:
                     self.expected += [Place(lsn, ordinal + at, *value) for at, value in enumerate(values)]
                     ordinal += size
                 self.count += size
-            if kind == "spooled":
+            if kind == "values":
+                made += [row_values(batch) for batch in batches if batch.num_rows]
+            elif kind == "spooled":
                 made.append(Spooled(STREAM, tuple(self.sequencer.spool(STREAM, batch) for batch in batches)))
             else:
                 made.append(StreamRows(OTHER if kind == "other" else STREAM, tuple(batches)))
@@ -91,8 +102,8 @@ class Fixture:
         self.log.close()
 
 
-_parts = st.tuples(st.sampled_from(["rows", "rows", "spooled", "other"]), st.lists(st.integers(0, 200), max_size=3))
-_small = st.just([("rows", [1])])
+_parts = st.tuples(st.sampled_from(["rows", "values", "spooled", "other"]), st.lists(st.integers(0, 200), max_size=3))
+_small = st.sampled_from([[("rows", [1])], [("values", [1])]])
 _transactions = st.lists(_small | st.lists(_parts, max_size=3), max_size=20)
 
 
@@ -148,6 +159,23 @@ def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
     assert delta.column("__lsn").to_pylist() == list(range(1, 10_001))
     assert ring.delta(4321, 4322).column("a").to_pylist() == [4322]
     assert ring.rows(17, 9000) == 8983
+    log.close()
+
+
+@pytest.mark.parametrize("asked", [0, 7, 64, 1000])
+def test_values_become_few_chunks(tmp_path: Path, asked: int) -> None:
+    """However often somebody asks in between."""
+    log = Log(tmp_path / "log", SEGMENT)
+    ring = Ring(SCHEMA, StreamReader(log, STREAM))
+    for lsn in range(1, 5001):
+        assert ring.publish(lsn, row_values(rows(lsn, 1))) == 1
+        if asked and lsn % asked == 0:
+            assert ring.rows(0, lsn) == lsn
+    delta = ring.delta(0, 5000)
+    assert delta.column("a").num_chunks < 200
+    assert [place.lsn for place in places(delta)] == delta.column("a").to_pylist() == list(range(1, 5001))
+    assert ring.delta(4321, 4322).column("a").to_pylist() == [4322]
+    assert ring.buffered_rows == 5000
     log.close()
 
 

@@ -1,4 +1,4 @@
-"""Kill -9 at random moments of a load from two clients: every acknowledged row is in every view exactly once."""
+"""Kill -9 at random moments of a load from several clients: every acknowledged row is in every view exactly once."""
 
 from __future__ import annotations
 
@@ -30,22 +30,25 @@ class Client(threading.Thread):
     """Inserts the numbers 1, 2, ... in statements of random size until the server dies.
 
     ``acknowledged`` is the last number whose statement was answered; ``sent`` the last of the statement that was not:
-    the server may have made that one durable or not, but whole.
+    the server may have made that one durable or not, but whole. With ``single`` it inserts single rows only, which the
+    event loop's thread commits together with other clients' where it can.
     """
 
-    def __init__(self, server: Millstream, key: int, start: int, seed: str) -> None:
+    def __init__(self, server: Millstream, key: int, start: int, seed: str, single: bool = False) -> None:
         super().__init__()
         self.key, self.sent, self.acknowledged = key, start, start
+        self._single = single
         self._server, self._source = server, random.Random(seed)
 
     def run(self) -> None:
         try:
             with self._server.connect() as connection:
                 while True:
-                    size = self._source.choice((1, 1, 5, 200, 3000))
+                    size = 1 if self._single else self._source.choice((1, 1, 5, 200, 3000))
                     numbers = range(self.sent + 1, self.sent + size + 1)
                     self.sent = numbers[-1]
-                    self._source.choice((self._insert, self._copy, self._transaction))(connection, numbers)
+                    ways = (self._insert, self._execute) if self._single else (self._insert, self._copy, self._transact)
+                    self._source.choice(ways)(connection, numbers)
                     self.acknowledged = self.sent
         except psycopg.OperationalError:
             pass  # the kill
@@ -54,11 +57,15 @@ class Client(threading.Thread):
         values = ",".join(f"({self.key},{number})" for number in numbers)
         connection.execute(f"INSERT INTO events VALUES {values}".encode())
 
+    def _execute(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
+        for number in numbers:
+            connection.execute("INSERT INTO events VALUES (%s::integer, %s::integer)", (self.key, number), prepare=True)
+
     def _copy(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
         with connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT csv)") as copy:
             copy.write("".join(f"{self.key},{number}\n" for number in numbers))
 
-    def _transaction(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
+    def _transact(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
         half = len(numbers) // 2
         with connection.transaction():
             for part in (numbers[:half], numbers[half:]):
@@ -93,9 +100,11 @@ def _check(server: Millstream, last: list[int]) -> None:
             assert_same_rows(connection.execute(f"SELECT * FROM {name}".encode()).fetchall(), wanted, name)
 
 
-def _round(server: Millstream, start: list[int], seed: str, kill: Callable[[], None]) -> list[int]:
-    """Two clients load until ``kill``; afterwards the server is started again and checked."""
-    clients = [Client(server, key, begin, f"{seed} {key}") for key, begin in enumerate(start, start=1)]
+def _round(
+    server: Millstream, start: list[int], seed: str, kill: Callable[[], None], single: bool = False
+) -> list[int]:
+    """A client for each start loads until ``kill``; afterwards the server is started again and checked."""
+    clients = [Client(server, key, begin, f"{seed} {key}", single) for key, begin in enumerate(start, start=1)]
     for client in clients:
         client.start()
     kill()
@@ -134,6 +143,22 @@ def test_server_killed_while_two_clients_load(engine: str) -> None:
                 server.kill9()
 
             last = _round(server, last, f"{engine} {number}", kill)
+        assert min(last) > 0
+
+
+def test_server_killed_while_many_insert_single_rows() -> None:
+    source = random.Random("single")
+    settings = {"maintenance_rows": 500, "maintenance_idle": 0.2, "log_segment_bytes": "1MB", "spark_enabled": False}
+    with Millstream(settings=settings) as server:
+        _create(server, "embedded")
+        last = [0] * 6
+        for number in range(6):
+
+            def kill() -> None:
+                time.sleep(source.uniform(0.05, 2.0))  # the random moment itself, not a wait for something
+                server.kill9()
+
+            last = _round(server, last, f"single {number}", kill, single=True)
         assert min(last) > 0
 
 

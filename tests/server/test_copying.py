@@ -179,3 +179,26 @@ def test_copy_in_response_tells_format_and_columns(wire: Wire) -> None:
         assert messages[-1][1] == struct.pack(">bhhh", binary, 2, binary, binary)
         wire.send(("f", b"enough\0"))
         wire.until_ready()
+
+
+def test_a_copy_of_less_than_a_block_is_undone_with_its_error(running: Millstream) -> None:
+    """Whether parsing, NOT NULL or the end of the data fails, in a stream and in a block of statements."""
+    with Wire(running.port) as wire:
+        wire.start()
+        wire.query("CREATE FOREIGN TABLE small_copy (a integer NOT NULL) SERVER stream")
+        wire.query("CREATE VIEW small_copy_count AS SELECT count(*) FROM small_copy")
+        for data, state in ((b"1\nx\n", "22P02"), (b"1\n\\N\n", "23502"), (b"1\t2\n", "22P04")):
+            wire.send(("Q", b"BEGIN; COPY small_copy FROM STDIN; COMMIT\0"))
+            wire.until("G")
+            wire.send(("d", data), ("c", b""))
+            assert error_fields(wire.until_ready())["C"] == state
+            assert tags(wire.query("ROLLBACK")) == ["ROLLBACK"]
+            wire.send(("Q", b"COPY small_copy FROM STDIN\0"))
+            wire.until("G")
+            wire.send(("d", data), ("c", b""))
+            assert error_fields(wire.until_ready())["C"] == state
+        assert rows(wire.query("SELECT * FROM small_copy_count")) == [(b"0",)]
+        wire.send(("Q", b"COPY small_copy FROM STDIN\0"))
+        wire.until("G")
+        wire.send(("c", b""))
+        assert tags(wire.until_ready()) == ["COPY 0"]

@@ -95,3 +95,13 @@ def test_line_ends_are_escaped() -> None:
     assert "\n" not in text
     assert "failed\\nhere" in text
     assert "ValueError: two\\nlines" in text
+
+
+def test_arrow_uses_the_c_librarys_memory() -> None:
+    loads = "from server.memory import keep_freed_memory; keep_freed_memory(); import pyarrow"
+    code = f"{loads}; print(pyarrow.default_memory_pool().backend_name)"
+    environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "system"

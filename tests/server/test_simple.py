@@ -192,6 +192,47 @@ def test_read_answer_depends_on_settings(wire: Wire) -> None:
     assert rows(wire.query(text)) == [(b"2024-01-01 21:00:00+09",)]
 
 
+def test_point_reads_by_literal(wire: Wire) -> None:
+    """The same shape with key after key: from the index, from a patch, of nothing, and within a transaction."""
+    wire.query("CREATE FOREIGN TABLE visits (page bigint, kind varchar(9), ms integer) SERVER stream")
+    wire.query(
+        "CREATE VIEW kinds AS SELECT page, kind, count(*) AS n, sum(ms) FROM visits GROUP BY page, kind "
+        "HAVING count(*) < 3"
+    )
+    for page in range(4):
+        for n in range(1, 5):
+            wire.query(f"INSERT INTO visits VALUES ({page}, 'it''s', {page})")
+            expected = [] if n > 2 else [(str(page).encode(), b"it's", str(n).encode(), str(n * page).encode())]
+            for _ in range(2):
+                messages = wire.query(f"SELECT * FROM kinds WHERE page = {page} AND kind = 'it''s'")
+                assert letters(messages) == ("TDCZ" if expected else "TCZ")
+                assert rows(messages) == expected
+                assert tags(messages) == [f"SELECT {len(expected)}"]
+    assert rows(wire.query("SELECT n FROM kinds WHERE page = 99999999999 AND kind = ''")) == []
+    assert rows(wire.query("SELECT n FROM kinds WHERE page = 5 AND kind = NULL")) == []
+    wire.query("BEGIN")
+    assert rows(wire.query("SELECT n FROM kinds WHERE page = 5 AND kind = 'x'")) == []
+    wire.query("INSERT INTO visits VALUES (5, 'x', 0)")
+    wire.query("COMMIT")
+    assert rows(wire.query("SELECT n FROM kinds WHERE page = 5 AND kind = 'x'")) == [(b"1",)]
+    wire.query("DROP VIEW kinds")
+    assert error_fields(wire.query("SELECT n FROM kinds WHERE page = 6 AND kind = 'x'"))["C"] == "42P01"
+
+
+def test_an_error_of_a_shared_plan_has_its_position(wire: Wire) -> None:
+    wire.query("CREATE FOREIGN TABLE dated (d date, c char(3)) SERVER stream")
+    wire.query("CREATE VIEW days AS SELECT d, count(*) AS n FROM dated GROUP BY d")
+    for text in ("SELECT n FROM days WHERE d = '2024-01-01'", "INSERT INTO dated VALUES ('2024-01-01', 'a')"):
+        for _ in range(2):
+            assert "E" not in letters(wire.query(text))
+    fields = error_fields(wire.query("SELECT n FROM days WHERE d = 'never'"))
+    assert (fields["C"], fields["P"]) == ("22007", "30")
+    fields = error_fields(wire.query("INSERT INTO dated VALUES ('2024-01-02', 'abcd')"))
+    assert (fields["C"], fields["M"]) == ("22001", "value too long for type character(3)")
+    wire.query("INSERT INTO dated VALUES ('2024-01-03', 'ab  ')")
+    assert rows(wire.query("SELECT n FROM days WHERE d = '2024-01-03'")) == [(b"1",)]
+
+
 def test_query_without_columns_has_rows(wire: Wire) -> None:
     assert rows(wire.query("SELECT")) == [()]
     assert tags(wire.query("SELECT FROM (VALUES (1), (2)) AS v")) == ["SELECT 2"]

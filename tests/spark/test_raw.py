@@ -136,7 +136,7 @@ def test_a_file_that_changed_or_vanished(spark: SparkEngine, tmp_path: Path) -> 
     path.unlink()
     with pytest.raises(SqlError) as vanished:
         everything(spark, tmp_path, feed, arrived)
-    assert (changed.value.sqlstate, vanished.value.sqlstate) == ("55000", "58P01")
+    assert (changed.value.sqlstate, vanished.value.sqlstate) == ("58P01", "58P01")
 
 
 def test_a_parquet_file_without_a_column(spark: SparkEngine, tmp_path: Path) -> None:

@@ -1,0 +1,229 @@
+"""PostgreSQL's own types, casts, operators, functions and aggregates, as its system catalogs list them.
+
+Owns: reading ``*.tsv`` (written by ``tools/postgres_catalog.py`` from a real server) and the look-ups that resolution
+needs. Whether Millstream can compute a function is not known here: what is listed is what PostgreSQL would choose.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+_NULL: Final = "\\N"
+
+
+@dataclass(frozen=True, slots=True)
+class PgType:
+    """A row of pg_type. ``kind`` is typtype: b(ase), c(omposite), d(omain), e(num), p(seudo), r(ange), m(ultirange)."""
+
+    oid: int
+    name: str
+    length: int
+    kind: str
+    category: str
+    preferred: bool
+    element: int
+    array: int
+
+
+@dataclass(frozen=True, slots=True)
+class PgCast:
+    """A row of pg_cast. ``context``: i(mplicit), a(ssignment), e(xplicit). ``method``: f(unction), b(inary coercible),
+    i (by the types' text)."""
+
+    source: int
+    target: int
+    function: int
+    context: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class PgOperator:
+    """A row of pg_operator; ``left`` is 0 for a prefix operator. ``function`` computes it."""
+
+    oid: int
+    name: str
+    left: int
+    right: int
+    result: int
+    function: int
+    commutator: int
+    negator: int
+
+
+@dataclass(frozen=True, slots=True)
+class PgProc:
+    """A row of pg_proc. ``kind``: f(unction), a(ggregate), w(indow), p(rocedure). ``volatility``: i, s or v.
+
+    ``arguments`` are the input types' oids; of these the last ``defaults`` may be left out; ``variadic`` is the element
+    type of a VARIADIC last argument, or 0. ``source`` names the C function: equal for functions that are the same.
+    """
+
+    oid: int
+    name: str
+    kind: str
+    arguments: tuple[int, ...]
+    defaults: int
+    variadic: int
+    result: int
+    returns_set: bool
+    strict: bool
+    volatility: str
+    source: str
+    argument_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PgAggregate:
+    """A row of pg_aggregate. ``kind``: n(ormal), o(rdered-set), h(ypothetical-set)."""
+
+    function: int
+    kind: str
+    direct: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A row before its values are looked at: of thousands of functions a session uses dozens."""
+
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def _lines(catalog: str) -> Iterator[_Line]:
+    text = files("catalog.postgres").joinpath(f"{catalog}.tsv").read_text(encoding="utf-8")
+    header, *lines = text.splitlines()
+    names = tuple(header.split("\t"))
+    return (_Line(names, tuple(line.split("\t"))) for line in lines)
+
+
+def _row(line: _Line) -> dict[str, str | None]:
+    values = (None if item == _NULL else _unescaped(item) for item in line.values)
+    return dict(zip(line.names, values, strict=True))
+
+
+@cache
+def _named(catalog: str, column: str) -> Mapping[str, tuple[_Line, ...]]:
+    found: dict[str, list[_Line]] = defaultdict(list)
+    for line in _lines(catalog):
+        found[_unescaped(line.values[line.names.index(column)])].append(line)
+    return {name: tuple(lines) for name, lines in found.items()}
+
+
+def rows(catalog: str) -> Iterator[dict[str, str | None]]:
+    """The rows of one catalog as its text COPY has them, by column name."""
+    return map(_row, _lines(catalog))
+
+
+_ESCAPES: Final = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    pieces, position = [], 0
+    while position < len(text):
+        width = 2 if text[position] == "\\" else 1
+        piece = text[position : position + width]
+        pieces.append(_ESCAPES.get(piece, piece[-1]))
+        position += width
+    return "".join(pieces)
+
+
+def _oids(text: str | None) -> tuple[int, ...]:
+    return tuple(map(int, text.split())) if text else ()
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip('"') for name in text.strip("{}").split(",")) if text else ()
+
+
+def _int(row: Mapping[str, str | None], name: str) -> int:
+    return int(row[name] or 0)
+
+
+@cache
+def types() -> Mapping[int, PgType]:
+    """pg_type by oid."""
+    found = {}
+    for row in rows("pg_type"):
+        oid, length = _int(row, "oid"), _int(row, "typlen")
+        name, kind, category = str(row["typname"]), str(row["typtype"]), str(row["typcategory"])
+        preferred = row["typispreferred"] == "t"
+        # Only a type subscripted as an array has elements in the sense of its own literals (typelem of name is "char").
+        element = _int(row, "typelem") if length == -1 else 0
+        found[oid] = PgType(oid, name, length, kind, category, preferred, element, _int(row, "typarray"))
+    return found
+
+
+@cache
+def type_oids() -> Mapping[str, int]:
+    """Oids by pg_type.typname."""
+    return {item.name: oid for oid, item in types().items()}
+
+
+@cache
+def casts() -> Mapping[tuple[int, int], PgCast]:
+    """pg_cast by (source, target)."""
+    found = {}
+    for row in rows("pg_cast"):
+        source, target = _int(row, "castsource"), _int(row, "casttarget")
+        context, method = str(row["castcontext"]), str(row["castmethod"])
+        found[source, target] = PgCast(source, target, _int(row, "castfunc"), context, method)
+    return found
+
+
+@cache
+def operators(name: str) -> tuple[PgOperator, ...]:
+    """The operators of a name, in order of oid."""
+    rest = ("oprleft", "oprright", "oprresult", "oprcode", "oprcom", "oprnegate")
+    found = _named("pg_operator", "oprname").get(name, ())
+    return tuple(PgOperator(_int(row, "oid"), name, *(_int(row, item) for item in rest)) for row in map(_row, found))
+
+
+@cache
+def functions(name: str) -> tuple[PgProc, ...]:
+    """The functions, aggregates and procedures of a name, in order of oid."""
+    return tuple(_function(_row(line)) for line in _named("pg_proc", "proname").get(name, ()))
+
+
+def function(oid: int) -> PgProc:
+    """A function by its oid. Raises KeyError."""
+    return next(item for item in functions(_function_names()[oid]) if item.oid == oid)
+
+
+@cache
+def _function_names() -> Mapping[int, str]:
+    return {int(line.values[0]): name for name, lines in _named("pg_proc", "proname").items() for line in lines}
+
+
+def _function(row: Mapping[str, str | None]) -> PgProc:
+    return PgProc(
+        oid=_int(row, "oid"),
+        name=str(row["proname"]),
+        kind=str(row["prokind"]),
+        arguments=_oids(row["proargtypes"]),
+        defaults=_int(row, "pronargdefaults"),
+        variadic=_int(row, "provariadic"),
+        result=_int(row, "prorettype"),
+        returns_set=row["proretset"] == "t",
+        strict=row["proisstrict"] == "t",
+        volatility=str(row["provolatile"]),
+        source=str(row["prosrc"]),
+        argument_names=_names(row["proargnames"]),
+    )
+
+
+@cache
+def aggregates() -> Mapping[int, PgAggregate]:
+    """pg_aggregate by the function's oid."""
+    found = {}
+    for row in rows("pg_aggregate"):
+        oid = _int(row, "aggfnoid")
+        found[oid] = PgAggregate(oid, str(row["aggkind"]), _int(row, "aggnumdirectargs"))
+    return found

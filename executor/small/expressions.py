@@ -1,0 +1,174 @@
+"""Scalar expressions over a handful of rows, a column at a time.
+
+Owns: which expressions Python evaluates, each to a function from rows to the values of one column, and the average of
+a sum and a count at PostgreSQL's scale.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
+
+_LARGEST: Final = 10**38
+
+#: Rows under way: their number, and each column, as Arrow has it or as Python does.
+Arrays = dict[Column, pa.ChunkedArray | pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    count: int
+    arrays: Arrays
+
+    def cells(self, column: Column) -> Cells:
+        return cells_of(self.arrays[column])
+
+
+Computed = Callable[[Rows], Cells]
+
+
+def compiled(scalar: Scalar) -> Computed | None:
+    """An expression over all rows; None where it is the engine's."""
+    match scalar:
+        case ColumnRef(column=column):
+            return lambda rows: rows.cells(column)
+        case Literal(value=value) if scalar.type.name in (*INTEGERS, "numeric", "bool") or value is None:
+            return lambda rows: [value] * rows.count
+        case Cast() if keeps(scalar.argument.type, scalar.type) and _holds(scalar.type, scalar.argument.type):
+            return compiled(scalar.argument)
+        case Call():
+            return _call(scalar)
+        case _:
+            return None
+
+
+def keeps(source: SqlType, target: SqlType) -> bool:
+    """Whether a number that fits another type is the same there."""
+    if target.name == "numeric":
+        return source.name in DIGITS or (source.name == "numeric" and source.scale <= target.scale)
+    return source.name in DIGITS and target.name in DIGITS
+
+
+def _holds(target: SqlType, source: SqlType) -> bool:
+    """Whether every number of a type fits the other."""
+
+    def whole(kind: SqlType) -> int:
+        return kind.precision - kind.scale if kind.name == "numeric" else DIGITS[kind.name]
+
+    return whole(target) >= whole(source)
+
+
+def _call(call: Call) -> Computed | None:
+    arguments = [compiled(item) for item in call.arguments]
+    function = _function(call)
+    if function is None or any(item is None for item in arguments):
+        return None
+    known = [item for item in arguments if item is not None]
+    return lambda rows: list(map(function, *(item(rows) for item in known)))
+
+
+def _function(call: Call) -> Callable[..., Any] | None:
+    """What computes one row's value."""
+    types = [item.type for item in call.arguments]
+    match call.function:
+        case "avg_final":
+            return average_of(types[0])
+        case "coalesce" if all(item.name == call.type.name for item in types):
+            return lambda *values: next((value for value in values if value is not None), None)
+        case "and":
+            return lambda *values: False if False in values else None if None in values else True
+        case "or":
+            return lambda *values: True if True in values else None if None in values else False
+        case "not":
+            return lambda value: None if value is None else not value
+        case "is_null":
+            return lambda value: value is None
+        case "is_not_null":
+            return lambda value: value is not None
+        case name if name in _COMPARISONS and _alike(types):
+            return _strict(_COMPARISONS[name])
+        case _:
+            return None
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def _alike(types: Sequence[SqlType]) -> bool:
+    """Whether values of these types compare exactly: numbers that are no floats."""
+    return all(item.name in (*INTEGERS, "numeric") for item in types)
+
+
+def _strict(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: None if left is None or right is None else function(left, right)
+
+
+def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
+    """avg from a sum of this type and a count."""
+    if total.name == "float8":
+        return lambda value, count: None if value is None or not count else value / count
+    if total.name not in (*INTEGERS, "numeric"):
+        return None
+    scale = total.scale if total.name == "numeric" else 0
+    shown = 0 if total.name != "numeric" or (38, scale) in (UNCONSTRAINED, QUOTIENT) else min(scale, 20)
+    power = 10**scale
+
+    def average(value: Any, count: Any) -> Any:
+        if value is None or not count:
+            return None
+        units = int(EXACT.scaleb(value, scale)) if type(value) is Decimal else value
+        result = quotient(units, count * power, scale, shown)
+        if abs(result) >= _LARGEST:
+            raise Unusual
+        return EXACT.scaleb(Decimal(result), -20)
+
+    return average
+
+
+def quotient(left: int, right: int, scale: int, shown: int) -> int:
+    """left / right, both units of 10^-scale, as units of 10^-20, at the scale that PostgreSQL's division chooses.
+
+    numeric.c, select_div_scale: 16 significant digits by the weights of both sides in base 10000, and at least
+    ``shown`` decimals. The cast and macros of the embedded engine do the same (``embedded.macros``).
+    """
+    a, b = abs(left), abs(right)
+    if a == 0:
+        return 0
+    x, y = _weight(a, scale), _weight(b, scale)
+    starts_lower = _first(a, x, scale) <= _first(b, y, scale)
+    digits = min(20, max(shown, 16 - 4 * (x - y - starts_lower)))
+    cut = 10 ** (20 - digits)
+    whole, rest = divmod(a * 10**20, b)
+    if cut > 1:
+        whole = (whole + cut // 2) // cut * cut
+    elif rest >= b - rest:
+        whole += 1
+    return -whole if (left < 0) != (right < 0) else whole
+
+
+def _weight(units: int, scale: int) -> int:
+    """The exponent of a number's first digit in base 10000."""
+    return (len(str(units)) + 3999 - scale) // 4 - 1000
+
+
+def _first(units: int, weight: int, scale: int) -> int:
+    """The first digit in base 10000."""
+    exponent = 4 * weight + scale
+    power: int = 10 ** abs(exponent)
+    return units // power if exponent >= 0 else units * power

@@ -1,0 +1,144 @@
+"""Relations over one small state: projections, filters, and the one row of a state without keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from executor.nodes import column_name, leaf_name
+from executor.small import values
+from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
+from executor.small.values import FAILURES, array_of, fold_of, folded
+from planner.algebra import Aggregate, Filter, Project, Relation, Snapshot
+from planner.expression import Cast, ColumnRef, Scalar
+
+_Step = Callable[[Mapping[str, pa.Table]], Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A relation that Python evaluates over few rows."""
+
+    step: _Step
+    leaf: str
+    relation: Relation
+
+    def run(self, bindings: Mapping[str, pa.Table]) -> pa.Table | None:
+        """The relation's rows, columns c<id>; None where the engine must."""
+        table = bindings[self.leaf]
+        if table.num_rows * max(table.num_columns, len(self.relation.columns)) > values.CELLS:
+            return None
+        try:
+            rows = self.step(bindings)
+            arrays = [rows.arrays[column] for column in self.relation.columns]
+        except FAILURES:
+            return None
+        if any(array.type != column.type.arrow for array, column in zip(arrays, self.relation.columns, strict=True)):
+            return None
+        return pa.Table.from_arrays(arrays, names=[column_name(column) for column in self.relation.columns])
+
+
+def small_of(relation: Relation) -> Small | None:
+    """How a relation over one state is evaluated here, if it is."""
+    leaf = relation
+    while isinstance(leaf, Project | Filter | Aggregate):
+        leaf = leaf.input
+    if not isinstance(leaf, Snapshot) or not relation.columns:
+        return None
+    try:
+        step = _step(relation)
+    except RecursionError:  # an expression of thousands of levels
+        return None
+    return None if step is None else Small(step, leaf_name(leaf), relation)
+
+
+def _step(relation: Relation) -> _Step | None:
+    match relation:
+        case Snapshot():
+            return _snapshot(relation)
+        case Project():
+            return _project(relation, _step(relation.input))
+        case Filter():
+            return _filter(relation, _step(relation.input))
+        case Aggregate(keys=()):
+            return _aggregate(relation, _step(relation.input))
+        case _:
+            return None
+
+
+def _snapshot(relation: Snapshot) -> _Step:
+    name = leaf_name(relation)
+
+    def step(bindings: Mapping[str, pa.Table]) -> Rows:
+        table = bindings[name]
+        pairs = zip(relation.columns, relation.sources, strict=True)
+        return Rows(table.num_rows, {column: table.column(source) for column, source in pairs})
+
+    return step
+
+
+def _project(relation: Project, below: _Step | None) -> _Step | None:
+    found = [None if isinstance(item, ColumnRef) else _output(item) for _, item in relation.outputs]
+    if below is None or any(
+        value is None and not isinstance(item, ColumnRef)
+        for value, (_, item) in zip(found, relation.outputs, strict=True)
+    ):
+        return None
+
+    def step(bindings: Mapping[str, pa.Table]) -> Rows:
+        rows = below(bindings)
+        arrays: Arrays = {}
+        for value, (column, item) in zip(found, relation.outputs, strict=True):
+            if value is None:
+                assert isinstance(item, ColumnRef)
+                arrays[column] = rows.arrays[item.column]
+            else:
+                arrays[column] = array_of(value(rows), column.type.arrow)
+        return Rows(rows.count, arrays)
+
+    return step
+
+
+def _filter(relation: Filter, below: _Step | None) -> _Step | None:
+    predicate = compiled(relation.predicate)
+    if below is None or predicate is None:
+        return None
+
+    def step(bindings: Mapping[str, pa.Table]) -> Rows:
+        rows = below(bindings)
+        kept = [index for index, value in enumerate(predicate(rows)) if value]
+        if len(kept) == rows.count:
+            return rows
+        chosen = pa.array(kept, pa.int64())
+        return Rows(len(kept), {column: array.take(chosen) for column, array in rows.arrays.items()})
+
+    return step
+
+
+def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
+    """The one row of a state without keys."""
+    found = [(column, call, fold_of(call, column.type)) for column, call in relation.aggregates]
+    if below is None or any(fold is None for _, _, fold in found):
+        return None
+
+    def step(bindings: Mapping[str, pa.Table]) -> Rows:
+        rows = below(bindings)
+        groups = [0] * rows.count
+        arrays: Arrays = {}
+        for column, call, fold in found:
+            (argument,) = call.arguments
+            assert isinstance(argument, ColumnRef)
+            assert fold is not None
+            arrays[column] = array_of(folded(rows.cells(argument.column), groups, 1, fold), column.type.arrow)
+        return Rows(1, arrays)
+
+    return step
+
+
+def _output(scalar: Scalar) -> Computed | None:
+    """An expression that becomes a column, which checks that the values fit."""
+    if isinstance(scalar, Cast) and keeps(scalar.argument.type, scalar.type):
+        return compiled(scalar.argument)
+    return compiled(scalar)

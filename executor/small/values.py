@@ -1,0 +1,104 @@
+"""Columns as Python values and back, and how two values of an aggregate become one.
+
+Owns: the limit, what counts as out of the ordinary, and the types for which Python's equality and order are SQL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Context, Decimal
+from math import isfinite
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.types import SqlType
+from planner.expression import AggregateCall, ColumnRef
+
+#: Values (rows times columns) up to which Python is quicker than an engine.
+CELLS: Final = 768
+#: Decimals of any size that can come up, exactly.
+EXACT: Final = Context(prec=120)
+#: Most digits of an integer type.
+DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
+INTEGERS: Final = tuple(DIGITS)
+#: Types whose values are equal in Python exactly where they are in SQL.
+KEYS: Final = frozenset(
+    (
+        *INTEGERS,
+        "numeric",
+        "text",
+        "varchar",
+        "bpchar",
+        "bool",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "uuid",
+        "bytea",
+    )
+)
+#: Types that Python orders as SQL does.
+_ORDERED: Final = frozenset((*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz"))
+_SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
+
+Cells = list[Any]
+Fold = Callable[[Any, Any], Any]
+
+
+class Unusual(Exception):
+    """A value that is the engine's to deal with."""
+
+
+#: What Python raises for values that it cannot hold, and pyarrow for those that do not fit a column.
+FAILURES: Final = (Unusual, ArithmeticError, ValueError, TypeError, pa.ArrowException)
+
+
+def _add(left: Any, right: Any) -> Any:
+    if type(left) is Decimal:
+        return EXACT.add(left, right)
+    return left + right
+
+
+_FOLDS: Final[dict[str, Fold]] = {
+    "sum": _add,
+    "min": min,
+    "max": max,
+    "bool_and": lambda left, right: left and right,
+    "bool_or": lambda left, right: left or right,
+}
+
+
+def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
+    """How two values of an aggregate's column become one; None for what is the engine's."""
+    (argument,) = call.arguments if len(call.arguments) == 1 else (None,)
+    if not isinstance(argument, ColumnRef) or argument.type != type_ or call.distinct or call.filter or call.order_by:
+        return None
+    allowed = _SUMMED if call.function == "sum" else _ORDERED if call.function in ("min", "max") else ("bool",)
+    return _FOLDS.get(call.function) if type_.name in allowed else None
+
+
+def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
+    """One value for each group; NULLs do not count."""
+    found: Cells = [None] * count
+    for group, value in zip(groups, values, strict=True):
+        if value is not None:
+            known = found[group]
+            found[group] = value if known is None else fold(known, value)
+    return found
+
+
+def cells_of(column: pa.ChunkedArray) -> Cells:
+    """A column's values. Raises for what has no equal in Python or compares in a way of its own."""
+    values: Cells = column.to_pylist()
+    if pa.types.is_floating(column.type) and not all(value is None or isfinite(value) for value in values):
+        raise Unusual
+    return values
+
+
+def array_of(values: Cells, type_: pa.DataType) -> pa.Array:
+    """A column of values; raises where one does not fit."""
+    if pa.types.is_floating(type_) and not all(value is None or isfinite(value) for value in values):
+        raise Unusual
+    return pa.array(values, type_)

@@ -1,0 +1,317 @@
+"""Which operator, function or common type PostgreSQL would choose for given argument types.
+
+Owns: the algorithms of the documentation's chapter "Type Conversion" (and parse_coerce.c, parse_func.c, parse_oper.c
+behind it) over the oids of ``catalog.postgres``. Knows neither expressions nor what Millstream can compute.
+https://www.postgresql.org/docs/15/typeconv.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
+
+from catalog.postgres import PgOperator, PgProc, casts, functions, operators, type_oids, types
+
+Level = Literal["implicit", "assignment", "explicit"]
+Pathway = Literal["relabel", "function", "array", "text"]
+
+BOOL: Final = 16
+TEXT: Final = 25
+UNKNOWN: Final = 705
+RECORD: Final = 2249
+ANY: Final = 2276
+ANYARRAY: Final = 2277
+ANYELEMENT: Final = 2283
+ANYNONARRAY: Final = 2776
+ANYENUM: Final = 3500
+ANYCOMPATIBLE: Final = 5077
+ANYCOMPATIBLEARRAY: Final = 5078
+ANYCOMPATIBLENONARRAY: Final = 5079
+
+_SIMPLE: Final = frozenset((ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM))
+_COMPATIBLE: Final = frozenset((ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY))
+_POLYMORPHIC: Final = _SIMPLE | _COMPATIBLE
+#: Polymorphic over ranges: Millstream has no range types, so nothing is ever of them.
+_RANGES: Final = frozenset((3831, 4537, 5080, 4538))
+#: oidvector and int2vector have elements, but no array becomes one.
+_VECTORS: Final = frozenset((22, 30))
+_CONTEXTS: Final[dict[str, str]] = {"implicit": "i", "assignment": "ia", "explicit": "iae"}
+
+
+def category(oid: int) -> str:
+    """pg_type.typcategory."""
+    return types()[oid].category
+
+
+def is_preferred(oid: int) -> bool:
+    """Whether a type is the preferred one of its category."""
+    return types()[oid].preferred
+
+
+def element_of(oid: int) -> int:
+    """The element type of an array type; 0 for every other."""
+    return types()[oid].element if category(oid) == "A" else 0
+
+
+def array_of(oid: int) -> int:
+    """The array type of an element type; 0 where there is none."""
+    return types()[oid].array
+
+
+def pathway(source: int, target: int, level: Level) -> Pathway | None:
+    """How a value of one type becomes one of another at a level; None if it does not (find_coercion_pathway)."""
+    if source == target:
+        return "relabel"
+    cast = casts().get((source, target))
+    if cast is not None:
+        if cast.context not in _CONTEXTS[level]:
+            return None
+        return {"b": "relabel", "f": "function"}.get(cast.method, "text")  # type: ignore[return-value]
+    inner, outer = element_of(source), element_of(target)
+    if inner and outer and target not in _VECTORS:
+        found = pathway(inner, outer, level)
+        return None if found is None or (found == "text" and level != "explicit") else "array"
+    if level == "assignment" and category(target) == "S":
+        return "text"
+    if level == "explicit" and "S" in (category(source), category(target)):
+        return "text"
+    return None
+
+
+def can_coerce(sources: Sequence[int], targets: Sequence[int], level: Level = "implicit") -> bool:
+    """Whether values of the sources' types may become the targets' (can_coerce_type)."""
+    for source, target in zip(sources, targets, strict=True):
+        if source in (target, UNKNOWN) or target == ANY or target in _POLYMORPHIC:
+            continue
+        if target in _RANGES or pathway(source, target, level) is None:
+            return False
+    return not _POLYMORPHIC.intersection(targets) or polymorphic_types(sources, targets) is not None
+
+
+# --- polymorphic arguments -------------------------------------------------------------------------------------------
+
+
+def polymorphic_types(sources: Sequence[int], declared: Sequence[int]) -> dict[int, int] | None:
+    """What each polymorphic type among ``declared`` stands for; None when the arguments do not agree.
+
+    https://www.postgresql.org/docs/15/extend-type-system.html#EXTEND-TYPES-POLYMORPHIC
+    """
+    found: dict[int, int] = {}
+    pairs = list(zip(sources, declared, strict=True))
+    for family, arrays, plain, nonarray, agreed in (
+        (_SIMPLE, ANYARRAY, ANYELEMENT, ANYNONARRAY, _all_equal),
+        (_COMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLE, ANYCOMPATIBLENONARRAY, common),
+    ):
+        if not family.intersection(declared):
+            continue
+        elements = _elements(pairs, family, arrays)
+        if elements is None:
+            return None
+        known = [item for item in elements if item != UNKNOWN]
+        chosen = agreed(known) if known else TEXT if family is _COMPATIBLE else UNKNOWN
+        if chosen is None or not _suits(chosen, declared, arrays, nonarray):
+            return None
+        found |= {plain: chosen, nonarray: chosen, arrays: array_of(chosen) if chosen != UNKNOWN else UNKNOWN}
+        if family is _SIMPLE:
+            found[ANYENUM] = chosen
+    return found
+
+
+def _elements(pairs: Sequence[tuple[int, int]], family: frozenset[int], arrays: int) -> list[int] | None:
+    """What each argument says of the element type; None when one that must be an array is none."""
+    found = []
+    for source, target in pairs:
+        if target not in family:
+            continue
+        if target == arrays and source != UNKNOWN:
+            source = element_of(source)
+            if not source:
+                return None
+        found.append(source)
+    return found
+
+
+def _suits(chosen: int, declared: Sequence[int], arrays: int, nonarray: int) -> bool:
+    if chosen == UNKNOWN:
+        return ANYENUM not in declared
+    if nonarray in declared and element_of(chosen):
+        return False
+    if ANYENUM in declared and nonarray == ANYNONARRAY and types()[chosen].kind != "e":
+        return False
+    return arrays not in declared or bool(array_of(chosen))
+
+
+def _all_equal(kinds: Sequence[int]) -> int | None:
+    return kinds[0] if len(set(kinds)) == 1 else None
+
+
+def common(kinds: Sequence[int]) -> int | None:
+    """The type that several agree on, for UNION, CASE and the like; None when they do not (select_common_type)."""
+    known = [kind for kind in kinds if kind != UNKNOWN]
+    if not known:
+        return TEXT
+    chosen = known[0]
+    for kind in known[1:]:
+        if kind == chosen:
+            continue
+        if category(kind) != category(chosen):
+            return None
+        if is_preferred(chosen):
+            continue
+        if can_coerce((chosen,), (kind,)) and not can_coerce((kind,), (chosen,)):
+            chosen = kind
+    return chosen if all(can_coerce((kind,), (chosen,)) for kind in known) else None
+
+
+# --- candidates ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A function with its argument types as this call gives them: variadic ones spread, defaults left out."""
+
+    function: PgProc
+    arguments: tuple[int, ...]
+    spread: bool = False
+
+
+class Ambiguous(Exception):
+    """Several candidates are equally good (42725)."""
+
+
+_Item = TypeVar("_Item")
+_Arguments = Callable[[_Item], Sequence[int]]
+
+
+def select(candidates: Sequence[_Item], arguments: Sequence[int], of: _Arguments[_Item]) -> _Item | None:
+    """The best candidate, None when none fits, for one that is no exact match. Raises Ambiguous."""
+    left = [item for item in candidates if can_coerce(arguments, of(item))]
+    for narrow in (_most_exact, _most_preferred, _by_category, _by_known):
+        if len(left) > 1:
+            left = narrow(left, arguments, of)
+    if len(left) > 1:
+        raise Ambiguous
+    return left[0] if left else None
+
+
+def _best(candidates: list[_Item], points: Callable[[_Item], int]) -> list[_Item]:
+    scores = [points(item) for item in candidates]
+    top = max(scores)
+    return [item for item, score in zip(candidates, scores, strict=True) if score == top]
+
+
+def _most_exact(candidates: list[_Item], arguments: Sequence[int], of: _Arguments[_Item]) -> list[_Item]:
+    def points(item: _Item) -> int:
+        return sum(source == target and source != UNKNOWN for source, target in zip(arguments, of(item), strict=True))
+
+    return _best(candidates, points)
+
+
+def _most_preferred(candidates: list[_Item], arguments: Sequence[int], of: _Arguments[_Item]) -> list[_Item]:
+    def points(item: _Item) -> int:
+        return sum(
+            target == source or (category(target) == category(source) and is_preferred(target))
+            for source, target in zip(arguments, of(item), strict=True)
+            if source != UNKNOWN
+        )
+
+    return _best(candidates, points)
+
+
+def _by_category(candidates: list[_Item], arguments: Sequence[int], of: _Arguments[_Item]) -> list[_Item]:
+    """Unknown arguments take the string category where some candidate accepts it, else the one that all agree on."""
+    unknown = [index for index, source in enumerate(arguments) if source == UNKNOWN]
+    wanted: dict[int, tuple[str, bool]] = {}
+    for index in unknown:
+        targets = [of(item)[index] for item in candidates]
+        categories = {category(target) for target in targets}
+        if "S" not in categories and len(categories) > 1:
+            return candidates
+        chosen = "S" if "S" in categories else categories.pop()
+        wanted[index] = chosen, any(category(target) == chosen and is_preferred(target) for target in targets)
+
+    def suits(item: _Item) -> bool:
+        return all(
+            category(of(item)[index]) == kind and (is_preferred(of(item)[index]) or not preferred)
+            for index, (kind, preferred) in wanted.items()
+        )
+
+    return [item for item in candidates if suits(item)] or candidates
+
+
+def _by_known(candidates: list[_Item], arguments: Sequence[int], of: _Arguments[_Item]) -> list[_Item]:
+    """If all known arguments are of one type, unknown ones are assumed to be of it."""
+    known = {source for source in arguments if source != UNKNOWN}
+    if len(known) != 1 or UNKNOWN not in arguments:
+        return candidates
+    same = [known.copy().pop()] * len(arguments)
+    fitting = [item for item in candidates if can_coerce(same, of(item))]
+    return fitting if len(fitting) == 1 else candidates
+
+
+# --- operators and functions -----------------------------------------------------------------------------------------
+
+
+def operator(name: str, left: int, right: int) -> PgOperator | None:
+    """The operator for two operand types; ``left`` 0 for a prefix operator; None: 42883. Raises Ambiguous: 42725.
+
+    https://www.postgresql.org/docs/15/typeconv-oper.html
+    """
+    found = [item for item in operators(name) if bool(item.left) == bool(left)]
+    if not left:
+        exact = [item for item in found if item.right == right]
+        return exact[0] if exact else select(found, (right,), lambda item: (item.right,))
+    assumed = (left if left != UNKNOWN else right, right if right != UNKNOWN else left)
+    for item in found:
+        if (item.left, item.right) == assumed and UNKNOWN not in assumed:
+            return item
+    return select(found, (left, right), lambda item: (item.left, item.right))
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCall:
+    """``name(x)`` that means a cast to the type ``target``."""
+
+    target: int
+
+
+def function_call(name: str, arguments: Sequence[int]) -> Candidate | TypeCall | None:
+    """The function that a call by position means; None: 42883. Raises Ambiguous: 42725.
+
+    https://www.postgresql.org/docs/15/typeconv-func.html
+    """
+    found = _candidates(name, len(arguments))
+    for item in found:
+        if item.arguments == tuple(arguments):
+            return item
+    if len(arguments) == 1 and (target := type_oids().get(name)) is not None and _is_cast(arguments[0], target):
+        return TypeCall(target)
+    return select(found, arguments, lambda item: item.arguments)
+
+
+def _is_cast(source: int, target: int) -> bool:
+    return source == UNKNOWN or pathway(source, target, "explicit") in ("relabel", "text")
+
+
+def _candidates(name: str, count: int) -> list[Candidate]:
+    """Functions that take so many arguments; one that needs fewer tricks comes before its equal (typeconv-func, 2)."""
+    found: dict[tuple[int, ...], Candidate] = {}
+    for item in sorted(functions(name), key=lambda item: bool(item.variadic)):
+        given = len(item.arguments)
+        if item.variadic and count >= given:
+            arguments, spread = item.arguments[:-1] + (item.variadic,) * (count - given + 1), True
+        elif given - item.defaults <= count <= given:
+            arguments, spread = item.arguments[:count], False
+        else:
+            continue
+        found.setdefault(arguments, Candidate(item, arguments, spread))
+    return list(found.values())
+
+
+def result_type(declared: int, sources: Sequence[int], targets: Sequence[int]) -> int | None:
+    """A function's result type for actual arguments; None where nothing determines it (42804)."""
+    if declared not in _POLYMORPHIC:
+        return declared
+    found = (polymorphic_types(sources, targets) or {}).get(declared, UNKNOWN)
+    return None if found in (UNKNOWN, 0) else found

@@ -1,0 +1,94 @@
+"""A request that is one statement's batch of the extended protocol: recognised as a whole, and by its bytes afterwards.
+
+Owns: which messages together are such a batch, and ``Frame``, the bytes of a batch around the values of its parameters.
+Knows nothing of what statements mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocol.decoder import Decoder
+from protocol.messages import Bind, Describe, Execute, FrontendMessage, Parse, Sync
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Bind to the unnamed portal, perhaps Describe, Execute without a limit, Sync; ``parses``: the unnamed statement
+    is parsed before."""
+
+    bind: Bind
+    parses: bool
+    describes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Requests that begin with the same bytes, up to and with the length of the first parameter's value.
+
+    Those bytes hold the length of Bind. Where the request's own length and its ``tail`` are the same, too, a single
+    value can be nothing else than what is between them, and several must end exactly where the tail begins.
+    """
+
+    tail: bytes
+    size: int
+    first: int
+    count: int
+
+    def fields(self, request: bytes, start: int) -> tuple[bytes, ...] | None:
+        """The values, which begin at ``start``; None for another request, and where one is NULL."""
+        tail = self.tail
+        if len(request) != self.size or not request.endswith(tail):
+            return None
+        if self.count == 1:
+            return (request[start : -len(tail)],)
+        position = start + self.first
+        found = [request[start:position]]
+        for _ in range(self.count - 1):
+            length = int.from_bytes(request[position : position + 4], signed=True)
+            if length < 0:
+                return None
+            position += 4
+            found.append(request[position : position + length])
+            position += length
+        return tuple(found) if position == self.size - len(tail) else None
+
+
+def messages_of(request: bytes) -> list[FrontendMessage] | None:
+    """The messages that a request consists of. Raises 08P01 for a broken frame."""
+    decoder = Decoder(startup=False)
+    decoder.feed(request)
+    messages = list(decoder)
+    return None if decoder.buffered else messages
+
+
+def batch_of(messages: list[FrontendMessage]) -> Batch | None:
+    """The batch that messages are, if they are one."""
+    match messages:
+        case [Bind(portal="") as bind, *rest]:
+            parses = False
+        case [Parse(name=""), Bind(portal="", statement="") as bind, *rest]:
+            parses = True
+        case _:
+            return None
+    match rest:
+        case [Execute(portal="", max_rows=0), Sync()]:
+            return Batch(bind, parses, False)
+        case [Describe(kind="P", name=""), Execute(portal="", max_rows=0), Sync()]:
+            return Batch(bind, parses, True)
+        case _:
+            return None
+
+
+def frame_of(request: bytes, batch: Batch) -> tuple[bytes, Frame] | None:
+    """The head of a batch's request and its frame; None without parameters, and where one is NULL."""
+    bind = batch.bind
+    fields = [field for field in bind.parameters if field is not None]
+    if not fields or len(fields) < len(bind.parameters):
+        return None
+    start = 1 + int.from_bytes(request[1:5]) if batch.parses else 0  # behind Parse
+    start += 5 + 1 + len(bind.statement.encode()) + 1 + 2 + 2 * len(bind.parameter_formats) + 2 + 4
+    end = start + sum(map(len, fields)) + 4 * (len(fields) - 1)
+    frame = Frame(request[end:], len(request), len(fields[0]), len(fields))
+    assert frame.fields(request, start) == tuple(fields)
+    return request[:start], frame

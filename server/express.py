@@ -1,0 +1,255 @@
+"""Express answers: a request like one before it, recognised by its bytes and answered without taking it apart.
+
+Owns: what one session has learned of its client's requests. A client that reads sends the same few messages again
+and again in one piece: a Query, or Bind (with Parse before it or not), perhaps Describe, Execute and Sync. When the
+ordinary path has answered such a piece without a thread, the next one is answered from here:
+
+- ``Known``: by the bytes of the whole request, as long as the answer's stamp holds;
+- ``Framed``: by the bytes around its parameters' values, which go to a point read's index or are part of a cached
+  answer's key.
+
+What is not exactly so goes the ordinary way, which is always right. ``server.connection`` asks only while the session
+is at rest: no transaction, no portal, nothing queued, no setting to report. What may change without a message of this
+client (rows and catalog) is checked at each answer, and so is the statement, which another message may have replaced.
+Knows nothing of sockets or of running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from executor.points import PointReader
+from planner.expression import Value
+from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
+from protocol.encoder import BIND_COMPLETE, PARSE_COMPLETE, READY_FOR_QUERY
+from protocol.messages import Bind, Query
+from protocol.values.registry import value_decoder
+from server.caches import Stamp
+from server.planning import Plan
+from server.points import Rows
+from server.prepared import Prepared
+from server.rows import column_formats
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: A session's memory for what it has learned; beyond it all is forgotten.
+_MEMORY: Final = 256 << 10
+#: What one entry weighs beside its bytes.
+_OVERHEAD: Final = 512
+#: Requests and answers that are larger cost more elsewhere.
+_LARGEST: Final = 32 << 10
+#: Different lengths of heads: each costs a look-up.
+_HEADS: Final = 8
+#: After so many requests of which nothing could be learned, no other is tried.
+_PATIENCE: Final = 64
+_READY: Final = READY_FOR_QUERY["I"]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read that the ordinary path has answered without a thread.
+
+    ``data`` is its rows and CommandComplete, for a Query (``plan`` None) with RowDescription. A cached answer has a
+    ``stamp``, a point read has none.
+    """
+
+    plan: Plan | None
+    data: bytes
+    stamp: Stamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The statement that a request runs; with ``parses`` the request makes the unnamed one what it is."""
+
+    name: str
+    prepared: Prepared
+    plan: Plan
+    parses: bool
+
+    def holds(self, statements: dict[str, Prepared]) -> bool:
+        """Whether the request means that statement with that plan, which is one for the present catalog."""
+        if self.prepared.plan is not self.plan:
+            return False
+        if self.parses:
+            statements[""] = self.prepared
+            return True
+        return statements.get(self.name) is self.prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The whole answer to a request."""
+
+    data: bytes
+    stamp: Stamp
+    used: Used | None
+
+
+@dataclass(frozen=True, slots=True)
+class PointRead:
+    """Answers values by a view's key index."""
+
+    reader: PointReader
+    rows: Rows
+    decoders: tuple[Callable[[bytes], Value], ...]
+
+    def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
+        """Row and CommandComplete, if the index is fresh and the fields are values."""
+        decoders = self.decoders
+        try:
+            if len(fields) == 1:  # a comprehension would cost as much as all else here
+                values: tuple[Value, ...] = (decoders[0](fields[0]),)
+            else:
+                values = tuple([decode(field) for decode, field in zip(decoders, fields, strict=True)])
+        except SqlError:
+            return None
+        row = self.reader.peek(values)
+        return None if row is None else self.rows.answer(row)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRead:
+    """Answers values that were asked for before."""
+
+    session: Session
+    plan: Plan
+    bind: Bind
+
+    def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
+        """Rows and CommandComplete, if they are known and still hold."""
+        session, bind = self.session, self.bind
+        key = (self.plan.serial, (*fields, bind.parameter_formats, bind.result_formats), session.settings.key)
+        answer = session.server.results.get(key, session.database)
+        return None if answer is None else answer.data
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """What answers requests of a frame; ``before`` is the answer's beginning."""
+
+    used: Used
+    frame: Frame
+    read: PointRead | CachedRead
+    before: bytes
+
+
+class Express:
+    """What one session has learned. On the event loop's thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._database = session.database
+        self._statements = session.statements
+        self._settings = session.settings.key
+        self._reads: list[Read] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Starts anew."""
+        self._known: dict[bytes, Known] = {}
+        self._framed: dict[bytes, Framed] = {}
+        self._heads: tuple[int, ...] = ()
+        self.size = 0  # about how many bytes it takes
+        self._failures = 0
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def answer(self, request: bytes) -> bytes | None:
+        """The whole answer, ReadyForQuery included; None for a request that must go the ordinary way."""
+        known = self._known.get(request)
+        if known is not None:
+            if known.stamp.holds(self._database) and (known.used is None or known.used.holds(self._statements)):
+                return known.data
+            del self._known[request]
+            return None
+        for start in self._heads:
+            framed = self._framed.get(request[:start])
+            if framed is not None:
+                return self._answer(framed, request, start)
+        return None
+
+    def _answer(self, framed: Framed, request: bytes, start: int) -> bytes | None:
+        fields = framed.frame.fields(request, start)
+        if fields is None:
+            return None
+        if framed.used.plan.catalog is not self._database.catalog:
+            self.forget()
+            return None
+        data = framed.read.answer(fields)
+        if data is None or not framed.used.holds(self._statements):
+            return None
+        return framed.before + data + _READY
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def note(self, read: Read) -> None:
+        """The ordinary path has answered a read without a thread."""
+        self._reads.append(read)
+
+    def rest(self, request: bytes | None, output: bytes) -> None:
+        """The session is at rest. ``request`` is what it got since it last was, in one piece, and ``output`` its
+        answer."""
+        if self._session.settings.key is not self._settings:
+            self._settings = self._session.settings.key
+            self.forget()
+        if not self._reads:
+            return
+        reads, self._reads = self._reads, []
+        if request is None or len(reads) > 1 or len(request) + len(output) > _LARGEST or self._failures > _PATIENCE:
+            return
+        if self.size > _MEMORY:
+            self.forget()
+        if self._learn(reads[0], request, output):
+            self.size += len(request) + len(output) + _OVERHEAD
+        else:
+            self._failures += 1
+
+    def _learn(self, read: Read, request: bytes, output: bytes) -> bool:
+        """Whether something was learned."""
+        messages = messages_of(request)
+        if messages is None:
+            return False
+        if read.plan is not None:
+            batch = batch_of(messages)
+            return batch is not None and self._learn_batch(read, read.plan, batch, request, output)
+        if read.stamp is None or [type(each) for each in messages] != [Query] or output != read.data + _READY:
+            return False
+        self._known[request] = Known(output, read.stamp, None)
+        return True
+
+    def _learn_batch(self, read: Read, plan: Plan, batch: Batch, request: bytes, output: bytes) -> bool:
+        bind = batch.bind
+        prepared = self._statements.get(bind.statement)
+        before = PARSE_COMPLETE + BIND_COMPLETE if batch.parses else BIND_COMPLETE
+        if batch.describes:
+            before += self._session.server.descriptions.get((plan.serial, bind.result_formats)) or b""
+        if prepared is None or prepared.plan is not plan or output != before + read.data + _READY:
+            return False
+        used = Used(bind.statement, prepared, plan, batch.parses)
+        if not bind.parameters and read.stamp is not None:
+            self._known[request] = Known(output, read.stamp, used)
+            return True
+        found = frame_of(request, batch)
+        if found is None:
+            return False
+        head, frame = found
+        if len(head) not in self._heads:
+            if len(self._heads) == _HEADS:
+                return False
+            self._heads = (*self._heads, len(head))
+        how = self._point_read(plan, bind) if read.stamp is None else CachedRead(self._session, plan, bind)
+        self._framed[head] = Framed(used, frame, how, before)
+        return True
+
+    def _point_read(self, plan: Plan, bind: Bind) -> PointRead:
+        points, time_zone = self._session.server.points, self._session.settings.value("TimeZone")
+        reader = points.known(plan)
+        assert reader is not None
+        formats = column_formats(bind.parameter_formats, len(plan.types))
+        decoders = (value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
+        return PointRead(reader, points.rows(reader, bind.result_formats, time_zone), tuple(decoders))

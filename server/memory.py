@@ -1,0 +1,28 @@
+"""How the process gets memory from the system.
+
+Owns: the settings of the C library's allocator, and that Arrow uses it. A large COPY takes and frees some megabytes for
+each block, on several threads. Arrow's own allocator and the C library's defaults give them back to the system each
+time, which then has to clear the pages for the next block: as much time again as parsing takes. Kept, they are used
+again at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Final
+
+#: mallopt(3): free memory at the end of a heap that is kept, and allocations that are mapped each for itself.
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_KEPT: Final = 64 << 20
+_MAPPED: Final = 32 << 20  # the most that there may be
+
+
+def keep_freed_memory() -> None:
+    """Must come before Arrow is loaded. Where the C library has no such settings, its defaults stay."""
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _MAPPED)
+        mallopt(_TRIM_THRESHOLD, _KEPT)

@@ -1,0 +1,126 @@
+"""Background jobs, readers and drops at the same time: what a job has claimed nobody loses and nobody counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from executor.database import Database
+from executor.options import Options
+from executor.views import Progress, ViewRuntime
+from tests.executor.client import Client
+
+STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"
+VIEW = "CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """One whose background work is done by the test."""
+    opened = Database(Options(tmp_path, spark_enabled=False))
+    client = Client(opened)
+    client.run(STREAM)
+    client.run(VIEW)
+    yield opened
+    opened.close()
+
+
+def path_of(database: Database) -> tuple[ViewRuntime, Progress]:
+    """The one view and its one path."""
+    (runtime,) = database.runtimes()
+    return runtime, runtime.paths[0]
+
+
+def insert(database: Database) -> int:
+    """One more row; its LSN."""
+    Client(database).run("INSERT INTO s VALUES (1, 1)")
+    return database.sequencer.visible
+
+
+def total(database: Database) -> object:
+    """What a reader sees."""
+    return Client(database).run("SELECT n FROM v")
+
+
+def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table]) -> None:
+    """What a background job does at its end."""
+    runtime, progress = path_of(database)
+    stored = database.storage.commit(runtime.view.oid, progress.path.stream, after, upto, tables)
+    assert stored is not None
+    runtime.absorb(progress, upto, stored)
+    database.release()
+
+
+def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:
+    """So that the job's run replaces whole runs of theirs, and the rest can be committed without computing it again."""
+    runtime, progress = path_of(database)
+    start = progress.durable
+    claimed = insert(database)
+    runtime.claim(progress, claimed)
+    last = insert(database)
+    assert total(database) == [(2,)]
+    assert [(run.after, run.upto) for run in progress.pending] == [(start, claimed), (claimed, last)]
+    commit(database, start, claimed, runtime.run_path(progress.path, start, claimed))
+    assert [(run.after, run.upto) for run in progress.pending] == [(claimed, last)]
+    pending = runtime.take_pending(progress)
+    assert pending is not None
+    commit(database, pending.after, pending.upto, pending.tables)
+    assert (progress.durable, progress.pending) == (last, [])
+    assert total(database) == [(2,)]
+
+
+def test_many_runs_of_readers_are_merged_on_both_sides_of_a_claim(database: Database) -> None:
+    runtime, progress = path_of(database)
+    start = progress.durable
+    for _ in range(20):
+        insert(database)
+        total(database)
+    claimed = database.sequencer.visible
+    runtime.claim(progress, claimed)
+    for _ in range(20):
+        last = insert(database)
+        total(database)
+    bounds = [(run.after, run.upto) for run in progress.pending]
+    assert bounds[0] == (start, claimed)
+    assert len(bounds) < 20
+    commit(database, start, claimed, runtime.run_path(progress.path, start, claimed))
+    assert progress.pending[0].after == claimed
+    assert progress.pending[-1].upto == last
+    assert total(database) == [(40,)]
+
+
+def test_a_reader_amid_a_committed_run_goes_on_from_storage(database: Database) -> None:
+    runtime, progress = path_of(database)
+    start = progress.durable
+    insert(database)
+    assert total(database) == [(1,)]
+    upto = insert(database)
+    commit(database, start, upto, runtime.run_path(progress.path, start, upto))
+    assert (progress.reached, progress.pending) == (upto, [])
+    assert total(database) == [(2,)]
+    insert(database)
+    assert total(database) == [(3,)]
+
+
+def test_what_readers_computed_is_committed_and_not_computed_again(database: Database) -> None:
+    insert(database)
+    total(database)
+    _, progress = path_of(database)
+    database.maintenance.start()
+    while progress.durable < database.sequencer.visible:
+        database.sequencer.flush().wait()
+    while not (jobs := [job for job in database.maintenance.jobs.all() if job.status == "done"]):
+        database.sequencer.flush().wait()
+    assert [(job.detail, job.rows) for job in jobs] == [("computed by readers", 1)]
+
+
+def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
+    runtime, progress = path_of(database)
+    start, upto = progress.durable, insert(database)
+    tables = runtime.run_path(progress.path, start, upto)
+    Client(database).run("DROP VIEW v")
+    assert not database.is_live(runtime)
+    assert database.storage.commit(runtime.view.oid, progress.path.stream, start, upto, tables) is None

@@ -1,0 +1,432 @@
+"""Express answers: byte for byte what the ordinary path answers, whatever has changed in between.
+
+Connections get their bytes from the test itself, over a transport that keeps what they write: so a request arrives in
+one piece, or in several, as the test wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catalog.errors import SqlError
+from protocol.decoder import Decoder
+from protocol.messages import Malformed
+from server.config import Address, Config
+from server.connection import Connection
+from server.express import Express, PointRead
+from server.serving import Server
+from server.session import Session
+from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
+
+
+class Pipe(asyncio.Transport):
+    """A transport whose other end is the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol: Connection | None = None
+        self.data = b""
+        self.closed = False
+        self.wrote = asyncio.Event()
+
+    def write(self, data: Any) -> None:
+        self.data += data
+        self.wrote.set()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if not self.closed and self.protocol is not None:
+            self.closed = True
+            self.wrote.set()
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.close()
+
+
+class Peer:
+    """One client of a server in this process."""
+
+    def __init__(self, loop: asyncio.Runner, server: Server) -> None:
+        self._loop = loop
+        self.pipe = Pipe()
+        self.connection = Connection(server)
+        self.pipe.protocol = self.connection
+        self.connection.connection_made(self.pipe)
+        body = b"user\0millstream\0\0"
+        self.feed(struct.pack(">ihh", len(body) + 8, 3, 0) + body)
+
+    @property
+    def express(self) -> Express:
+        """What the session has learned."""
+        return cast(Session, self.connection.handler).express
+
+    def feed(self, *pieces: bytes, answers: int = 1) -> bytes:
+        """Gives bytes piece by piece; what comes back up to so many ReadyForQuery or the end."""
+        return self._loop.run(self._feed(pieces, answers))
+
+    async def _feed(self, pieces: tuple[bytes, ...], answers: int) -> bytes:
+        for piece in pieces:
+            if not self.pipe.closed:
+                self.connection.data_received(piece)
+        async with asyncio.timeout(60):
+            while not self.pipe.closed and count(self.pipe.data) < answers:
+                self.pipe.wrote.clear()
+                await self.pipe.wrote.wait()
+        data, self.pipe.data = self.pipe.data, b""
+        return data
+
+    def ask(self, *messages: Message) -> bytes:
+        """Messages in one piece."""
+        return self.feed(request(*messages))
+
+    def query(self, text: str) -> bytes:
+        """A Query."""
+        return self.ask(("Q", text.encode() + b"\0"))
+
+    def is_express(self, data: bytes) -> bool:
+        """Whether a request would be answered without being taken apart."""
+        return self.connection.at_rest and self.express.answer(data) is not None
+
+
+def count(data: bytes) -> int:
+    """ReadyForQuery messages in an answer."""
+    position = found = 0
+    while position + 5 <= len(data):
+        found += data[position : position + 1] == b"Z"
+        position += 1 + struct.unpack_from(">i", data, position + 1)[0]
+    return found
+
+
+def request(*messages: Message) -> bytes:
+    """The bytes of messages."""
+    return b"".join(frame(letter, body) for letter, body in messages)
+
+
+def read(
+    key: bytes | None, name: str = "point", describes: bool = True, binary: bool = False, results: tuple[int, ...] = ()
+) -> bytes:
+    """A read of one group by a prepared statement, as drivers send it."""
+    data = key if key is None or not binary else struct.pack(">i", int(key))
+    described = [describe("P")] if describes else []
+    return request(bind([data], name, formats=[1] if binary else [], results=results), *described, execute(), SYNC)
+
+
+def whole(name: str = "whole", describes: bool = True) -> bytes:
+    """A read of all groups by a prepared statement."""
+    return request(bind((), name), *([describe("P")] if describes else []), execute(), SYNC)
+
+
+class House:
+    """A server and its peers."""
+
+    def __init__(self, loop: asyncio.Runner, server: Server) -> None:
+        self._loop = loop
+        self.server = server
+        self._peers: list[Peer] = []
+        self.owner = self.peer()
+        self._peers.clear()
+
+    def peer(self) -> Peer:
+        """A client that has prepared the statements of the tests."""
+        made = Peer(self._loop, self.server)
+        for name, text in (("point", POINT), ("whole", WHOLE), ("small", SMALL)):
+            made.ask(parse(text, name), SYNC)
+        self._peers.append(made)
+        return made
+
+    def leave(self) -> None:
+        """All clients but the owner go."""
+        for each in self._peers:
+            each.feed(request(("X", b"")))
+        self._peers.clear()
+
+
+POINT = "SELECT k, n, s FROM groups WHERE k = $1"
+WHOLE = "SELECT * FROM sums"
+SMALL = "SELECT * FROM sums WHERE n > $1"
+VIEWS = (
+    "CREATE VIEW groups AS SELECT k, count(*) AS n, max(t) AS s FROM feed GROUP BY k",
+    "CREATE VIEW sums AS SELECT count(*) AS n, max(at) AS latest FROM feed",
+)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    config = replace(
+        Config(), data=tmp_path_factory.mktemp("data"), listen=Address("127.0.0.1", 0), spark_enabled=False
+    )
+    with asyncio.Runner() as loop:
+        stop, running = loop.run(start(config))
+        made = House(loop, running[0])
+        made.owner.query("CREATE FOREIGN TABLE feed (k integer, t text, at timestamptz) SERVER stream")
+        for view in VIEWS:
+            made.owner.query(view)
+        made.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now()), (NULL, 'none', now())")
+        yield made
+        loop.run(end(stop, running[1]))
+
+
+@pytest.fixture(autouse=True)
+def no_one_stays(house: House) -> Iterator[None]:
+    """The server has room for every test's clients."""
+    yield
+    house.leave()
+
+
+async def start(config: Config) -> tuple[asyncio.Event, tuple[Server, asyncio.Task[None]]]:
+    stop, server = asyncio.Event(), Server(config)
+    task = asyncio.create_task(server.run(stop))
+    await asyncio.sleep(0)
+    await server.wait_open()
+    return stop, (server, task)
+
+
+async def end(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
+    stop.set()
+    await task
+
+
+def learned(peer: Peer, data: bytes) -> bytes:
+    """A request's answer, once it comes by express."""
+    answer = b""
+    for _ in range(3):
+        answer = peer.feed(data)
+    assert peer.is_express(data)
+    assert peer.feed(data) == answer
+    return answer
+
+
+REQUESTS: dict[str, bytes] = {
+    "query": request(("Q", b"SELECT * FROM sums\0")),
+    "whole": whole(),
+    "whole, not described": whole(describes=False),
+    "point": read(b"1"),
+    "point, not described": read(b"1", describes=False),
+    "point, binary": read(b"1", binary=True, results=(1,)),
+    "no such group": read(b"5"),
+    "cached by value": read(b"0", "small"),
+    "parsed": request(parse(WHOLE), bind(), describe("P"), execute(), SYNC),
+    "parsed point": request(parse(POINT), bind([b"2"]), describe("P"), execute(), SYNC),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_is_learned_and_its_answer_stays_the_same(house: House, name: str) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = REQUESTS[name]
+    assert learned(peer, data) == ordinary.feed(data[:7], data[7:])
+    for _ in range(3):
+        assert peer.feed(data) == ordinary.feed(data[:9], data[9:])
+        assert not ordinary.is_express(data)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_row_that_has_arrived_is_in_the_next_answer(house: House, name: str) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = REQUESTS[name]
+    for _ in range(3):
+        before = learned(peer, data)
+        house.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now())")
+        after = peer.feed(data)
+        assert after == ordinary.feed(data[:7], data[7:])
+        assert after != before or name == "no such group"
+
+
+def test_rows_of_other_streams_change_nothing(house: House) -> None:
+    peer = house.peer()
+    house.owner.query("CREATE FOREIGN TABLE other (a integer) SERVER stream")
+    for data in (whole(), read(b"1")):
+        answer = learned(peer, data)
+        house.owner.query("INSERT INTO other VALUES (1)")
+        assert peer.is_express(data)
+        assert peer.feed(data) == answer
+    house.owner.query("DROP FOREIGN TABLE other")
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_view_that_is_dropped_and_made_again(house: House, name: str) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = REQUESTS[name]
+    learned(peer, data)
+    house.owner.query("DROP VIEW groups, sums")
+    assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    for view in VIEWS:
+        house.owner.query(view.replace("max", "min"))
+    house.owner.query("INSERT INTO feed VALUES (1, 'again', now())")
+    assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    house.owner.query("DROP VIEW groups, sums")
+    for view in VIEWS:
+        house.owner.query(view)
+    house.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now()), (NULL, 'none', now())")
+
+
+CHANGES: dict[str, tuple[bytes, ...]] = {
+    "SET": (request(("Q", b"SET TimeZone = 'Asia/Tokyo'\0")),),
+    "BEGIN": (request(("Q", b"BEGIN\0")),),
+    "BEGIN and an error": (request(("Q", b"BEGIN\0")), request(("Q", b"SELECT 1/0\0"))),
+    "DEALLOCATE": (request(("Q", b"DEALLOCATE ALL\0")),),
+    "DISCARD": (request(("Q", b"DISCARD ALL\0")),),
+    "closed and prepared again": (
+        request(close("S", "point"), close("S", "whole"), close("S", "small"), SYNC),
+        request(parse("SELECT n FROM groups WHERE k = $1", "point"), parse("SELECT latest FROM sums", "whole"), SYNC),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_what_changes_a_requests_meaning(house: House, name: str, change: str) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = REQUESTS[name]
+    learned(peer, data)
+    for each in CHANGES[change]:
+        assert peer.feed(each) == ordinary.feed(each[:3], each[3:])
+    for _ in range(4):
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+
+
+def test_a_parsed_request_makes_the_unnamed_statement(house: House) -> None:
+    peer = house.peer()
+    data = REQUESTS["parsed"]
+    answer = learned(peer, data)
+    peer.ask(parse("SELECT 1"), SYNC)
+    assert peer.is_express(data)
+    assert peer.feed(data) == answer
+    assert peer.ask(bind(), describe("P"), execute(), SYNC) == answer[5:]
+
+
+def test_an_open_portal_is_no_rest(house: House) -> None:
+    peer = house.peer()
+    learned(peer, REQUESTS["query"])
+    peer.feed(request(parse("SELECT 1", "one"), bind(statement="one", portal="p"), ("H", b"")), answers=0)
+    assert not peer.connection.at_rest
+    peer.feed(REQUESTS["query"])
+    assert not peer.connection.at_rest
+    peer.ask(SYNC)
+    assert peer.connection.at_rest
+
+
+@pytest.mark.parametrize("key", [b"+1", b" 1 ", b"-1", b"1_0", b"x", b"", b"0001", b"9999999999", "١".encode(), None])
+def test_unusual_values_are_read_as_ever(house: House, key: bytes | None) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    for usual in (b"1", b"12", b"123", b"12345678", b"1234567890"):
+        learned(peer, read(usual))
+    data = read(key)
+    for _ in range(3):
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+
+
+def test_nothing_is_answered_while_the_client_does_not_read(house: House) -> None:
+    peer = house.peer()
+    data = read(b"1")
+    answer = learned(peer, data)
+    peer.connection.pause_writing()
+    peer.feed(data, data, data, answers=0)
+    assert peer.feed(answers=0) == b""
+    peer.connection.resume_writing()
+    assert peer.feed(answers=3) == answer * 3
+    assert peer.is_express(data)
+
+
+def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(point: PointRead, fields: tuple[bytes, ...]) -> None:
+        raise RuntimeError("on purpose")
+
+    peer = house.peer()
+    data = read(b"1")
+    answer = learned(peer, data)
+    with monkeypatch.context() as changed:
+        changed.setattr(PointRead, "answer", broken)
+        assert peer.feed(data) == answer
+    assert learned(peer, data) == answer
+
+
+def test_memory_is_bounded(house: House) -> None:
+    peer = house.peer()
+    sizes = []
+    for number in range(500):
+        data = request(("Q", b"SELECT * FROM sums WHERE n > %d\0" % -number))
+        peer.feed(data)
+        peer.feed(data)
+        sizes.append(peer.express.size)
+    assert max(sizes) < 300_000
+    assert sizes[-1] < max(sizes)
+    assert learned(peer, REQUESTS["query"])
+
+
+KEYS = st.sampled_from([b"1", b"2", b"3", b"12", b"+1", b" 2", b"x", b"", b"99999999999", None])
+READS = st.one_of(
+    st.sampled_from(list(REQUESTS.values())),
+    st.builds(read, KEYS, st.sampled_from(["point", "small"]), st.booleans()),
+)
+BYTES = st.one_of(st.sampled_from(list(b"\x00\x01\x05123PSxE")), st.integers(0, 255))
+MUTATED = st.builds(
+    lambda data, place, byte: data[: place % len(data)] + bytes([byte]) + data[place % len(data) + 1 :],
+    READS,
+    st.integers(5, 200),
+    BYTES,
+)
+SESSION = st.sampled_from(
+    [
+        request(("Q", text + b"\0"))
+        for text in (
+            b"BEGIN",
+            b"COMMIT",
+            b"SET TimeZone = 'Asia/Tokyo'",
+            b"RESET ALL",
+            b"DEALLOCATE point",
+            b"SELECT 1",
+        )
+    ]
+    + [request(close("S", "point"), parse(POINT, "point"), SYNC), request(SYNC)]
+)
+ROW = "INSERT INTO feed VALUES (%d, 'row', now())"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data: st.DataObject) -> None:
+    house.leave()
+    peer, ordinary = house.peer(), house.peer()
+    for each in REQUESTS.values():
+        learned(peer, each)
+    one = st.one_of(READS, MUTATED.filter(ends_ready), MUTATED.filter(ends_ready), SESSION)
+    for each in data.draw(st.lists(st.one_of(one, one, st.tuples(one, one), st.integers(1, 3)), max_size=40)):
+        if isinstance(each, int):
+            house.owner.query(ROW % each)
+            continue
+        joined, answers = (each, 1) if isinstance(each, bytes) else (b"".join(each), len(each))
+        place = data.draw(st.integers(1, len(joined) - 1))
+        assert peer.feed(joined, answers=answers) == ordinary.feed(joined[:place], joined[place:], answers=answers)
+        if peer.pipe.closed:
+            return
+
+
+def ends_ready(data: bytes) -> bool:
+    """Whether one ReadyForQuery, or the connection's end, answers a request."""
+    decoder = Decoder(startup=False)
+    decoder.feed(data)
+    try:
+        kinds = [type(message.kind if isinstance(message, Malformed) else message).__name__ for message in decoder]
+    except SqlError:
+        return True
+    return (
+        not decoder.buffered and "FunctionCall" not in kinds and sum(kind in ("Sync", "Query") for kind in kinds) == 1
+    )

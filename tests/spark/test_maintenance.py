@@ -1,0 +1,117 @@
+"""Background maintenance by Spark while something happens to it: drops, and a kill of the server.
+
+The driver is stopped (SIGSTOP) before its job comes, so that the job runs for as long as a test wants.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+SETTINGS = {"spark_driver_memory": "1g", "spark_master": "local[2]", "maintenance_idle": 0.05}
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Millstream]:
+    """A server whose Spark is there; the last test kills it."""
+    with Millstream(settings=SETTINGS) as started:
+        with started.connect() as client:
+            wait_until(lambda: bool(driver(client)), 120, "Spark")
+        yield started
+
+
+def driver(client: Connection) -> int:
+    """The driver's process; 0 while it is not ready."""
+    row = client.execute("SELECT detail FROM millstream.engines WHERE name = 'spark' AND available").fetchone()
+    found = re.search(r"driver (\d+)", row[0]) if row is not None else None
+    return int(found[1]) if found is not None else 0
+
+
+def begin_job(client: Connection) -> int:
+    """Stops the driver and gives it a job over 2 views; the driver."""
+    client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
+    client.execute("DROP TABLE IF EXISTS names")
+    client.execute("CREATE TABLE names (k int, name text)")
+    client.execute("INSERT INTO names VALUES (1, 'one')")
+    client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
+    client.execute("BEGIN")  # so that both begin at one LSN
+    client.execute("CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k")
+    client.execute("CREATE VIEW w AS SELECT name, count(*) AS rows FROM s JOIN names USING (k) GROUP BY name")
+    client.execute("COMMIT")
+    process = driver(client)
+    os.kill(process, signal.SIGSTOP)
+    client.execute(f"INSERT INTO s VALUES {', '.join(['(1, 1)'] * 1000)}".encode())
+    wait_until(lambda: jobs(client, "running") == 1, 20, "job")
+    return process
+
+
+def jobs(client: Connection, status: str) -> int:
+    """How many of Spark's jobs there are."""
+    query = f"SELECT count(*) FROM millstream.jobs WHERE engine = 'spark' AND status = '{status}'"
+    row = client.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def sealed(server: Millstream) -> list[Path]:
+    """What was sealed for jobs."""
+    return list((server.data / "shared/streams").glob("*/*.parquet*"))
+
+
+@pytest.mark.parametrize("dropped", ["VIEW w", "FOREIGN TABLE s CASCADE"])
+def test_a_job_whose_view_is_dropped_is_void_and_the_others_are_maintained(server: Millstream, dropped: str) -> None:
+    with server.connect() as client:
+        void = jobs(client, "void")
+        process = begin_job(client)
+        assert sealed(server)
+        client.execute(f"DROP {dropped}".encode())
+        os.kill(process, signal.SIGCONT)
+        wait_until(lambda: jobs(client, "running") == 0 and not sealed(server), 60, "end of the job")
+        if dropped == "VIEW w":
+            behind = "SELECT rows_behind FROM millstream.views"
+            wait_until(lambda: client.execute(behind).fetchall() == [(0,)], 60, "maintenance")
+            assert client.execute("SELECT * FROM v").fetchall() == [(1, 1000)]
+        assert jobs(client, "void") == void + 1
+        assert jobs(client, "failed") == 0
+    assert not list((server.data / "shared/scratch").iterdir())
+
+
+def test_readers_go_on_during_a_job_and_nothing_is_computed_twice_after_it(server: Millstream) -> None:
+    with server.connect() as client:
+        process = begin_job(client)
+        for number in range(1, 4):
+            client.execute("INSERT INTO s VALUES (1, 1)")
+            assert client.execute("SELECT n FROM v").fetchone() == (1000 + number,)
+        os.kill(process, signal.SIGCONT)
+        behind = "SELECT sum(rows_behind) FROM millstream.views"
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance")
+        done = "SELECT views, sum(rows) FROM millstream.jobs WHERE detail = 'computed by readers' GROUP BY views"
+        assert client.execute(done).fetchall() == [("v", 3)]
+        assert client.execute("SELECT n FROM v").fetchone() == (1003,)
+
+
+def test_what_a_killed_job_left_is_swept_at_the_next_start(server: Millstream) -> None:
+    with server.connect() as client:
+        begin_job(client)
+    assert sealed(server)
+    server.kill9()
+    server.settings["spark_enabled"] = False
+    server.start()
+    assert not sealed(server)
+    assert not list((server.data / "shared/scratch").iterdir())
+    with server.connect() as client:
+        assert client.execute("SELECT * FROM v").fetchall() == [(1, 1000)]
+        assert client.execute("SELECT * FROM w").fetchall() == [("one", 1000)]
