@@ -70,6 +70,9 @@ class DatabaseSession:
         self.user = user
         self.name = name
         self.synchronous_commit = True
+        self.lock_timeout = database.options.lock_timeout
+        #: Who maintains the continuous views that this session creates, where they do not say it.
+        self.maintenance_engine: str = database.options.maintenance_engine
         self._transaction: Transaction | None = None
         self._implicit = False
         self._reader = Reader(database)
@@ -105,7 +108,7 @@ class DatabaseSession:
 
     def _begin_write(self) -> WriteTransaction:
         """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
-        writer = self.database.tables.begin_write(self.database.options.lock_timeout, self._cancelled.is_set)
+        writer = self.database.tables.begin_write(self.lock_timeout, self._cancelled.is_set)
         transaction = self._transaction
         snapshot = None if transaction is None else transaction.snapshot
         if snapshot is not None and self.database.tables_lsn > snapshot[0]:
@@ -155,6 +158,7 @@ class DatabaseSession:
         transaction = self._transaction
         if transaction.failed:
             raise failed_transaction()
+        transaction.begun = True
         try:
             yield transaction
         except BaseException:
@@ -184,6 +188,22 @@ class DatabaseSession:
         self._transaction.repeatable = statement.isolation in ("repeatable read", "serializable")
         self._transaction.read_only = bool(statement.read_only)
         return Result("BEGIN")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a statement of the open block has seen the data."""
+        return self._transaction is not None and self._transaction.begun
+
+    def isolate(self, level: str) -> None:
+        """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
+        transaction, repeatable = self._transaction, level == "repeatable read"
+        if transaction is None or repeatable == transaction.repeatable:
+            return
+        if transaction.begun:
+            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+        if transaction.savepoints:
+            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+        transaction.repeatable = repeatable
 
     def _end(self, action: str) -> Result:
         transaction = self._transaction
@@ -314,7 +334,16 @@ class DatabaseSession:
         self, statement: CreateTable | CreateStream | CreateView | Drop | AlterView, transaction: Transaction
     ) -> Result:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
+        if isinstance(statement, CreateView):
+            statement = replace(statement, view=self._with_engine(statement.view))
         return ddl.define(self.database, transaction, statement)
+
+    def _with_engine(self, view: View) -> View:
+        """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
+        engine, name = self.maintenance_engine, "maintenance_engine"
+        if not view.continuous or engine == self.database.options.maintenance_engine or name in dict(view.options):
+            return view
+        return replace(view, options=(*view.options, (name, engine)))
 
     # COPY -------------------------------------------------------------------------------------------------------
 
@@ -325,6 +354,7 @@ class DatabaseSession:
             self._transaction = self._new(explicit=False)
         if self._transaction.failed:
             raise failed_transaction()
+        self._transaction.begun = True
         self._require(statement.target)
         return CopySink(self, statement, self._transaction)
 

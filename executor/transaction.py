@@ -47,6 +47,7 @@ class Transaction:
     repeatable: bool = False
     read_only: bool = False
     failed: bool = False
+    begun: bool = False  # a statement has seen the data
     write: WriteTransaction | None = None
     snapshot: tuple[int, ReadSnapshot] | None = None
     parts: list[StreamRows | Spooled] = field(default_factory=list)

@@ -44,7 +44,7 @@ def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then
     ``is_plain`` says whether to try; ``rows`` are one tuple of the plan's parameters for each execution. ``then`` runs
     on the loop's thread and queues the answer, which leaves at once. Raises SqlError for a value that does not fit.
     """
-    session.tell_executor()
+    session.tell_settings()
     connection = session.connection
     connection.hold()
     try:

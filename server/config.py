@@ -58,7 +58,6 @@ class Config:
     maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
-    stream_timeout: float = _setting(1.0, "seconds without a row after which a query that reads a stream ends")
     ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
     backlog_bytes: int = _setting(
         8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True

@@ -56,6 +56,7 @@ class CopyIn:
         self._error: BaseException | None = None
         self._abandoned = False
         self._appender: asyncio.Future[None] | None = None  # since the first block
+        self._stop_timer = session.start_timer()
 
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
@@ -73,6 +74,12 @@ class CopyIn:
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
+        try:
+            return await self._finish()
+        finally:
+            self._stop_timer()
+
+    async def _finish(self) -> int:
         if self._appender is None:
             return await self._session.work(self._take_all)
         for block in self._reader.rest():
@@ -91,6 +98,7 @@ class CopyIn:
 
     async def abort(self) -> None:
         """Ends the COPY with nothing of it visible."""
+        self._stop_timer()
         self._abandoned = True
         self._sink.cancel()
         if self._appender is not None:

@@ -38,9 +38,11 @@ from planner.statements import (
     Update,
 )
 from server import functions
+from server.parameters import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, show_outputs
 from server.rows import encode_rows
+from server.settings import OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -140,10 +142,22 @@ def _set(session: Session, statement: SetVariable) -> Result:
         session.settings.reset_all()
         return Result(word)
     if statement.local and session.db.status == "I" and not session.implicit:
-        warning = SqlError("25P01", "SET LOCAL can only be used in transaction blocks")
+        what = "SET TRANSACTION" if statement.name in OF_TRANSACTION else "SET LOCAL"
+        warning = SqlError("25P01", f"{what} can only be used in transaction blocks")
         return Result(word, notices=(warning,))
+    if statement.name in OF_TRANSACTION:
+        _check_transaction(session, statement)
     session.settings.set(statement.name, statement.value, statement.local)
     return Result(word)
+
+
+def _check_transaction(session: Session, statement: SetVariable) -> None:
+    """SET TRANSACTION: the isolation takes effect; both are refused where they come too late (25001)."""
+    name, value = statement.name, statement.value or session.settings.value(f"default_{statement.name}")
+    if name == "transaction_isolation":
+        session.db.isolate(value.strip().lower())
+    elif session.settings.read_only and session.db.has_begun and boolean(name, value) == "off":
+        raise SqlError("25001", "transaction read-write mode must be set before any query")
 
 
 def _show(session: Session, statement: ShowVariable) -> Result:

@@ -18,6 +18,7 @@ from planner.functions import SESSION_FUNCTIONS
 from planner.statements import Statement
 from server.parameters import SERVER_VERSION
 from server.planning import replace_parameters, rewrite
+from server.settings import OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -89,6 +90,8 @@ def _current_setting(session: Session, name: Value, missing_ok: Value = False) -
 def _set_config(session: Session, name: Value, value: Value, is_local: Value) -> str | None:
     if name is None:
         return None
+    if str(name).lower() in OF_TRANSACTION:
+        raise unsupported(f"set_config() of {name}", "Use SET TRANSACTION.")
     session.settings.set(str(name), None if value is None else str(value), bool(is_local))
     return session.settings.show(str(name))
 

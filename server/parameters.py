@@ -215,7 +215,6 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("default_transaction_deferrable", "off", boolean, "Whether new transactions are deferrable."),
     _milliseconds("statement_timeout", "0", "Longest time of a statement; 0 is none."),
     _milliseconds("lock_timeout", "0", "Longest wait for a lock; 0 is none."),
-    _milliseconds("stream_timeout", "1000", "Time without a row after which a query that reads a stream ends."),
     Parameter("synchronous_commit", "on", one_of("on", "off", "local", "remote_write", "remote_apply"),
               "Whether a commit waits for the disk."),
     Parameter("maintenance_engine", "auto", one_of("auto", "spark", "embedded"), "Who maintains continuous views."),

@@ -98,7 +98,6 @@ class Server:
             "max_connections": str(config.max_connections),
             "maintenance_engine": config.maintenance_engine,
             "synchronous_commit": "on" if config.synchronous_commit else "off",
-            "stream_timeout": str(round(config.stream_timeout * 1000)),
             "lock_timeout": str(round(config.lock_timeout * 1000)),
             "statement_timeout": str(round(config.statement_timeout * 1000)),
         }

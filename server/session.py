@@ -26,6 +26,7 @@ from protocol import encoder
 from protocol import messages as m
 from server import copying, execution, extended, simple
 from server.express import Express
+from server.idle import IdleClock
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
 from server.settings import Settings
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
+#: States of notices; others are warnings.
+_NOTICES: Final = ("00000", "42P07")
 _LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
@@ -63,6 +66,7 @@ class Session:
         self.copying: copying.CopyIn | None = None
         self.implicit = False
         self.express = Express(self)
+        self.idle = IdleClock(self.server.loop, connection.end)
         self.transaction_time = _now()
         self._working = False
         self._cancelled: SqlError | None = None
@@ -71,13 +75,15 @@ class Session:
 
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message."""
+        if self.idle.is_running:
+            self.idle.stop()
         return HANDLERS[type(message)](self, message)
 
     def rest(self, request: bytes | None, output: bytes) -> Callable[[bytes], bytes | None] | None:
         """No message is left to act on: what may answer the next bytes at once."""
         self.express.rest(request, output)
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
-        return self.express.answer if at_rest else None
+        return self.express.answer if at_rest and not self.idle.is_running else None
 
     def failed(self, error: SqlError) -> Awaitable[None] | None:
         """Answers an error and undoes what it makes undone."""
@@ -119,6 +125,10 @@ class Session:
         """ReadyForQuery, after the settings that have changed."""
         if self.settings.changed:
             self.report_settings()
+        if self.settings.key is not self._told:
+            self.tell_settings()
+        if any(self.idle.limits):
+            self.idle.start(self.db.status != "I")
         self.connection.send(encoder.READY_FOR_QUERY[self.db.status])
 
     def report_settings(self) -> None:
@@ -130,7 +140,7 @@ class Session:
         """NoticeResponses, as far as client_min_messages wants them."""
         least = _LEVELS.get(self.settings.value("client_min_messages"), 0)
         for notice in notices:
-            severity = "NOTICE" if notice.sqlstate.startswith("00") else "WARNING"
+            severity = "NOTICE" if notice.sqlstate in _NOTICES else "WARNING"
             if _LEVELS[severity.lower()] >= least:
                 data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
                 self.connection.send(data)
@@ -168,22 +178,25 @@ class Session:
             self.db.cancel()
             self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
 
-    @contextlib.contextmanager
-    def timed(self) -> Iterator[None]:
-        """Cancels what runs inside when it takes longer than statement_timeout."""
+    def start_timer(self) -> Callable[[], None]:
+        """Cancels what runs when it takes longer than statement_timeout; returns what takes that back."""
         seconds = self.settings.seconds("statement_timeout")
         if not seconds:
-            yield
-            return
-        reason = "canceling statement due to statement timeout"
-        timer = self.server.loop.call_later(seconds, self.cancel, reason)
+            return _nothing
+        return self.server.loop.call_later(seconds, self.cancel, "canceling statement due to statement timeout").cancel
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """A statement that ends where the block does."""
+        stop = self.start_timer()
         try:
             yield
         finally:
-            timer.cancel()
+            stop()
 
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""
+        self.idle.stop()
         self.server.cancels.forget(self.backend)
         copy, self.copying = self.copying, None
         if copy is not None:
@@ -216,17 +229,22 @@ class Session:
             self.settings.commit()
             self.portals.clear()
 
-    def tell_executor(self) -> None:
-        """Passes on the settings that the executor must know, if any setting has changed."""
+    def tell_settings(self) -> None:
+        """Passes on the settings that the executor and the idle clock must know, if any setting has changed."""
         key = self.settings.key  # the same object as long as nothing changed
-        if key is not self._told:
-            self._told = key
-            self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
-            self.db.time_zone = self.settings.value("TimeZone")
+        if key is self._told:
+            return
+        self._told = key
+        self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+        self.db.time_zone = self.settings.value("TimeZone")
+        self.db.lock_timeout = self.settings.seconds("lock_timeout")
+        self.db.maintenance_engine = self.settings.value("maintenance_engine")
+        names = ("idle_in_transaction_session_timeout", "idle_session_timeout")
+        self.idle.limits = (self.settings.seconds(names[0]), self.settings.seconds(names[1]))
 
     def starts_statement(self) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
-        self.tell_executor()
+        self.tell_settings()
         if self.implicit:
             self.settings.begin()
         elif self.db.status == "I":
@@ -289,6 +307,10 @@ class Session:
         if failed and not _is_end(plan.statement):
             raise failed_transaction()
         return plan
+
+
+def _nothing() -> None:
+    """No timer runs."""
 
 
 def _now() -> datetime.datetime:

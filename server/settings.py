@@ -17,9 +17,9 @@ from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
-_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "stream_timeout", "client_encoding", "role")
+_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "client_encoding", "role")
 #: Belong to the transaction: gone when it ends, whoever set them.
-_OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
+OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
 _FRAMEWORK: Final = {"transaction_isolation": "default_transaction_isolation",
                      "transaction_read_only": "default_transaction_read_only"}  # fmt: skip
 
@@ -123,7 +123,9 @@ class Settings:
         lowered = parameter.name.lower()
         _check_context(parameter)
         stored = self._default(lowered) if value is None else parameter.read(parameter.name, value)
-        if local or (lowered in _OF_TRANSACTION and self._saved):
+        if lowered in OF_TRANSACTION and not self._saved:
+            return  # the transaction is this statement alone
+        if local or (lowered in OF_TRANSACTION and self._saved):
             self._local = {**self._local, lowered: stored}
         else:
             self._session = {**self._session, lowered: stored}

@@ -12,7 +12,7 @@ from typing import Final
 
 import duckdb
 
-from catalog.errors import SqlError, division_by_zero, invalid_text, out_of_range
+from catalog.errors import SqlError, division_by_zero, invalid_text, out_of_range, unsupported
 
 _NAMES: Final = {
     "INT8": "smallint",
@@ -42,6 +42,8 @@ def _unconvertible(match: re.Match[str]) -> SqlError:
         if target.startswith("DECIMAL"):
             return _numeric_overflow(target)
         return out_of_range(f'value "{value}" is out of range for type {_name(target)}')
+    if target.startswith("DECIMAL") and value.lower().lstrip("-") in ("nan", "inf"):
+        return unsupported(f"numeric {value}", "Use double precision for values that are not finite.")
     return invalid_text(_name(target), value)
 
 
@@ -88,6 +90,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         (r"Division by zero", lambda match: division_by_zero()),
         (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),
         (r"Could not cast value (?P<value>.*) to (?P<type>DECIMAL\(\d+, ?\d+\))", _narrowing),
+        (r"Failed to cast decimal value \S+ to type (?P<type>[A-Z0-9]+)", _narrowing),
         (r"Casting value .* to type (?P<type>DECIMAL\(\d+, ?\d+\)) failed: value is out of range", _narrowing),
         (r"can't be cast because the value is out of range for the destination type (?P<type>[A-Z0-9]+)", _narrowing),
         (

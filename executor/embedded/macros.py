@@ -58,7 +58,8 @@ def _division(name: str, division: str) -> str:
     positive = f"CREATE MACRO {name}_positive(a, b, scale, least_scale) AS {quotient};\n"
     signed = _let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
-        "CASE WHEN v.b = 0 THEN error('!22012!division by zero') WHEN v.a = 0 THEN CAST(0 AS DECIMAL(38, 20))"
+        "CASE WHEN v.b = 0 THEN CASE WHEN v.a IS NULL THEN NULL ELSE error('!22012!division by zero') END"
+        " WHEN v.a = 0 AND v.b IS NOT NULL THEN CAST(0 AS DECIMAL(38, 20))"
         f" ELSE ms_decimal20(v.s * {name}_positive(v.a, v.b, scale, least_scale)) END",
     )
     return positive + f"CREATE MACRO {name}(a, b, scale, least_scale) AS {signed};\n"
@@ -214,7 +215,8 @@ CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL'
 CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y)
     THEN error('!2201F!a negative number raised to a non-integer power yields a complex result') ELSE power(x, y) END;
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
-    ELSE greatest(s2 - s1 * s1 / CAST(n AS DOUBLE), 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
+    WHEN isinf(s2) AND isfinite(s1) THEN error('!22003!value out of range: overflow')
+    ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
     + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;

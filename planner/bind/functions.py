@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
+from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.environment import Environment
 from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
@@ -210,10 +210,11 @@ def _no_function(env: Environment, name: str, arguments: list[Scalar], node: Any
 def _concat(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     if not arguments:
         raise _no_function(env, "concat", arguments, node, ambiguous=False)
-    texts = [
-        coerce(env.binding, item, TEXT, "explicit", place) for item, place in zip(arguments, node.args, strict=True)
+    shown = [
+        item if item.type == BOOL else coerce(env.binding, item, TEXT, "explicit", place)  # its output is not its cast
+        for item, place in zip(arguments, node.args, strict=True)
     ]
-    return Call("concat_values", tuple(item for item in texts if item is not None), TEXT)
+    return Call("concat_values", tuple(item for item in shown if item is not None), TEXT)
 
 
 def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: Any) -> SqlType:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
-    MAX_PRECISION,
     NUMERIC,
     QUOTIENT,
     TEXT,
@@ -168,7 +167,7 @@ def _to_numeric(value: object, target: SqlType, level: Level) -> Decimal:
 
 def _to_integer(value: object, target: SqlType) -> int:
     if isinstance(value, Decimal):
-        number = int(value.quantize(Decimal(1), ROUND_HALF_UP)) if value.adjusted() < MAX_PRECISION else 1 << 100
+        number = int(value.quantize(Decimal(1), ROUND_HALF_UP)) if value.adjusted() < 20 else 1 << 100
     elif isinstance(value, float):
         if value != value or abs(value) > 1e30:
             raise out_of_range(f"{display(target)} out of range")
