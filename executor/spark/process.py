@@ -100,12 +100,6 @@ class SparkProcess:
         with self._condition:
             return self._status
 
-    @property
-    def busy(self) -> int:
-        """Requests that are not answered yet."""
-        with self._condition:
-            return 0 if self._child is None else len(self._child.pending)
-
     def start(self) -> None:
         """Begins to start the driver in the background, once."""
         with self._condition:

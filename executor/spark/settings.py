@@ -95,7 +95,10 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.maxPlanStringLength": "10000",
+        # A plan is printed for each job, for nobody: as little of it as can be.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxPlanStringLength": "100",
+        "spark.sql.debug.maxToStringFields": "1",
         "spark.cleaner.referenceTracking.blocking": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "WARN",

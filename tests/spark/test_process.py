@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,22 +44,6 @@ def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) ->
     )
 
 
-class Background(threading.Thread):
-    """A request that is running, and what came of it."""
-
-    def __init__(self, process: SparkProcess, folder: Path, seconds: float = 60.0) -> None:
-        super().__init__(daemon=True)
-        self.error: BaseException | None = None
-        self._request = (process, folder, ENDLESS, seconds)
-        self.start()
-
-    def run(self) -> None:
-        try:
-            job(*self._request)
-        except BaseException as error:
-            self.error = error
-
-
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
     """One for all: whatever a test does to it, it must be ready again."""
@@ -79,13 +62,13 @@ def restarted(process: SparkProcess, before: Status) -> Status:
 @pytest.mark.parametrize("victim", ["jvm", "pid"])
 def test_kill_in_a_job_fails_it_and_a_new_driver_comes(process: SparkProcess, tmp_path: Path, victim: str) -> None:
     before = process.status
-    running = Background(process, tmp_path / "out")
-    wait_until(lambda: process.busy > 0, 30, "running job")
+    statements = [{"state": "s", "sql": ENDLESS}]
+    _, running = process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
     pid = getattr(before, victim)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    running.join(30)
-    assert isinstance(running.error, EngineUnavailable)
+    with pytest.raises(EngineUnavailable):
+        running.result(30)
     after = restarted(process, before)
     assert after.restarts == before.restarts + 1
     wait_until(lambda: not alive(before.pid) and not alive(before.jvm), 10, "end of the old processes")
