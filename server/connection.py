@@ -31,7 +31,8 @@ WRITE_BEHIND: Final = 1 << 20
 logger = logging.getLogger(__name__)
 
 
-#: Answers a whole request while the connection is at rest; None for one that must be taken apart.
+#: Answers a whole request while the connection is at rest; None for one that must be taken apart. Of no bytes: the
+#: connection is held, and ``answer`` is called with what it is to send.
 Express = Callable[[bytes], bytes | None]
 
 
@@ -103,7 +104,8 @@ class Connection(asyncio.Protocol):
                 self._unexpected(error)
                 output = None
             if output is not None and self._transport is not None:
-                self._transport.write(output)
+                if output:
+                    self._transport.write(output)
                 return
             self._express, self._request = None, data
         self._decoder.feed(data)
@@ -198,6 +200,19 @@ class Connection(asyncio.Protocol):
             self._idle.set_result(None)
             self._idle = None
         self._proceed()
+
+    def answer(self, output: bytes, express: Express) -> None:
+        """The whole answer to a request for which the connection was held: it is at rest again, as it was before it,
+        unless something came or went meanwhile."""
+        transport = self._transport
+        if transport is None or self._closing or self._writable is not None or self._decoder.buffered:
+            self.send(output)
+            self.resume()
+            return
+        self._busy = False
+        transport.write(output)
+        if self._writable is None:
+            self._express = express
 
     def end(self, error: SqlError | None = None) -> None:
         """Closes the connection, with a FATAL error if there is one, once what is queued has been sent."""

@@ -5,8 +5,8 @@ and again in one piece: a Query, or Bind (with Parse before it or not), perhaps 
 ordinary path has answered such a piece without a thread, the next one is answered from here:
 
 - ``Known``: by the bytes of the whole request, as long as the answer's stamp holds;
-- ``Framed``: by the bytes around its parameters' values, which go to a point read's index or are part of a cached
-  answer's key.
+- ``Framed``: by the bytes around its parameters' values, which go to a point read's index, are part of a cached
+  answer's key, or are a stream's next row.
 
 What is not exactly so goes the ordinary way, which is always right. ``server.connection`` asks only while the session
 is at rest: no transaction, no portal, nothing queued, no setting to report. What may change without a message of this
@@ -17,14 +17,15 @@ Knows nothing of sockets or of running.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.points import PointReader
 from planner.expression import Value
+from planner.statements import Insert
 from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
-from protocol.encoder import BIND_COMPLETE, PARSE_COMPLETE, READY_FOR_QUERY
+from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query
 from protocol.values.registry import value_decoder
 from server.caches import Stamp
@@ -49,12 +50,16 @@ _PATIENCE: Final = 64
 _READY: Final = READY_FOR_QUERY["I"]
 
 
+#: Makes a value of what Bind has.
+Decode = Callable[[bytes], Value]
+
+
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A read that the ordinary path has answered without a thread.
+class Answered:
+    """What the ordinary path has answered without a thread.
 
     ``data`` is its rows and CommandComplete, for a Query (``plan`` None) with RowDescription. A cached answer has a
-    ``stamp``, a point read has none.
+    ``stamp``; a point read and an INSERT have none.
     """
 
     plan: Plan | None
@@ -96,19 +101,14 @@ class PointRead:
 
     reader: PointReader
     rows: Rows
-    decoders: tuple[Callable[[bytes], Value], ...]
+    decoders: tuple[Decode, ...]
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
         """Row and CommandComplete, if the index is fresh and the fields are values."""
-        decoders = self.decoders
         try:
-            if len(fields) == 1:  # a comprehension would cost as much as all else here
-                values: tuple[Value, ...] = (decoders[0](fields[0]),)
-            else:
-                values = tuple([decode(field) for decode, field in zip(decoders, fields, strict=True)])
+            row = self.reader.peek(_values(self.decoders, fields))
         except SqlError:
             return None
-        row = self.reader.peek(values)
         return None if row is None else self.rows.answer(row)
 
 
@@ -128,13 +128,50 @@ class CachedRead:
         return None if answer is None else answer.data
 
 
+@dataclass(slots=True)
+class RowInsert:
+    """Takes values as a row of a stream. ``answered`` is the whole answer once the row is durable."""
+
+    session: Session
+    insert: Insert
+    decoders: tuple[Decode, ...]
+    before: bytes
+    answered: bytes
+    #: Of each row: what it is answered with.
+    done: Callable[[SqlError | None], None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = self._done
+
+    def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
+        """Nothing yet when the row was taken: the connection is held until its answer. None when it was not."""
+        session = self.session
+        session.connection.hold()
+        try:
+            if session.db.append_rows(self.insert, [_values(self.decoders, fields)], self.done):
+                return b""
+        except SqlError:  # the ordinary way says what is wrong
+            pass
+        session.connection.release()
+        return None
+
+    def _done(self, error: SqlError | None) -> None:
+        connection = self.session.connection
+        if error is None:
+            connection.answer(self.answered, self.session.express.answer)
+            return
+        connection.send(self.before)
+        self.session.failed(error)
+        connection.resume()
+
+
 @dataclass(frozen=True, slots=True)
 class Framed:
     """What answers requests of a frame; ``before`` is the answer's beginning."""
 
     used: Used
     frame: Frame
-    read: PointRead | CachedRead
+    use: PointRead | CachedRead | RowInsert
     before: bytes
 
 
@@ -146,7 +183,7 @@ class Express:
         self._database = session.database
         self._statements = session.statements
         self._settings = session.settings.key
-        self._reads: list[Read] = []
+        self._answered: list[Answered] = []
         self.forget()
 
     def forget(self) -> None:
@@ -160,7 +197,10 @@ class Express:
     # -- answering -----------------------------------------------------------------------------------------------
 
     def answer(self, request: bytes) -> bytes | None:
-        """The whole answer, ReadyForQuery included; None for a request that must go the ordinary way."""
+        """The whole answer, ReadyForQuery included; nothing if it follows by the connection's ``answer``.
+
+        None for a request that must go the ordinary way.
+        """
         known = self._known.get(request)
         if known is not None:
             if known.stamp.holds(self._database) and (known.used is None or known.used.holds(self._statements)):
@@ -180,16 +220,16 @@ class Express:
         if framed.used.plan.catalog is not self._database.catalog:
             self.forget()
             return None
-        data = framed.read.answer(fields)
-        if data is None or not framed.used.holds(self._statements):
+        if not framed.used.holds(self._statements):
             return None
-        return framed.before + data + _READY
+        data = framed.use.answer(fields)
+        return framed.before + data + _READY if data else data
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def note(self, read: Read) -> None:
-        """The ordinary path has answered a read without a thread."""
-        self._reads.append(read)
+    def note(self, answered: Answered) -> None:
+        """The ordinary path has answered a statement without a thread."""
+        self._answered.append(answered)
 
     def rest(self, request: bytes | None, output: bytes) -> None:
         """The session is at rest. ``request`` is what it got since it last was, in one piece, and ``output`` its
@@ -197,42 +237,42 @@ class Express:
         if self._session.settings.key is not self._settings:
             self._settings = self._session.settings.key
             self.forget()
-        if not self._reads:
+        if not self._answered:
             return
-        reads, self._reads = self._reads, []
-        if request is None or len(reads) > 1 or len(request) + len(output) > _LARGEST or self._failures > _PATIENCE:
+        answered, self._answered = self._answered, []
+        if request is None or len(answered) > 1 or len(request) + len(output) > _LARGEST or self._failures > _PATIENCE:
             return
         if self.size > _MEMORY:
             self.forget()
-        if self._learn(reads[0], request, output):
+        if self._learn(answered[0], request, output):
             self.size += len(request) + len(output) + _OVERHEAD
         else:
             self._failures += 1
 
-    def _learn(self, read: Read, request: bytes, output: bytes) -> bool:
+    def _learn(self, known: Answered, request: bytes, output: bytes) -> bool:
         """Whether something was learned."""
         messages = messages_of(request)
         if messages is None:
             return False
-        if read.plan is not None:
+        if known.plan is not None:
             batch = batch_of(messages)
-            return batch is not None and self._learn_batch(read, read.plan, batch, request, output)
-        if read.stamp is None or [type(each) for each in messages] != [Query] or output != read.data + _READY:
+            return batch is not None and self._learn_batch(known, known.plan, batch, request, output)
+        if known.stamp is None or [type(each) for each in messages] != [Query] or output != known.data + _READY:
             return False
-        self._known[request] = Known(output, read.stamp, None)
+        self._known[request] = Known(output, known.stamp, None)
         return True
 
-    def _learn_batch(self, read: Read, plan: Plan, batch: Batch, request: bytes, output: bytes) -> bool:
+    def _learn_batch(self, known: Answered, plan: Plan, batch: Batch, request: bytes, output: bytes) -> bool:
         bind = batch.bind
         prepared = self._statements.get(bind.statement)
         before = PARSE_COMPLETE + BIND_COMPLETE if batch.parses else BIND_COMPLETE
         if batch.describes:
-            before += self._session.server.descriptions.get((plan.serial, bind.result_formats)) or b""
-        if prepared is None or prepared.plan is not plan or output != before + read.data + _READY:
+            before += self._session.server.descriptions.get((plan.serial, bind.result_formats)) or NO_DATA
+        if prepared is None or prepared.plan is not plan or output != before + known.data + _READY:
             return False
         used = Used(bind.statement, prepared, plan, batch.parses)
-        if not bind.parameters and read.stamp is not None:
-            self._known[request] = Known(output, read.stamp, used)
+        if not bind.parameters and known.stamp is not None:
+            self._known[request] = Known(output, known.stamp, used)
             return True
         found = frame_of(request, batch)
         if found is None:
@@ -242,14 +282,28 @@ class Express:
             if len(self._heads) == _HEADS:
                 return False
             self._heads = (*self._heads, len(head))
-        how = self._point_read(plan, bind) if read.stamp is None else CachedRead(self._session, plan, bind)
-        self._framed[head] = Framed(used, frame, how, before)
+        self._framed[head] = Framed(used, frame, self._use(known, plan, bind, before, output), before)
         return True
 
-    def _point_read(self, plan: Plan, bind: Bind) -> PointRead:
-        points, time_zone = self._session.server.points, self._session.settings.value("TimeZone")
+    def _use(
+        self, known: Answered, plan: Plan, bind: Bind, before: bytes, output: bytes
+    ) -> PointRead | CachedRead | RowInsert:
+        """What does with other values what the ordinary path did."""
+        if known.stamp is not None:
+            return CachedRead(self._session, plan, bind)
+        time_zone = self._session.settings.value("TimeZone")
+        formats = column_formats(bind.parameter_formats, len(plan.types))
+        decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
+        if isinstance(plan.statement, Insert):
+            return RowInsert(self._session, plan.statement, decoders, before, output)
+        points = self._session.server.points
         reader = points.known(plan)
         assert reader is not None
-        formats = column_formats(bind.parameter_formats, len(plan.types))
-        decoders = (value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
-        return PointRead(reader, points.rows(reader, bind.result_formats, time_zone), tuple(decoders))
+        return PointRead(reader, points.rows(reader, bind.result_formats, time_zone), decoders)
+
+
+def _values(decoders: tuple[Decode, ...], fields: tuple[bytes, ...]) -> tuple[Value, ...]:
+    """The values of fields. Raises SqlError for one that is none."""
+    if len(fields) == 1:  # a comprehension would cost as much as all else here
+        return (decoders[0](fields[0]),)
+    return tuple([decode(data) for decode, data in zip(decoders, fields, strict=True)])

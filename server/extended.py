@@ -25,7 +25,7 @@ from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
-from server.express import Read
+from server.express import Answered
 from server.planning import Plan
 from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows, described
@@ -181,7 +181,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     if portal.cursor is None:
         statement = plan.statement
         if isinstance(statement, Insert):
-            if is_plain(session, plan, statement) and _append(session, statement, portal.values):
+            if is_plain(session, plan, statement) and _append(session, plan, statement, portal.values):
                 return None
         elif plan.repeatable and not message.max_rows and session.is_idle:
             known = _known_answer(session, portal, plan)
@@ -192,30 +192,30 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     return _execute(session, portal, plan, message.max_rows)
 
 
-def _known_answer(session: Session, portal: Portal, plan: Plan) -> Read | None:
+def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | None:
     """A read that needs no thread, with its rows and CommandComplete."""
     reader = session.server.points.known(plan)
     if reader is None:
         answer = session.server.results.get(_key(session, portal, plan), session.database)
-        return None if answer is None else Read(plan, answer.data, answer.stamp)
+        return None if answer is None else Answered(plan, answer.data, answer.stamp)
     if plan.catalog is not session.database.catalog:
         return None
     row = reader.peek(portal.values)
     if row is None:
         return None
     rows = session.server.points.rows(reader, portal.formats, session.settings.value("TimeZone"))
-    return Read(plan, rows.answer(row), None)
+    return Answered(plan, rows.answer(row), None)
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
     return plan.serial, portal.key, session.settings.key
 
 
-def _append(session: Session, insert: Insert, values: tuple[Value, ...]) -> bool:
+def _append(session: Session, plan: Plan, insert: Insert, values: tuple[Value, ...]) -> bool:
     """Appends a row at once when Sync is next; else keeps it for Sync."""
     tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
     if not session.pending and type(session.connection.peek()) is m.Sync:
-        return append(session, insert, [values], partial(_appended, session, tag))
+        return append(session, insert, [values], partial(_appended, session, Answered(plan, tag, None)))
     if session.pending and session.pending[-1][0] is insert:
         session.pending[-1][1].append(values)
     else:
@@ -224,9 +224,10 @@ def _append(session: Session, insert: Insert, values: tuple[Value, ...]) -> bool
     return True
 
 
-def _appended(session: Session, tag: bytes, error: SqlError | None) -> None:
+def _appended(session: Session, answered: Answered, error: SqlError | None) -> None:
     if error is None:
-        session.connection.send(tag)
+        session.connection.send(answered.data)
+        session.express.note(answered)
     else:
         session.failed(error)
 

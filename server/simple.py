@@ -25,7 +25,7 @@ from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
-from server.express import Read
+from server.express import Answered
 from server.planning import Plan, Shared
 from server.rows import describe_rows, described, literal_values
 
@@ -57,7 +57,7 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     if session.is_idle:
         answer = session.server.results.get((text, session.settings.key), session.database)
         if answer is not None:
-            session.express.note(Read(None, answer.data, answer.stamp))
+            session.express.note(Answered(None, answer.data, answer.stamp))
             session.connection.send(answer.data)
             session.ready()
             return None

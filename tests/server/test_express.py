@@ -7,8 +7,9 @@ one piece, or in several, as the test wants it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
 from server.config import Address, Config
 from server.connection import Connection
-from server.express import Express, PointRead
+from server.express import Express, PointRead, RowInsert
 from server.serving import Server
 from server.session import Session
 from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
@@ -133,6 +135,13 @@ def whole(name: str = "whole", describes: bool = True) -> bytes:
     return request(bind((), name), *([describe("P")] if describes else []), execute(), SYNC)
 
 
+def row(key: bytes | None, text: bytes | None, describes: bool = True, binary: bool = False) -> bytes:
+    """An INSERT of one row by a prepared statement, as drivers send it."""
+    data = key if key is None or not binary else struct.pack(">i", int(key))
+    described = [describe("P")] if describes else []
+    return request(bind([data, text], "row", formats=[1, 0] if binary else []), *described, execute(), SYNC)
+
+
 class House:
     """A server and its peers."""
 
@@ -146,7 +155,7 @@ class House:
     def peer(self) -> Peer:
         """A client that has prepared the statements of the tests."""
         made = Peer(self._loop, self.server)
-        for name, text in (("point", POINT), ("whole", WHOLE), ("small", SMALL)):
+        for name, text in (("point", POINT), ("whole", WHOLE), ("small", SMALL), ("row", ROW_OF)):
             made.ask(parse(text, name), SYNC)
         self._peers.append(made)
         return made
@@ -161,7 +170,10 @@ class House:
 POINT = "SELECT k, n, s FROM groups WHERE k = $1"
 WHOLE = "SELECT * FROM sums"
 SMALL = "SELECT * FROM sums WHERE n > $1"
+ROW_OF = "INSERT INTO taken VALUES ($1, $2, 'constant')"
+TAKEN = "CREATE FOREIGN TABLE taken (k integer NOT NULL, t varchar(5), c text) SERVER stream"
 VIEWS = (
+    "CREATE VIEW counts AS SELECT k, t, c, count(*) FROM taken GROUP BY k, t, c",
     "CREATE VIEW groups AS SELECT k, count(*) AS n, max(t) AS s FROM feed GROUP BY k",
     "CREATE VIEW sums AS SELECT count(*) AS n, max(at) AS latest FROM feed",
 )
@@ -176,6 +188,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         stop, running = loop.run(start(config))
         made = House(loop, running[0])
         made.owner.query("CREATE FOREIGN TABLE feed (k integer, t text, at timestamptz) SERVER stream")
+        made.owner.query(TAKEN)
         for view in VIEWS:
             made.owner.query(view)
         made.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now()), (NULL, 'none', now())")
@@ -265,13 +278,13 @@ def test_a_view_that_is_dropped_and_made_again(house: House, name: str) -> None:
     peer, ordinary = house.peer(), house.peer()
     data = REQUESTS[name]
     learned(peer, data)
-    house.owner.query("DROP VIEW groups, sums")
+    house.owner.query("DROP VIEW groups, sums, counts")
     assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
     for view in VIEWS:
         house.owner.query(view.replace("max", "min"))
     house.owner.query("INSERT INTO feed VALUES (1, 'again', now())")
     assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
-    house.owner.query("DROP VIEW groups, sums")
+    house.owner.query("DROP VIEW groups, sums, counts")
     for view in VIEWS:
         house.owner.query(view)
     house.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now()), (NULL, 'none', now())")
@@ -358,6 +371,129 @@ def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, mo
     assert learned(peer, data) == answer
 
 
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes | None]:
+    """What inserts by express were answered at once: nothing, or None for those that were not taken."""
+    found: list[bytes | None] = []
+    original = RowInsert.answer
+
+    def answer(insert: RowInsert, fields: tuple[bytes, ...]) -> bytes | None:
+        found.append(original(insert, fields))
+        return found[-1]
+
+    monkeypatch.setattr(RowInsert, "answer", answer)
+    return found
+
+
+ODD = "SELECT count(*) FROM counts WHERE count % 2 = 1"
+
+
+def counts(house: House) -> bytes:
+    """The rows that were inserted."""
+    return house.owner.query("SELECT k, t, c, count FROM counts ORDER BY k, t")
+
+
+@pytest.mark.parametrize("describes", [False, True])
+@pytest.mark.parametrize("binary", [False, True])
+def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool, binary: bool) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    for number in range(4):
+        data = row(b"%d" % (70 + number), b"%d" % number, describes, binary)
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    assert taken == [b""] * 3
+    found = counts(house)
+    for number in range(4):
+        assert b"%d" % (70 + number) in found
+    data = row(b"75", b"x", describes, binary)
+    answer = peer.feed(data)
+    assert peer.feed(data, data, data, answers=3) == answer * 3  # the first is under way when the others come
+    assert peer.feed(data) == answer
+    assert taken == [b""] * 6
+
+
+@pytest.mark.parametrize("key", [b"1", b"+1", b"x", b"", b"9999999999", None])
+@pytest.mark.parametrize("text", [b"", b"abc  ", b"abc    ", b"abcdef", b"\xff", b"'\\", None])
+def test_rows_of_unusual_values(house: House, key: bytes | None, text: bytes | None) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    before = house.owner.query(ODD)
+    usual = row(key or b"8", b"a" * len(text or b""))
+    for data in (usual, usual, row(key, text), usual, row(key, text)):
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    assert house.owner.query(ODD) == before  # what two peers do alike is even
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "read only"])
+def test_what_changes_an_inserts_meaning(house: House, change: str) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = row(b"5", b"x")
+    for each in (peer, ordinary):
+        each.feed(data)
+        each.feed(data)
+    before = counts(house)
+    read_only = (request(("Q", b"SET default_transaction_read_only = on\0")),)
+    for each in CHANGES.get(change, read_only):
+        assert peer.feed(each) == ordinary.feed(each[:3], each[3:])
+    for _ in range(3):
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    house.leave()  # with what is open
+    assert (counts(house) == before) == (change not in ("SET", "closed and prepared again"))
+
+
+def test_a_stream_that_is_dropped_and_made_again_takes_rows(house: House, taken: list[bytes | None]) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = row(b"6", b"x")
+    for _ in range(3):
+        peer.feed(data)
+    house.owner.query("DROP VIEW counts")
+    house.owner.query("DROP FOREIGN TABLE taken")
+    assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    house.owner.query(TAKEN.replace("5", "6"))
+    house.owner.query(VIEWS[0])
+    for _ in range(3):
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    assert b"\x00\x00\x00\x016" in counts(house)
+    assert None not in taken
+
+
+def test_a_client_that_leaves_does_not_take_its_row_along(house: House) -> None:
+    peer = house.peer()
+    data = row(b"91", b"x")
+    for _ in range(3):
+        peer.feed(data)
+    peer.feed(data, request(("X", b"")), answers=0)
+    while not peer.pipe.closed:
+        peer.feed(answers=0)
+    assert b"\x00\x00\x00\x014" in counts(house)
+
+
+class Full(Files):
+    """A disk without space."""
+
+    def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
+        raise OSError(errno.ENOSPC, "on purpose")
+
+
+def test_a_full_disk_refuses_the_row_and_nothing_else(
+    house: House, taken: list[bytes | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, ordinary = house.peer(), house.peer()
+    data = row(b"92", b"x")
+    for each in (peer, ordinary):
+        each.feed(data)
+        each.feed(data)
+    before = counts(house)
+    log = cast(Session, peer.connection.handler).database.log
+    with monkeypatch.context() as changed:
+        changed.setattr(log, "_files", Full())
+        changed.setattr(log, "_erase", lambda target: None)  # this disk would not even take zeros
+        refused = peer.feed(data)
+        assert b"53100" in refused
+        assert refused == ordinary.feed(data[:7], data[7:])
+    assert counts(house) == before
+    assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    assert taken == [b""] * 4
+
+
 def test_memory_is_bounded(house: House) -> None:
     peer = house.peer()
     sizes = []
@@ -375,6 +511,7 @@ KEYS = st.sampled_from([b"1", b"2", b"3", b"12", b"+1", b" 2", b"x", b"", b"9999
 READS = st.one_of(
     st.sampled_from(list(REQUESTS.values())),
     st.builds(read, KEYS, st.sampled_from(["point", "small"]), st.booleans()),
+    st.builds(row, KEYS, st.sampled_from([b"", b"a", b"abcdef", None])),
 )
 BYTES = st.one_of(st.sampled_from(list(b"\x00\x01\x05123PSxE")), st.integers(0, 255))
 MUTATED = st.builds(
@@ -404,9 +541,12 @@ ROW = "INSERT INTO feed VALUES (%d, 'row', now())"
 @given(data=st.data())
 def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data: st.DataObject) -> None:
     house.leave()
+    odd = house.owner.query(ODD)
     peer, ordinary = house.peer(), house.peer()
     for each in REQUESTS.values():
         learned(peer, each)
+    for data_of_row in (row(b"1", b"a"), row(b"12", b"")):
+        assert peer.feed(data_of_row) == ordinary.feed(data_of_row)
     one = st.one_of(READS, MUTATED.filter(ends_ready), MUTATED.filter(ends_ready), SESSION)
     for each in data.draw(st.lists(st.one_of(one, one, st.tuples(one, one), st.integers(1, 3)), max_size=40)):
         if isinstance(each, int):
@@ -416,7 +556,9 @@ def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data
         place = data.draw(st.integers(1, len(joined) - 1))
         assert peer.feed(joined, answers=answers) == ordinary.feed(joined[:place], joined[place:], answers=answers)
         if peer.pipe.closed:
-            return
+            break
+    house.leave()
+    assert house.owner.query(ODD) == odd  # rows that both sent
 
 
 def ends_ready(data: bytes) -> bool:
