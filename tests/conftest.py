@@ -6,11 +6,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.rig import postgres as rig
 from tests.rig.server import java_is_there
 from tests.rig.tpch import Tpch
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

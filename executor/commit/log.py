@@ -36,6 +36,10 @@ SEGMENT_BYTES: Final = 64 * 1024 * 1024
 _JOIN_BELOW: Final = 256 * 1024
 #: A sync of more than this is not quick on any disk.
 _LIGHT: Final = 256 * 1024
+#: A small record is written with so many zeros behind it where the file was never written to. The sync of new blocks
+#: is a transaction of the file system, which waits for everybody else's; that of old ones is a write and nothing else.
+_FILL: Final = memoryview(bytes(256 * 1024))
+_BLOCK: Final = 4096
 _POOL_PREFIX: Final = "free-"
 
 
@@ -293,6 +297,11 @@ class Log:
             pieces.append(layout.pack_record(target.number, lsn, encoded.kind, encoded.length, encoded.crc))
             pieces += encoded.pieces
         total = sum(RECORD + encoded.length for encoded, _ in entries)
+        end = target.end + total
+        if end > target.filled:
+            fill = _fill(end, target.size) if total <= _LIGHT else _FILL[:0]
+            pieces.append(fill)
+            target.filled = end + len(fill)
         try:
             self._files.write(target.descriptor, pieces if total > _JOIN_BELOW else (b"".join(pieces),), target.end)
         except OSError as error:
@@ -339,3 +348,8 @@ class Log:
             self._pool.append(free)
         else:
             segment.path.unlink()
+
+
+def _fill(end: int, size: int) -> memoryview:
+    """The zeros behind a record that ends at ``end`` of a file: up to a whole block."""
+    return _FILL[: min((end + len(_FILL)) // _BLOCK * _BLOCK, size) - end]

@@ -62,6 +62,8 @@ class Segment:
     last_lsn: int  # of the last commit in it, or before it when it has none
     predecessor_end: int
     end: int = HEADER
+    #: Up to here the file has been written to, at least: not only given space.
+    filled: int = HEADER
     readers: int = 0
     #: Offsets of batches written ahead whose transaction is still open.
     pinned: set[int] = field(default_factory=set)

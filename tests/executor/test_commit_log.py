@@ -49,6 +49,17 @@ class FullDisk(Files):
         super().sync(descriptor)
 
 
+class Watched(Files):
+    """Remembers what each write covered."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[int, int]] = []
+
+    def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
+        self.writes.append((offset, sum(map(len, pieces))))
+        super().write(descriptor, pieces, offset)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "log"
@@ -120,6 +131,32 @@ def test_large_write_goes_in_many_vectors(folder: Path) -> None:
     payload = b"".join(encoded.pieces)
     assert [(lsn, bytes(found)) for lsn, found in log.records(0)] == [(lsn, payload) for _, lsn in entries]
     log.close()
+
+
+def test_small_records_are_written_where_the_file_was_filled_before(folder: Path) -> None:
+    size, files = 1 << 20, Watched()
+    log = Log(folder, size, files=files)
+    places = [append(log, lsn, "small").offset for lsn in range(1, 2000)]
+    record = places[1] - places[0]
+    covered = HEADER
+    for offset, length in files.writes[1:]:
+        if offset + record > covered:
+            assert (offset + length) % 4096 == 0
+            assert length - record > 100_000
+        else:
+            assert length == record
+        covered = max(covered, offset + length)
+    files.writes.clear()
+    append(log, 2000, "x" * 300_000)  # is written and synced once: nothing is gained by zeros behind it
+    ((offset, length),) = files.writes
+    assert length < 300_000 + 2 * record
+    for lsn in range(2001, 2100):
+        append(log, lsn, "y" * 5_000)
+        offset, length = files.writes[-1]
+        assert offset + length <= size
+    assert [lsn for lsn, _ in contents(log)] == list(range(1, 2100))
+    log.close()
+    assert [lsn for lsn, _ in contents(Log(folder, size))] == list(range(1, 2100))
 
 
 @st.composite
