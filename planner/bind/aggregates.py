@@ -6,6 +6,7 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
@@ -58,17 +59,21 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise env.error("42803", "aggregate function calls cannot be nested", node)
     if env.groups is None:
         raise env.error("42803", f"aggregate functions are not allowed in {env.clause}", node)
-    if node.agg_within_group or node.func_variadic:
-        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
-    inner = env.inside_aggregate()
-    call = _count_star(env, node) if node.agg_star else _over_arguments(inner, name, node, bind)
-    condition = _filter(env.without_aggregates("FILTER"), node, bind)
-    call = AggregateCall(call.function, call.arguments, call.type, bool(node.agg_distinct), condition, call.order_by)
+    call = aggregate_call(env.inside_aggregate(), node, bind)
+    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     _check_level(env, call, node)
     column = env.groups.add(env.binding, name, call)
     found = ColumnRef(column)
     env.binding.remember(found, node, name)
     return found
+
+
+def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
+    """The aggregate of a call with its arguments and ORDER BY, which ``env`` is for; without DISTINCT and FILTER."""
+    if node.agg_within_group or node.func_variadic:
+        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
+    return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node, bind)
 
 
 def _count_star(env: Environment, node: Any) -> AggregateCall:
@@ -154,7 +159,8 @@ def _average(kind: SqlType) -> SqlType:
     return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", QUOTIENT)
 
 
-def _filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """The condition of FILTER, if there is one."""
     if node.agg_filter is None:
         return None
     scalar = bind(env, node.agg_filter)

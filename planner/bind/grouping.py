@@ -7,15 +7,17 @@ the error 42803 for a column that is neither grouped nor aggregated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from catalog.errors import SqlError
 from planner.algebra import Aggregate, Relation
 from planner.bind.context import Binding
 from planner.bind.environment import Groups
 from planner.bind.scope import Scope, written_name
-from planner.expression import Column, ColumnRef, Scalar
+from planner.expression import Column, ColumnRef, Scalar, WindowCall
 from planner.walk import RELATIONS, SCALARS, children, descend
+
+_Item = TypeVar("_Item", bound=Scalar | WindowCall)
 
 
 class Grouping:
@@ -41,8 +43,8 @@ class Grouping:
         self._keys.append((column, key))
         return column
 
-    def over(self, scalar: Scalar) -> Scalar:
-        """An expression of the select list, HAVING or ORDER BY over the groups. Raises 42803."""
+    def over(self, scalar: _Item) -> _Item:
+        """An expression of the select list, HAVING or ORDER BY, or a window call, over the groups. Raises 42803."""
 
         def change(node: Any) -> Any:
             if not isinstance(node, SCALARS):
@@ -54,10 +56,10 @@ class Grouping:
                 return ColumnRef(self._determined(node, scalar))
             return node
 
-        found: Scalar = descend(scalar, change)
+        found: _Item = descend(scalar, change)
         return found
 
-    def _determined(self, node: ColumnRef, whole: Scalar) -> Column:
+    def _determined(self, node: ColumnRef, whole: Scalar | WindowCall) -> Column:
         """The key column of a column that a grouped primary key determines: it becomes a key itself."""
         grouped = {key.column.id for _, key in self._keys if isinstance(key, ColumnRef)}
         for source in self._scope.sources:
@@ -66,7 +68,7 @@ class Grouping:
                 return self._add(node)
         raise self._ungrouped(node, whole)
 
-    def _ungrouped(self, node: ColumnRef, whole: Scalar) -> SqlError:
+    def _ungrouped(self, node: ColumnRef, whole: Scalar | WindowCall) -> SqlError:
         position, _ = self._binding.origin(node)
         name = written_name(self._scope, node)
         if _directly_in(whole, node):
@@ -80,7 +82,7 @@ class Grouping:
         return Aggregate(self._input, tuple(self._keys), tuple(self._groups.aggregates))
 
 
-def _directly_in(scalar: Scalar, wanted: ColumnRef) -> bool:
+def _directly_in(scalar: Scalar | WindowCall, wanted: ColumnRef) -> bool:
     """Whether a reference stands in an expression itself and not in a subquery of it."""
     stack: list[Any] = [scalar]
     while stack:

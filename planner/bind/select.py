@@ -1,9 +1,9 @@
 """SELECT, VALUES, WITH and set operations -> relations.
 
-Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, select list, DISTINCT, ORDER BY, LIMIT) and what
-names mean in each. One query becomes, from the inside out::
+Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, WINDOW, select list, DISTINCT, ORDER BY, LIMIT)
+and what names mean in each. One query becomes, from the inside out::
 
-    Limit(Sort(distinct Aggregate(Project(Filter(Aggregate(Filter(joins)))))))
+    Limit(Sort(distinct Aggregate(Project(Window(Filter(Aggregate(Filter(joins))))))))
 """
 
 from __future__ import annotations
@@ -17,10 +17,22 @@ from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT8, TEXT, SqlType
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, SetKind, SetOperation, Sort, SortKey, Values
+from planner.algebra import (
+    Aggregate,
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    SetKind,
+    SetOperation,
+    Sort,
+    SortKey,
+    Values,
+    Window,
+)
 from planner.bind.clauses import group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups, Subquery
+from planner.bind.environment import Environment, Groups, Subquery, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
 from planner.bind.grouping import Grouping
 from planner.bind.ordering import direction
@@ -28,6 +40,7 @@ from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, bind_cte, bind_from
 from planner.bind.targets import Target, bind_targets
 from planner.bind.types import castable, coerce, common_type, display
+from planner.bind.windows import definitions
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
 
@@ -108,32 +121,34 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
-    groups = Groups()
-    inner = replace(env, clause="SELECT", groups=groups)
+    groups, windows = Groups(), Windows(definitions(level.binding, node.windowClause))
+    inner = replace(env, clause="SELECT", groups=groups, windows=windows)
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
-    keys = [group_key(env, item, targets, groups) for item in node.groupClause or ()]
+    keys = [group_key(env, item, targets, groups, windows) for item in node.groupClause or ()]
     having = (
-        bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING")
+        bind_boolean(replace(inner, clause="HAVING", windows=None), node.havingClause, "HAVING")
         if node.havingClause is not None
         else None
     )
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
+    calls = windows.calls
     if keys or groups.aggregates or having is not None:
         grouping = Grouping(level.binding, scope, relation, keys, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]
         having = grouping.over(having) if having is not None else None
+        calls = [(column, grouping.over(call)) for column, call in calls]
         relation = grouping.relation()
         if having is not None:
             relation = Filter(relation, having)
+    if calls:
+        relation = Window(relation, tuple(calls))
     return _finish(level, node, relation, targets, order)
 
 
 def _refuse_clauses(binding: Binding, node: Any) -> None:
-    if node.windowClause:
-        raise unsupported("WINDOW", "Use GROUP BY, or ORDER BY with LIMIT.", binding.position(node.windowClause[0]))
     if node.distinctClause and node.distinctClause[0] is not None:
         raise unsupported("DISTINCT ON", "Use GROUP BY with min() or max().", binding.position(node.distinctClause[0]))
     for item in node.groupClause or ():
