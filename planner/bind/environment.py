@@ -22,9 +22,12 @@ class Groups:
     """The aggregates that one query level computes, equal ones once."""
 
     aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
+    #: Whether there is an aggregate or GROUPING(): the query is one over groups then.
+    is_used: bool = False
 
     def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
         """The column of an aggregate's result."""
+        self.is_used = True
         for column, known in self.aggregates:
             if known == call:
                 return column

@@ -32,6 +32,7 @@ from planner.bind.environment import Environment, Groups, Subquery, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
+from planner.bind.grouping_sets import grouping_sets
 from planner.bind.ordering import direction
 from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, bind_cte, bind_from
@@ -113,7 +114,6 @@ def _check_cte(binding: Binding, cte: Cte) -> None:
 
 
 def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
-    _refuse_clauses(level.binding, node)
     relation, scope = _from(level, node)
     env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
     if node.whereClause is not None:
@@ -123,7 +123,12 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
-    keys = [group_key(env, item, targets, groups, windows) for item in node.groupClause or ()]
+    sets = grouping_sets(
+        level.binding,
+        node.groupClause,
+        bool(node.groupDistinct),
+        lambda item: group_key(env, item, targets, groups, windows),
+    )
     having = (
         bind_boolean(replace(inner, clause="HAVING", windows=None), node.havingClause, "HAVING")
         if node.havingClause is not None
@@ -132,8 +137,8 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
     on = distinct_on(inner, node.distinctClause, targets, order)
     calls = windows.calls
-    if keys or groups.aggregates or having is not None:
-        grouping = Grouping(level.binding, scope, relation, keys, groups)
+    if sets is not None or groups.is_used or having is not None:
+        grouping = Grouping(level.binding, scope, relation, sets, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]
         on = [grouping.over(scalar) for scalar in on]
@@ -145,13 +150,6 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     if calls:
         relation = Window(relation, tuple(calls))
     return finish(level, node, relation, targets, order, on)
-
-
-def _refuse_clauses(binding: Binding, node: Any) -> None:
-    for item in node.groupClause or ():
-        if type(item).__name__ == "GroupingSet":
-            instead = "Use UNION ALL of one SELECT for each grouping."
-            raise unsupported("GROUPING SETS, CUBE, ROLLUP and ()", instead, binding.position(item))
 
 
 def _from(level: Level, node: Any) -> tuple[Relation, Scope]:

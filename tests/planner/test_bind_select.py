@@ -288,7 +288,6 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
-        ("select i from a group by rollup (i)", "rollup"),
         ("with recursive q as (select 1) select * from q", None),
         ("select * from a, lateral (select a.i) q", "a.i"),
         ("select array[1, 2]", "array"),
