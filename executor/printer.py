@@ -58,6 +58,7 @@ from planner.algebra import (
     Sort,
     SortKey,
     Values,
+    Window,
 )
 from planner.expression import (
     AggregateCall,
@@ -70,7 +71,9 @@ from planner.expression import (
     Literal,
     Parameter,
     ScalarSubquery,
+    WindowCall,
 )
+from planner.functions import RANKING_FUNCTIONS
 from planner.walk import RELATIONS, children
 
 __all__ = [
@@ -185,6 +188,10 @@ class Printer:
         """An aggregate call; ``where`` is its FILTER, ``order`` its ORDER BY (``exp.Ordered``)."""
         raise unsupported(f"aggregate {node.function}")
 
+    def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
+        """A window call; ``over`` (exp.Window) has everything but what it is over."""
+        raise unsupported(f"window function {node.function}")
+
     def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
         """The FROM item (with or without alias) of a leaf."""
         return exp.Table(this=identifier(leaf_name(leaf)))
@@ -244,6 +251,8 @@ class Printer:
             result = self._sort_key(node, rest)
         elif isinstance(node, AggregateCall):
             result = self._aggregate(node, rest)
+        elif isinstance(node, WindowCall):
+            result = self._window_call(node, rest)
         else:
             result = self._scalar(node, rest)
         chained = type(result) if type(result) in CHAINS else None
@@ -286,6 +295,17 @@ class Printer:
         where = next(rest) if node.filter is not None else None
         return self.aggregate(node, arguments, where, [next(rest) for _ in node.order_by])
 
+    def _window_call(self, node: WindowCall, rest: Iterator[Any]) -> Expr:
+        arguments = [next(rest) for _ in node.arguments]
+        partition = [next(rest) for _ in node.partition]
+        order = [next(rest) for _ in node.order_by]
+        offsets = [next(rest) for _ in node.offsets]
+        where = next(rest) if node.filter is not None else None
+        over = exp.Window(partition_by=partition, order=exp.Order(expressions=order) if order else None)
+        if node.function not in RANKING_FUNCTIONS:
+            over.set("spec", _frame(node, offsets))
+        return self.window(node, arguments, where, over)
+
     # -- relations -------------------------------------------------------------------------------------------------
 
     def _relation(self, node: Any, rest: Iterator[Any]) -> Block:
@@ -307,6 +327,8 @@ class Printer:
                 return self._join(node, next(rest), next(rest), next(rest, None))
             case Aggregate():
                 return self._group(node, next(rest), rest)
+            case Window():
+                return self._window(node, next(rest), rest)
             case Sort():
                 return self._sort(node, next(rest))
             case Limit():
@@ -370,6 +392,14 @@ class Printer:
         block.columns = columns
         block.group = len(node.keys)
         return self._wrap(block)
+
+    def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
+        block = self._below_output(block)
+        results = [self._named(value, column) for (column, _), value in zip(node.calls, rest, strict=True)]
+        block.output = [reference(column) for column in node.input.columns] + results
+        block.columns = node.columns
+        block.order = ()
+        return block
 
     def _sort(self, node: Sort, block: Block) -> Block:
         if block.limited or block.arms is not None or (block.output is not None and not _plain(node.keys)):
@@ -475,3 +505,28 @@ class Printer:
 
 def _plain(keys: tuple[SortKey, ...]) -> bool:
     return all(isinstance(key.expression, ColumnRef) for key in keys)
+
+
+def _frame(node: WindowCall, offsets: list[Expr]) -> Expr:
+    """ROWS, RANGE or GROUPS BETWEEN ... AND ... EXCLUDE ..."""
+    rest = iter(offsets)
+    (start, start_side), (end, end_side) = (_bound(bound, rest) for bound in (node.start, node.end))
+    return exp.WindowSpec(
+        kind=node.mode.upper(),
+        start=start,
+        start_side=start_side,
+        end=end,
+        end_side=end_side,
+        exclude=None if node.exclude == "no_others" else exp.var(node.exclude.replace("_", " ").upper()),
+    )
+
+
+def _bound(bound: str, offsets: Iterator[Expr]) -> tuple[Any, str | None]:
+    """What sqlglot calls the value and the side of a frame's bound."""
+    match bound:
+        case "current_row":
+            return "CURRENT ROW", None
+        case "unbounded_preceding" | "unbounded_following":
+            return "UNBOUNDED", bound.removeprefix("unbounded_").upper()
+        case _:
+            return operand(next(offsets)), bound.upper()

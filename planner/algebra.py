@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.expression import AggregateCall, Column, Scalar
+from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 SetKind = Literal["union", "intersect", "except"]
@@ -127,6 +127,19 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """The input's rows with the results of window functions, each over the rows of its window, beside them."""
+
+    input: Relation
+    calls: tuple[tuple[Column, WindowCall], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's, then the results."""
+        return self.input.columns + tuple(column for column, _ in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """The input's rows in order of ``keys``."""
 
@@ -164,4 +177,4 @@ class SetOperation:
     columns: tuple[Column, ...]
 
 
-Relation = Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Sort | Limit | SetOperation
+Relation = Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Window | Sort | Limit | SetOperation

@@ -6,7 +6,7 @@ For people and golden files only; nothing parses it. Iterative, as expressions m
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.algebra import SortKey
@@ -23,11 +23,12 @@ from planner.expression import (
     Parameter,
     Scalar,
     ScalarSubquery,
+    WindowCall,
 )
-from planner.functions import OPERATORS
+from planner.functions import OPERATORS, WINDOW_FUNCTIONS
 from planner.walk import RELATIONS, children
 
-Item = Scalar | AggregateCall | SortKey
+Item = Scalar | AggregateCall | WindowCall | SortKey
 
 _POSTFIX: Final = {
     "is_null": "IS NULL",
@@ -85,6 +86,8 @@ def _text(node: Item, parts: list[str], names: Mapping[Column, str]) -> str:
             return _sort_key(node, parts[0])
         case AggregateCall():
             return _aggregate(node, parts)
+        case WindowCall():
+            return _window(node, parts)
 
 
 def _call(node: Call, parts: list[str]) -> str:
@@ -110,6 +113,29 @@ def _aggregate(node: AggregateCall, parts: list[str]) -> str:
     distinct = "DISTINCT " if node.distinct else ""
     order = f" ORDER BY {', '.join(rest)}" if rest else ""
     return f"{node.function}({distinct}{', '.join(arguments) or '*'}{order}){where}"
+
+
+def _window(node: WindowCall, parts: list[str]) -> str:
+    """As written; the frame only where it is not PostgreSQL's default."""
+    rest = iter(parts)
+    arguments = [next(rest) for _ in node.arguments]
+    partition = [next(rest) for _ in node.partition]
+    order = [next(rest) for _ in node.order_by]
+    offsets = iter([next(rest) for _ in node.offsets])
+    where = f" FILTER (WHERE {next(rest)})" if node.filter is not None else ""
+    clauses = [f"PARTITION BY {', '.join(partition)}"] if partition else []
+    clauses += [f"ORDER BY {', '.join(order)}"] if order else []
+    if (node.mode, node.start, node.end, node.exclude) != ("range", "unbounded_preceding", "current_row", "no_others"):
+        bounds = " AND ".join(_bound(bound, offsets) for bound in (node.start, node.end))
+        exclude = "" if node.exclude == "no_others" else f" EXCLUDE {node.exclude.replace('_', ' ').upper()}"
+        clauses.append(f"{node.mode.upper()} BETWEEN {bounds}{exclude}")
+    shown = ", ".join(arguments) or ("" if node.function in WINDOW_FUNCTIONS else "*")
+    return f"{node.function}({shown}){where} OVER ({' '.join(clauses)})"
+
+
+def _bound(bound: str, offsets: Iterator[str]) -> str:
+    words = bound.replace("_", " ").upper()
+    return f"{next(offsets)} {words}" if bound in ("preceding", "following") else words
 
 
 def _sort_key(key: SortKey, text: str) -> str:

@@ -25,6 +25,7 @@ from planner.algebra import (
     Snapshot,
     Sort,
     Values,
+    Window,
 )
 from planner.deparse import Item, deparse
 from planner.expression import Column, ColumnRef
@@ -168,6 +169,8 @@ class _Describer:
                 keys = (("Group Key", self._named(node.keys)),) if node.keys else ()
                 calls = (("Aggregates", self._named(node.aggregates)),) if node.aggregates else ()
                 return ("Group" if node.keys else "Aggregate", (*keys, *calls))
+            case Window():
+                return ("Window", (("Calls", self._named(node.calls)),))
             case Sort():
                 return ("Sort", (("Sort Key", ", ".join(map(self._text, node.keys))),))
             case Limit():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from typing import Literal as OneOf
 
 from catalog.types import BOOL, SqlType
 
@@ -138,3 +139,28 @@ class AggregateCall:
     distinct: bool = False
     filter: Scalar | None = None
     order_by: tuple[SortKey, ...] = ()
+
+
+FrameMode = OneOf["rows", "range", "groups"]
+FrameBound = OneOf["unbounded_preceding", "preceding", "current_row", "following", "unbounded_following"]
+FrameExclusion = OneOf["no_others", "current_row", "group", "ties"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """An aggregate, or one of ``planner.functions.WINDOW_FUNCTIONS``, over the rows around a row.
+
+    ``offsets`` are the start's and then the end's, of those bounds that have one (preceding, following).
+    """
+
+    function: str
+    arguments: tuple[Scalar, ...]
+    type: SqlType
+    partition: tuple[Scalar, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    mode: FrameMode = "range"
+    start: FrameBound = "unbounded_preceding"
+    end: FrameBound = "current_row"
+    exclude: FrameExclusion = "no_others"
+    offsets: tuple[Scalar, ...] = ()
+    filter: Scalar | None = None

@@ -162,3 +162,9 @@ FINALISERS: Final[dict[str, Function]] = _functions(
     Function("avg_final", 2, 2),
     Function("variance_final", 4, 4),
 )
+
+#: Functions that exist only over a window. The first group ignores the frame.
+RANKING_FUNCTIONS: Final = frozenset(
+    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+)
+WINDOW_FUNCTIONS: Final = RANKING_FUNCTIONS | {"first_value", "last_value", "nth_value"}

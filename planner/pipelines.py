@@ -21,7 +21,20 @@ from typing import Any, Final, Literal
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT8
-from planner.algebra import Aggregate, Delta, Filter, Join, JoinKind, Limit, Project, Relation, Scan, SetOperation, Sort
+from planner.algebra import (
+    Aggregate,
+    Delta,
+    Filter,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Window,
+)
 from planner.expression import AggregateCall, Call, ColumnRef
 from planner.expression import Literal as Constant
 from planner.functions import FUNCTIONS
@@ -154,6 +167,8 @@ def check(relation: Relation) -> None:
                     "LIMIT below a grouping of a continuous view",
                     "Use ORDER BY with LIMIT at the top of the view, or in the query that reads the view.",
                 )
+            case Window() if kinds.of(node) == "stream":
+                raise unsupported(f"a window function over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Aggregate() if is_grouping(node, kinds):
                 _check_grouping(node, kinds)
             case _:

@@ -1,4 +1,4 @@
-"""The one walker over relations, scalars, aggregate calls and sort keys.
+"""The one walker over relations, scalars, aggregate and window calls, and sort keys.
 
 Iterative, since plans may be thousands of nodes deep. Children are found from the dataclasses' fields, in field order;
 tuples of nodes (of any nesting) count. Nothing else in the planner recurses over trees.
@@ -24,6 +24,7 @@ from planner.algebra import (
     Sort,
     SortKey,
     Values,
+    Window,
 )
 from planner.expression import (
     AggregateCall,
@@ -38,16 +39,17 @@ from planner.expression import (
     Parameter,
     Scalar,
     ScalarSubquery,
+    WindowCall,
 )
 
-Node = Relation | Scalar | AggregateCall | SortKey
-RELATIONS = (Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Sort, Limit, SetOperation)
+Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
+RELATIONS = (Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Sort, Limit, SetOperation)
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
-NODES = (*RELATIONS, *SCALARS, AggregateCall, SortKey)
+NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
 
 
 _KINDS = frozenset(NODES)
-_NAMES = ("Relation", "Scalar", "AggregateCall", "SortKey")
+_NAMES = ("Relation", "Scalar", "AggregateCall", "WindowCall", "SortKey")
 
 #: The fields of each class that hold nodes, by their annotations; columns and names are many and hold none.
 _FIELDS: dict[type, tuple[str, ...]] = {
@@ -127,7 +129,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Join(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Window() | Sort() | Limit():
             return (relation.input,)
         case _:
             return ()

@@ -20,11 +20,11 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.embedded import arithmetic, casts, functions
+from executor.embedded import arithmetic, casts, functions, windows
 from executor.nodes import Build, Expr, function, number, operand, text
 from executor.printer import Printer
 from planner.algebra import Delta, Scan, Snapshot
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
@@ -166,6 +166,14 @@ class DuckPrinter(Printer):
             raise unsupported(f"aggregate {node.function}")
         return build(self, node, _Aggregation(node.distinct, where, order), arguments)
 
+    def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
+        """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        build = _AGGREGATES.get(node.function)
+        if build is None:
+            return windows.call(self, node, arguments, over)
+        call = AggregateCall(node.function, node.arguments, node.type)
+        return build(self, call, _Aggregation(False, where, [], over), arguments)
+
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
         return exp.Subquery(this=select)
@@ -193,15 +201,16 @@ def _written(value: object) -> str:
 
 
 class _Aggregation:
-    """What surrounds an aggregate's arguments: DISTINCT, FILTER and ORDER BY."""
+    """What surrounds an aggregate's arguments: DISTINCT, FILTER, ORDER BY, and OVER for one over a window."""
 
-    def __init__(self, distinct: bool, where: Expr | None, order: list[Expr]) -> None:
+    def __init__(self, distinct: bool, where: Expr | None, order: list[Expr], over: Expr | None = None) -> None:
         self.distinct = distinct
         self.where = where
         self.order = order
+        self.over = over
 
     def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
-        """name(DISTINCT arguments ORDER BY ...) FILTER (...)."""
+        """name(DISTINCT arguments ORDER BY ...) FILTER (...) OVER (...)."""
         items = list(arguments)
         if self.distinct:
             items = [exp.Distinct(expressions=[items[0]]), *items[1:]]
@@ -209,10 +218,14 @@ class _Aggregation:
             items[-1] = exp.Order(this=items[-1], expressions=self.order)
         conditions = [operand(item.copy()) for item in (self.where, where) if item is not None]
         result = function(name, *items)
-        if not conditions:
+        if conditions:
+            both = conditions[0] if len(conditions) == 1 else exp.And(this=conditions[0], expression=conditions[1])
+            result = exp.Filter(this=result, expression=exp.Where(this=both))
+        if self.over is None:
             return result
-        both = conditions[0] if len(conditions) == 1 else exp.And(this=conditions[0], expression=conditions[1])
-        return exp.Filter(this=result, expression=exp.Where(this=both))
+        over = self.over.copy()
+        over.set("this", result)
+        return over
 
 
 Aggregation = Callable[[DuckPrinter, AggregateCall, _Aggregation, list[Expr]], Expr]

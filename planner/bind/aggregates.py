@@ -6,10 +6,11 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT8, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
+from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
 from planner.algebra import SortKey
 from planner.bind.environment import Environment
 from planner.bind.ordering import direction
@@ -17,7 +18,7 @@ from planner.bind.overloads import Beyond, Overload, Table, find_function, table
 from planner.bind.resolution import Ambiguous, TypeCall
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
-from planner.expression import AggregateCall, ColumnRef, Scalar
+from planner.expression import AggregateCall, Call, ColumnRef, Scalar
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -26,6 +27,7 @@ AMBIGUOUS: Final = "Could not choose a best candidate function. You might need t
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
+_MOST_GROUPED: Final = 31
 _ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
 
 
@@ -58,17 +60,37 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise env.error("42803", "aggregate function calls cannot be nested", node)
     if env.groups is None:
         raise env.error("42803", f"aggregate functions are not allowed in {env.clause}", node)
-    if node.agg_within_group or node.func_variadic:
-        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
-    inner = env.inside_aggregate()
-    call = _count_star(env, node) if node.agg_star else _over_arguments(inner, name, node, bind)
-    condition = _filter(env.without_aggregates("FILTER"), node, bind)
-    call = AggregateCall(call.function, call.arguments, call.type, bool(node.agg_distinct), condition, call.order_by)
+    call = aggregate_call(env.inside_aggregate(), node, bind)
+    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     _check_level(env, call, node)
     column = env.groups.add(env.binding, name, call)
     found = ColumnRef(column)
     env.binding.remember(found, node, name)
     return found
+
+
+def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """GROUPING(keys), which ``planner.bind.grouping`` replaces. Raises 42803 and 54023."""
+    if env.groups is None or env.in_aggregate:
+        raise env.error("42803", f"grouping operations are not allowed in {env.clause}", node)
+    if len(node.args) > _MOST_GROUPED:
+        raise env.error("54023", "GROUPING must have fewer than 32 arguments", node)
+    arguments = []
+    for item in node.args:
+        scalar = bind(env, item)
+        scalar = ColumnRef(scalar.column) if isinstance(scalar, ColumnRef) else scalar  # one of its own place
+        env.binding.remember(scalar, item)
+        arguments.append(scalar)
+    env.groups.is_used = True
+    return Call("grouping", tuple(arguments), INT4)
+
+
+def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
+    """The aggregate of a call with its arguments and ORDER BY, which ``env`` is for; without DISTINCT and FILTER."""
+    if node.agg_within_group or node.func_variadic:
+        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
+    return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node, bind)
 
 
 def _count_star(env: Environment, node: Any) -> AggregateCall:
@@ -154,7 +176,8 @@ def _average(kind: SqlType) -> SqlType:
     return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", QUOTIENT)
 
 
-def _filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """The condition of FILTER, if there is one."""
     if node.agg_filter is None:
         return None
     scalar = bind(env, node.agg_filter)

@@ -12,7 +12,7 @@ from typing import Any
 from catalog.errors import SqlError
 from planner.algebra import SortKey
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups
+from planner.bind.environment import Environment, Groups, Windows
 from planner.bind.expressions import bind_scalar, text_if_unknown
 from planner.bind.ordering import direction
 from planner.bind.targets import Target
@@ -47,7 +47,7 @@ def named_target(binding: Binding, name: str, targets: Sequence[Target], clause:
     return matches[0] if matches else None
 
 
-def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups) -> Scalar:
+def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups, windows: Windows) -> Scalar:
     """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
     clause = "GROUP BY"
     target = ordinal(env.binding, node, targets, clause)
@@ -55,23 +55,43 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
     if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
         target = named_target(env.binding, name, targets, clause, node)
     scalar = target.scalar if target is not None else bind_scalar(env.without_aggregates(clause), node)
-    aggregates = {column for column, _ in groups.aggregates}
+    aggregates, calls = ({column for column, _ in found} for found in (groups.aggregates, windows.calls))
     for item in walk(scalar):
-        if isinstance(item, ColumnRef) and item.column in aggregates:
+        if isinstance(item, ColumnRef) and item.column in aggregates | calls:
             position, _ = env.binding.origin(item)
-            raise SqlError("42803", "aggregate functions are not allowed in GROUP BY", position=position)
+            state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
+            raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
     return text_if_unknown(env, scalar, node)
 
 
 def order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:
     """An ORDER BY item: a position, an output's name, or an expression over the input; in that order."""
-    node = item.node
-    target = ordinal(env.binding, node, targets, "ORDER BY")
+    return SortKey(_sortable(env, item.node, targets, "ORDER BY"), *direction(env.binding, item))
+
+
+def _sortable(env: Environment, node: Any, targets: Sequence[Target], clause: str) -> Scalar:
+    target = ordinal(env.binding, node, targets, clause)
     if target is None and (name := simple_name(node)) is not None:
-        target = named_target(env.binding, name, targets, "ORDER BY", node)
-    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause="ORDER BY"), node)
+        target = named_target(env.binding, name, targets, clause, node)
+    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause=clause), node)
     scalar = text_if_unknown(env, scalar, node)
     if scalar.type.name == "json":
         hint = "Use an explicit ordering operator or modify the query."
         raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
-    return SortKey(scalar, *direction(env.binding, item))
+    return scalar
+
+
+def distinct_on(
+    env: Environment, nodes: Sequence[Any] | None, targets: Sequence[Target], order: Sequence[SortKey]
+) -> list[Scalar]:
+    """The expressions of DISTINCT ON, which ORDER BY must begin with. Raises 42P10."""
+    if not nodes or nodes[0] is None:
+        return []
+    found = [_sortable(env, node, targets, "DISTINCT ON") for node in nodes]
+    ordered = [key.expression for key in order]
+    leading = next((place for place, scalar in enumerate(ordered) if scalar not in found), len(ordered))
+    for node, scalar in zip(nodes, found, strict=True):
+        if leading < len(ordered) and scalar not in ordered[:leading]:
+            message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
+            raise SqlError("42P10", message, position=env.binding.start(node))
+    return found

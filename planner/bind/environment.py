@@ -1,7 +1,7 @@
 """Where an expression stands: its scope, its clause, and what that clause allows.
 
 Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one
-query level while its expressions are bound.
+query level while its expressions are bound, ``Windows`` its window calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope
-from planner.expression import AggregateCall, Column
+from planner.expression import AggregateCall, Column, WindowCall
 
 
 @dataclass(slots=True)
@@ -22,14 +22,34 @@ class Groups:
     """The aggregates that one query level computes, equal ones once."""
 
     aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
+    #: Whether there is an aggregate or GROUPING(): the query is one over groups then.
+    is_used: bool = False
 
     def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
         """The column of an aggregate's result."""
+        self.is_used = True
         for column, known in self.aggregates:
             if known == call:
                 return column
         column = binding.column(name, call.type)
         self.aggregates.append((column, call))
+        return column
+
+
+@dataclass(slots=True)
+class Windows:
+    """The window calls that one query level computes, equal ones once, and the definitions of its WINDOW clause."""
+
+    definitions: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[Column, WindowCall]] = field(default_factory=list)
+
+    def add(self, binding: Binding, name: str, call: WindowCall) -> Column:
+        """The column of a call's result."""
+        for column, known in self.calls:
+            if known == call:
+                return column
+        column = binding.column(name, call.type)
+        self.calls.append((column, call))
         return column
 
 
@@ -45,8 +65,8 @@ class Subquery:
 class Environment:
     """What binding an expression needs to know.
 
-    ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed;
-    ``clause`` is then the name that the error gives.
+    ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed,
+    ``windows`` where window functions are not; ``clause`` is then the name that the error gives.
     """
 
     binding: Binding
@@ -55,10 +75,16 @@ class Environment:
     subquery: Callable[[Any, Scope], Subquery]
     groups: Groups | None = None
     in_aggregate: bool = False
+    windows: Windows | None = None
+    in_window: bool = False
 
     def without_aggregates(self, clause: str) -> Environment:
-        """The same place in a clause that allows no aggregates."""
-        return replace(self, clause=clause, groups=None)
+        """The same place in a clause that allows neither aggregates nor window functions."""
+        return replace(self, clause=clause, groups=None, windows=None)
+
+    def inside_window(self) -> Environment:
+        """The arguments and the definition of a window call."""
+        return replace(self, in_window=True)
 
     def inside_aggregate(self) -> Environment:
         """The arguments of an aggregate."""

@@ -28,6 +28,7 @@ from catalog.types import (
     SqlType,
     numeric,
 )
+from planner.bind.aggregates import bind_grouping
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
@@ -348,6 +349,6 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "A_Indirection": _refuse("subscript or field selection"),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
-    "GroupingFunc": _refuse("GROUPING()", "Use UNION ALL of one SELECT for each grouping."),
+    "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),
     "XmlExpr": _refuse("XML"),
 }

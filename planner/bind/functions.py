@@ -17,8 +17,9 @@ from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, 
 from planner.bind.resolution import Ambiguous, TypeCall
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, numeric_result, target_type
+from planner.bind.windows import bind_window
 from planner.expression import Call, Cast, Literal, Scalar
-from planner.functions import FUNCTIONS
+from planner.functions import FUNCTIONS, WINDOW_FUNCTIONS
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -108,9 +109,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "json_agg": "Use string_agg() or array_agg().",
     "jsonb_agg": "Use string_agg() or array_agg().",
 }
-_WINDOWS: Final = frozenset(
-    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
-) | frozenset(("first_value", "last_value", "nth_value"))
 
 
 def _parse_signatures(name: str, text: str) -> Table:
@@ -130,9 +128,10 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
-    position = env.binding.position(node)
-    if node.over is not None or name in _WINDOWS:
-        raise unsupported(f"window function {name}()", "Use GROUP BY, or ORDER BY with LIMIT.", position)
+    if node.over is not None:
+        return bind_window(env, node, bind)
+    if name in WINDOW_FUNCTIONS:
+        raise env.error("42809", f"window function {name} requires an OVER clause", node)
     if len(names) > 1 and names[0] != "pg_catalog":
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:

@@ -1,52 +1,67 @@
 """GROUP BY and aggregates: from expressions over the input's rows to expressions over groups.
 
-Owns: replacing group keys and aggregates by the columns of an Aggregate, what a primary key in GROUP BY determines, and
-the error 42803 for a column that is neither grouped nor aggregated.
+Owns: replacing group keys, aggregates and GROUPING() by the columns of groups, what a primary key in GROUP BY
+determines, and the error 42803 for a column that is neither grouped nor aggregated. Several grouping sets are one
+grouping of each row once for each set, so that they are computed in one pass and maintained like any other grouping::
+
+    Aggregate(R x {1, 2}, keys: set, CASE WHEN set IN (1, 2) THEN a END, CASE WHEN set = 1 THEN b END)
+
+and an Aggregate without keys beside it for the sets (), whose row is there even when R is empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from catalog.errors import SqlError
-from planner.algebra import Aggregate, Relation
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, INT4
+from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.bind.context import Binding
 from planner.bind.environment import Groups
+from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
-from planner.expression import Column, ColumnRef, Scalar
+from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.rules.support import volatility
 from planner.walk import RELATIONS, SCALARS, children, descend
+
+#: The call that GROUPING() is until its query's groups are known.
+GROUPING: Final = "grouping"
+_Item = TypeVar("_Item", bound=Scalar | WindowCall)
 
 
 class Grouping:
     """One query level's groups. ``over`` rewrites expressions; ``relation`` is asked for afterwards."""
 
     def __init__(
-        self, binding: Binding, scope: Scope, source: Relation, keys: Sequence[Scalar], groups: Groups
+        self, binding: Binding, scope: Scope, source: Relation, sets: Sequence[Keys] | None, groups: Groups
     ) -> None:
         self._binding = binding
         self._scope = scope
         self._input = source
         self._groups = groups
         self._local = {column.id for column in source.columns}
+        self._sets = list(sets or [()])
+        self._set = binding.column("grouping_set", INT4, False)
         self._keys: list[tuple[Column, Scalar]] = []
-        for key in keys:
-            if not any(key == known for _, known in self._keys):
-                self._add(key)
+        for key in dict.fromkeys(key for keys in self._sets for key in keys):
+            self._add(key)
 
     def _add(self, key: Scalar) -> Column:
         name = key.column.name if isinstance(key, ColumnRef) else "key"
         nullable = key.column.nullable if isinstance(key, ColumnRef) else True
-        column = self._binding.column(name, key.type, nullable)
+        column = self._binding.column(name, key.type, nullable or len(self._sets) > 1)
         self._keys.append((column, key))
         return column
 
-    def over(self, scalar: Scalar) -> Scalar:
-        """An expression of the select list, HAVING or ORDER BY over the groups. Raises 42803."""
+    def over(self, scalar: _Item) -> _Item:
+        """An expression of the select list, HAVING or ORDER BY, or a window call, over the groups. Raises 42803."""
 
         def change(node: Any) -> Any:
             if not isinstance(node, SCALARS):
                 return node
+            if isinstance(node, Call) and node.function == GROUPING:
+                return self._mask(node)
             for column, key in self._keys:
                 if node == key:
                     return ColumnRef(column)
@@ -54,19 +69,40 @@ class Grouping:
                 return ColumnRef(self._determined(node, scalar))
             return node
 
-        found: Scalar = descend(scalar, change)
+        found: _Item = descend(scalar, change)
         return found
 
-    def _determined(self, node: ColumnRef, whole: Scalar) -> Column:
+    def _mask(self, node: Call) -> Scalar:
+        """GROUPING(): a bit for each argument, 1 where the row's set does not have it."""
+        known = [key for _, key in self._keys]
+        for argument in node.arguments:
+            if argument not in known:
+                message = "arguments to GROUPING must be grouping expressions of the associated query level"
+                raise SqlError("42803", message, position=self._binding.origin(argument)[0])
+        bits = range(len(node.arguments) - 1, -1, -1)
+        masks = [
+            sum((argument not in keys) << bit for argument, bit in zip(node.arguments, bits, strict=True))
+            for keys in self._sets
+        ]
+        if len(set(masks)) == 1:
+            return Literal(masks[0], INT4)
+        branches = tuple((self._in_sets([number]), Literal(mask, INT4)) for number, mask in enumerate(masks))
+        return Case(branches[:-1], branches[-1][1], INT4)
+
+    def _in_sets(self, numbers: Sequence[int]) -> Scalar:
+        """Whether a row belongs to one of some sets."""
+        return Call("in", (ColumnRef(self._set), *(Literal(number, INT4) for number in numbers)), BOOL)
+
+    def _determined(self, node: ColumnRef, whole: Scalar | WindowCall) -> Column:
         """The key column of a column that a grouped primary key determines: it becomes a key itself."""
         grouped = {key.column.id for _, key in self._keys if isinstance(key, ColumnRef)}
         for source in self._scope.sources:
             covered = bool(source.key) and all(column.id in grouped for column in source.key)
-            if covered and any(entry.scalar == node for entry in source.entries):
+            if covered and len(self._sets) == 1 and any(entry.scalar == node for entry in source.entries):
                 return self._add(node)
         raise self._ungrouped(node, whole)
 
-    def _ungrouped(self, node: ColumnRef, whole: Scalar) -> SqlError:
+    def _ungrouped(self, node: ColumnRef, whole: Scalar | WindowCall) -> SqlError:
         position, _ = self._binding.origin(node)
         name = written_name(self._scope, node)
         if _directly_in(whole, node):
@@ -75,12 +111,65 @@ class Grouping:
             message = f'subquery uses ungrouped column "{name}" from outer query'
         return SqlError("42803", message, position=position)
 
-    def relation(self) -> Aggregate:
+    def relation(self) -> Relation:
         """The groups."""
-        return Aggregate(self._input, tuple(self._keys), tuple(self._groups.aggregates))
+        if len(self._sets) == 1:
+            return Aggregate(self._input, tuple(self._keys), tuple(self._groups.aggregates))
+        keyed = [number for number, keys in enumerate(self._sets) if keys]
+        empty = [number for number, keys in enumerate(self._sets) if not keys]
+        if not empty:
+            return self._of_sets(keyed, self._set, self._keys)
+        if volatility(self._input) == "volatile":
+            raise unsupported("a volatile function below several grouping sets", "Compute it in a table first.")
+        arms = [self._totals(empty)]
+        if keyed:
+            arms.append(self._copied(self._of_sets(keyed, self._set, self._keys)))
+        relation = arms.pop()
+        columns = (self._set, *(column for column, _ in self._keys), *(column for column, _ in self._groups.aggregates))
+        for arm in arms:
+            relation = SetOperation("union", True, relation, arm, columns)
+        return (
+            relation
+            if relation.columns == columns
+            else Project(
+                relation, tuple((new, ColumnRef(old)) for new, old in zip(columns, relation.columns, strict=True))
+            )
+        )
+
+    def _of_sets(self, numbers: list[int], number: Column, keys: list[tuple[Column, Scalar]]) -> Aggregate:
+        """The groups of sets with keys: each row counts once for each set."""
+        copies = Join("inner", self._input, _numbers(number_of := self._copy(number), numbers), None)
+        computed: list[tuple[Column, Scalar]] = [(number, ColumnRef(number_of))]
+        for column, key in keys:
+            having = [place for place in numbers if key in self._sets[place]]
+            inside = Call("in", (ColumnRef(number_of), *(Literal(place, INT4) for place in having)), BOOL)
+            null = Literal(None, key.type)
+            computed.append((column, key if having == numbers else Case(((inside, key),), null, key.type)))
+        return Aggregate(copies, tuple(computed), tuple(self._groups.aggregates))
+
+    def _copied(self, relation: Relation) -> Relation:
+        """The relation with columns of new identities, as an arm of a union."""
+        return Project(relation, tuple((self._copy(column), ColumnRef(column)) for column in relation.columns))
+
+    def _copy(self, column: Column) -> Column:
+        return self._binding.column(column.name, column.type, column.nullable)
+
+    def _totals(self, numbers: list[int]) -> Relation:
+        """The row of each set without keys."""
+        aggregates = tuple((self._copy(column), call) for column, call in self._groups.aggregates)
+        total = Join("inner", Aggregate(self._input, (), aggregates), _numbers(self._copy(self._set), numbers), None)
+        number = total.columns[-1]
+        outputs: list[tuple[Column, Scalar]] = [(self._copy(number), ColumnRef(number))]
+        outputs += [(self._copy(column), Literal(None, column.type)) for column, _ in self._keys]
+        outputs += [(self._copy(column), ColumnRef(column)) for column, _ in aggregates]
+        return Project(total, tuple(outputs))
 
 
-def _directly_in(scalar: Scalar, wanted: ColumnRef) -> bool:
+def _numbers(column: Column, numbers: list[int]) -> Values:
+    return Values((column,), tuple((Literal(number, INT4),) for number in numbers))
+
+
+def _directly_in(scalar: Scalar | WindowCall, wanted: ColumnRef) -> bool:
     """Whether a reference stands in an expression itself and not in a subquery of it."""
     stack: list[Any] = [scalar]
     while stack:

@@ -1,9 +1,9 @@
 """SELECT, VALUES, WITH and set operations -> relations.
 
-Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, select list, DISTINCT, ORDER BY, LIMIT) and what
-names mean in each. One query becomes, from the inside out::
+Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, WINDOW, select list, DISTINCT, ORDER BY, LIMIT)
+and what names mean in each. One query becomes, from the inside out::
 
-    Limit(Sort(distinct Aggregate(Project(Filter(Aggregate(Filter(joins)))))))
+    Limit(Sort(distinct Aggregate(Project(Window(Filter(Aggregate(Filter(joins))))))))
 """
 
 from __future__ import annotations
@@ -12,23 +12,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pglast.enums import LimitOption
 from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import INT8, TEXT, SqlType
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, SetKind, SetOperation, Sort, SortKey, Values
-from planner.bind.clauses import group_key, named_target, order_item, ordinal, simple_name
+from catalog.types import TEXT, SqlType
+from planner.algebra import (
+    Filter,
+    Project,
+    Relation,
+    SetKind,
+    SetOperation,
+    SortKey,
+    Values,
+    Window,
+)
+from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups, Subquery
+from planner.bind.environment import Environment, Groups, Subquery, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
+from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
+from planner.bind.grouping_sets import grouping_sets
 from planner.bind.ordering import direction
 from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, bind_cte, bind_from
 from planner.bind.targets import Target, bind_targets
-from planner.bind.types import castable, coerce, common_type, display
-from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.bind.types import castable, coerce, common_type
+from planner.bind.windows import definitions
+from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
 
 
@@ -103,128 +114,48 @@ def _check_cte(binding: Binding, cte: Cte) -> None:
 
 
 def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
-    _refuse_clauses(level.binding, node)
     relation, scope = _from(level, node)
     env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
-    groups = Groups()
-    inner = replace(env, clause="SELECT", groups=groups)
+    groups, windows = Groups(), Windows(definitions(level.binding, node.windowClause))
+    inner = replace(env, clause="SELECT", groups=groups, windows=windows)
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
-    keys = [group_key(env, item, targets, groups) for item in node.groupClause or ()]
+    sets = grouping_sets(
+        level.binding,
+        node.groupClause,
+        bool(node.groupDistinct),
+        lambda item: group_key(env, item, targets, groups, windows),
+    )
     having = (
-        bind_boolean(replace(inner, clause="HAVING"), node.havingClause, "HAVING")
+        bind_boolean(replace(inner, clause="HAVING", windows=None), node.havingClause, "HAVING")
         if node.havingClause is not None
         else None
     )
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
-    if keys or groups.aggregates or having is not None:
-        grouping = Grouping(level.binding, scope, relation, keys, groups)
+    on = distinct_on(inner, node.distinctClause, targets, order)
+    calls = windows.calls
+    if sets is not None or groups.is_used or having is not None:
+        grouping = Grouping(level.binding, scope, relation, sets, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]
+        on = [grouping.over(scalar) for scalar in on]
         having = grouping.over(having) if having is not None else None
+        calls = [(column, grouping.over(call)) for column, call in calls]
         relation = grouping.relation()
         if having is not None:
             relation = Filter(relation, having)
-    return _finish(level, node, relation, targets, order)
-
-
-def _refuse_clauses(binding: Binding, node: Any) -> None:
-    if node.windowClause:
-        raise unsupported("WINDOW", "Use GROUP BY, or ORDER BY with LIMIT.", binding.position(node.windowClause[0]))
-    if node.distinctClause and node.distinctClause[0] is not None:
-        raise unsupported("DISTINCT ON", "Use GROUP BY with min() or max().", binding.position(node.distinctClause[0]))
-    for item in node.groupClause or ():
-        if type(item).__name__ == "GroupingSet":
-            instead = "Use UNION ALL of one SELECT for each grouping."
-            raise unsupported("GROUPING SETS, CUBE, ROLLUP and ()", instead, binding.position(item))
+    if calls:
+        relation = Window(relation, tuple(calls))
+    return finish(level, node, relation, targets, order, on)
 
 
 def _from(level: Level, node: Any) -> tuple[Relation, Scope]:
     if node.fromClause:
         return bind_from(level, node.fromClause)
     return Values((), ((),)), Scope(outer=level.outer)
-
-
-def _finish(level: Level, node: Any, relation: Relation, targets: list[Target], order: list[SortKey]) -> BoundQuery:
-    """Select list, DISTINCT, ORDER BY and LIMIT. What only ORDER BY needs is computed beside and dropped at the end."""
-    binding = level.binding
-    outputs = [(_output_column(binding, target), target.scalar) for target in targets]
-    shown = len(outputs)
-    keys = []
-    for key, item in zip(order, node.sortClause or (), strict=True):
-        column = next((column for column, scalar in outputs if scalar == key.expression), None)
-        if column is None:
-            if node.distinctClause:
-                message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
-                raise SqlError("42P10", message, position=binding.start(item.node))
-            column = binding.column("order", key.expression.type)
-            outputs.append((column, key.expression))
-        keys.append(replace(key, expression=ColumnRef(column)))
-    relation = Project(relation, tuple(outputs))
-    if node.distinctClause:
-        relation, keys = _distinct(binding, relation, keys)
-    relation = _sorted_and_limited(level, node, relation, keys)
-    if shown < len(outputs):
-        kept = relation.columns[:shown]
-        relation = Project(relation, tuple((replace_id(binding, column), ColumnRef(column)) for column in kept))
-    return BoundQuery(relation, tuple(target.output() for target in targets))
-
-
-def replace_id(binding: Binding, column: Column) -> Column:
-    """A new column like another."""
-    return binding.column(column.name, column.type, column.nullable)
-
-
-def _output_column(binding: Binding, target: Target) -> Column:
-    nullable = not (
-        (isinstance(target.scalar, ColumnRef) and not target.scalar.column.nullable)
-        or (isinstance(target.scalar, Literal) and target.scalar.value is not None)
-    )
-    return binding.column(target.name, target.scalar.type, nullable)
-
-
-def _distinct(binding: Binding, relation: Relation, keys: list[SortKey]) -> tuple[Relation, list[SortKey]]:
-    """SELECT DISTINCT is a grouping by all columns."""
-    renamed = {column: replace_id(binding, column) for column in relation.columns}
-    found = Aggregate(relation, tuple((new, ColumnRef(old)) for old, new in renamed.items()), ())
-    moved = []
-    for key in keys:
-        assert isinstance(key.expression, ColumnRef)
-        moved.append(replace(key, expression=ColumnRef(renamed[key.expression.column])))
-    return found, moved
-
-
-def _sorted_and_limited(level: Level, node: Any, relation: Relation, keys: list[SortKey]) -> Relation:
-    if keys:
-        relation = Sort(relation, tuple(keys))
-    if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES:
-        raise unsupported("FETCH FIRST ... WITH TIES", "Use ONLY.")
-    count = _limit(level, node.limitCount, "LIMIT")
-    offset = _limit(level, node.limitOffset, "OFFSET")
-    return Limit(relation, count, offset) if count is not None or offset is not None else relation
-
-
-def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
-    if node is None or (type(node).__name__ == "A_Const" and node.isnull):
-        return None
-    env = Environment(level.binding, Scope(outer=None), clause, subquery_binder(level))
-    try:
-        scalar = bind_scalar(env, node)
-    except SqlError as error:
-        if error.sqlstate in ("42703", "42P01"):
-            raise SqlError(
-                "42P10", f"argument of {clause} must not contain variables", position=error.position
-            ) from None
-        raise
-    found = coerce(level.binding, scalar, INT8, "assignment", node)
-    if found is None:
-        raise env.error_at("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)
-    if isinstance(found, Literal) and isinstance(found.value, int) and found.value < 0:
-        raise SqlError("2201W" if clause == "LIMIT" else "2201X", f"{clause} must not be negative")
-    return None if isinstance(found, Literal) and found.value is None else found
 
 
 # --- VALUES and set operations ---------------------------------------------------------------------------------------
@@ -363,4 +294,4 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
             raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
         keys.append(SortKey(target.scalar, *direction(level.binding, item)))
-    return BoundQuery(_sorted_and_limited(level, node, relation, keys), outputs)
+    return BoundQuery(sorted_and_limited(level, node, relation, keys), outputs)

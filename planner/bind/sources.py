@@ -277,7 +277,7 @@ def _join(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"))
     right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"))
     both = replace(_beside(level, left_scope, right_scope, node.rarg), outer=level.outer)
-    env = Environment(level.binding, both, "JOIN conditions", _no_subquery(level))
+    env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
     predicate: Scalar | None = None
     entries = both.entries
     if node.isNatural or node.usingClause:
@@ -291,8 +291,9 @@ def _join(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     return Join(kind, left, right, predicate), scope
 
 
-def _no_subquery(level: Level) -> Any:
-    from planner.bind.select import subquery_binder
+def subqueries_of(level: Level) -> Any:
+    """What expressions outside of a SELECT's own clauses bind their subqueries with."""
+    from planner.bind.select import subquery_binder  # queries and FROM contain each other
 
     return subquery_binder(level)
 

@@ -18,12 +18,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, SetOperation, Sort
+from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, SetOperation, Sort, Window
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.rules.support import Fresh, conjunction, conjuncts, equality, filtered, substitute
 from planner.walk import free_columns, inputs, transform, used_columns
 
 _INSTEAD: Final = "Write the subquery as a join with a grouped subquery in FROM."
+
+#: Operators that no correlated predicate passes.
+_CLOSED: Final[dict[type, str]] = {
+    Limit: "with LIMIT",
+    SetOperation: "with UNION, INTERSECT or EXCEPT",
+    Window: "with window functions",
+}
 
 
 @dataclass(slots=True)
@@ -85,8 +92,8 @@ class _Puller:
                 return self._join(node)
             case Sort():
                 return node.input if self.taken else node
-            case Limit() | SetOperation() if self._touching(*inputs(node)):
-                raise refuse("with LIMIT" if isinstance(node, Limit) else "with UNION, INTERSECT or EXCEPT")
+            case Limit() | SetOperation() | Window() if self._touching(*inputs(node)):
+                raise refuse(_CLOSED[type(node)])
             case _:
                 return node
 

@@ -1,4 +1,5 @@
-"""Project(R, f) = Project(R, f without outputs that nobody uses); so too for leaves, literal rows and aggregates.
+"""Project(R, f) = Project(R, f without outputs that nobody uses); so too for leaves, literal rows, aggregates
+and windows.
 
 A column's identity is unique, so it is needed exactly when some expression refers to it, or when a place that goes by
 position (the root, a set operation, a subquery's value) holds it. Rounds go on until nothing more falls away.
@@ -11,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.algebra import Aggregate, Delta, Project, Relation, Scan, SetOperation, Snapshot, Values
+from planner.algebra import Aggregate, Delta, Project, Relation, Scan, SetOperation, Snapshot, Values, Window
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
 from planner.walk import transform, walk
 
@@ -51,6 +52,9 @@ def _prune(needed: set[Column], node: Any) -> Any:
             used = tuple(item for item in aggregates if item[0] in needed)
             used = used if used or keys else aggregates[:1]
             return node if used == aggregates else replace(node, aggregates=used)
+        case Window(calls=calls):
+            left = tuple(item for item in calls if item[0] in needed)
+            return node if left == calls else replace(node, calls=left) if left else node.input
         case Scan() | Snapshot() | Delta():
             pairs = list(zip(node.columns, node.sources, strict=True))
             kept_pairs = [pair for pair in pairs if pair[0] in needed] or pairs[:1]

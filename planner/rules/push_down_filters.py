@@ -6,6 +6,7 @@
     Filter(L semi/anti join R, p)   =  Filter(L, p) semi/anti join R
     L left/semi/anti join R on j    =  L left/semi/anti join Filter(R, j_R) on j without j_R
     Filter(Aggregate(R, k, a), p)   =  Aggregate(Filter(R, p o k), k, a)      p over keys only, and there are keys
+    Filter(Window(R, w), p)         =  Window(Filter(R, p), w)                   p over columns in every partition of w
     Filter(L union R, p)            =  Filter(L, p o l) union Filter(R, p o r)    (intersect and except too)
     Filter(Sort(R), p)              =  Sort(Filter(R, p))
 
@@ -20,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, SetOperation, Sort
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, SetOperation, Sort, Window
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.support import both, conjunction, conjuncts, filtered, substitute, substitution, volatility
 from planner.walk import descend, used_columns
@@ -77,6 +78,8 @@ def _push_filter(node: Filter) -> Relation:
             return _below_join(node, join)
         case Aggregate(keys=keys) as aggregate if keys:
             return _below_aggregate(node, aggregate)
+        case Window() as window:
+            return _below_window(node, window)
         case SetOperation() as operation:
             return _below_set_operation(node, operation)
         case Sort() as sort:
@@ -115,6 +118,18 @@ def _below_aggregate(node: Filter, aggregate: Aggregate) -> Relation:
         return node
     below = filtered(aggregate.input, (substitute(part, keys) for part in moving))
     return filtered(replace(aggregate, input=below), staying)
+
+
+def _below_window(node: Filter, window: Window) -> Relation:
+    """Whole partitions may go, and nothing else."""
+    partitions = [{item.column for item in call.partition if isinstance(item, ColumnRef)} for _, call in window.calls]
+    shared = set[Column].intersection(*partitions)
+    moving, staying = _parted(
+        conjuncts(node.predicate), lambda part: used_columns(part) and used_columns(part) <= shared
+    )
+    if not moving:
+        return node
+    return filtered(replace(window, input=filtered(window.input, moving)), staying)
 
 
 def _below_set_operation(node: Filter, operation: SetOperation) -> Relation:

@@ -65,7 +65,8 @@ Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "settl
 class Scenario:
     """``columns`` are the stream's types (named c0, c1, ...); a step is an action or rows to insert.
 
-    ``shape`` says what stands around the grouping: nothing, a table joined below it, or a table joined above it.
+    ``shape`` says what stands around the grouping: nothing, a table joined below it, or a table or window functions
+    above it; ``sets`` is what GROUP BY makes of its keys.
     """
 
     columns: tuple[str, ...]
@@ -73,7 +74,8 @@ class Scenario:
     aggregates: tuple[str, ...]
     where: str
     having: str
-    shape: Literal["plain", "below", "below_left", "above"]
+    shape: Literal["plain", "below", "below_left", "above", "window"]
+    sets: Literal["", "rollup", "cube"]
     dimension: tuple[tuple[int, str], ...]
     steps: tuple[Action | tuple[tuple[object, ...], ...], ...]
 
@@ -96,10 +98,13 @@ class Scenario:
             outputs.append("max(label) as label")
         text = f"select {', '.join(outputs)} from {source}"
         text += f" where {self.where}" if self.where else ""
-        text += f" group by {', '.join(keys)}" if keys else ""
+        text += f" group by {self.sets} ({', '.join(keys)})" if keys else ""
         text += f" having {self.having}" if self.having else ""
         if self.shape == "above":
             text = f"with grouped as ({text}) select g.*, d.label from grouped g left join {dimension} d on g.k = d.id"
+        if self.shape == "window":
+            part = f"partition by {keys[0]}" if keys else ""
+            text = f"select g.*, rank() over ({part} order by n desc) as place, sum(n) over () as rows from ({text}) g"
         return text
 
 
@@ -128,7 +133,8 @@ def scenarios(draw: st.DrawFn, actions: tuple[Action, ...]) -> Scenario:
         tuple(aggregates),
         draw(st.sampled_from(("", "", "k > 2", "c0 is not null", "k <> 3 or c0 is null"))),
         draw(st.sampled_from(("", "", "count(*) > 1", "min(k) < 3"))),
-        draw(st.sampled_from(("plain", "plain", "below", "below_left", "above"))),
+        draw(st.sampled_from(("plain", "plain", "below", "below_left", "above", "window"))),
+        draw(st.sampled_from(("", "", "", "rollup", "cube"))),
         tuple(enumerate(draw(st.lists(st.text("xyz", max_size=2), max_size=4)), start=1)),
         tuple(steps),
     )

@@ -1,0 +1,146 @@
+"""What follows a query's select list: DISTINCT, DISTINCT ON, ORDER BY, LIMIT, OFFSET and FETCH ... WITH TIES.
+
+Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are windows and filters::
+
+    DISTINCT ON (a) ... ORDER BY a, b        Filter(Window(row_number() over (partition by a order by a, b)), = 1)
+    ORDER BY a FETCH FIRST 3 ROWS WITH TIES  Filter(Window(rank() over (order by a)), <= 3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pglast.enums import LimitOption
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, INT8
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
+from planner.bind.context import Binding
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_scalar
+from planner.bind.scope import Scope
+from planner.bind.sources import BoundQuery, Level, subqueries_of
+from planner.bind.targets import Target
+from planner.bind.types import coerce, display
+from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+
+
+def finish(
+    level: Level, node: Any, relation: Relation, targets: list[Target], order: list[SortKey], on: list[Scalar]
+) -> BoundQuery:
+    """The query over its rows. What only ORDER BY and DISTINCT ON (``on``) need is computed beside, and dropped."""
+    binding = level.binding
+    outputs = [(_output_column(binding, target), target.scalar) for target in targets]
+    shown = len(outputs)
+    distinct = bool(node.distinctClause) and not on
+    keys = []
+    for key, item in zip(order, node.sortClause or (), strict=True):
+        if distinct and not any(scalar == key.expression for _, scalar in outputs):
+            message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
+            raise SqlError("42P10", message, position=binding.start(item.node))
+        keys.append(replace(key, expression=_computed(binding, outputs, key.expression, "order")))
+    partition = tuple(_computed(binding, outputs, scalar, "distinct") for scalar in on)
+    relation = Project(relation, tuple(outputs))
+    if partition:
+        relation = _first_of_each(binding, relation, partition, tuple(keys))
+    elif distinct:
+        relation, keys = _distinct(binding, relation, keys)
+    relation = sorted_and_limited(level, node, relation, keys)
+    if shown < len(relation.columns):
+        kept = relation.columns[:shown]
+        relation = Project(relation, tuple((replace_id(binding, column), ColumnRef(column)) for column in kept))
+    return BoundQuery(relation, tuple(target.output() for target in targets))
+
+
+def _computed(binding: Binding, outputs: list[tuple[Column, Scalar]], scalar: Scalar, name: str) -> ColumnRef:
+    """The output of an expression, added if it is none yet."""
+    column = next((column for column, known in outputs if known == scalar), None)
+    if column is None:
+        column = binding.column(name, scalar.type)
+        outputs.append((column, scalar))
+    return ColumnRef(column)
+
+
+def replace_id(binding: Binding, column: Column) -> Column:
+    """A new column like another."""
+    return binding.column(column.name, column.type, column.nullable)
+
+
+def _output_column(binding: Binding, target: Target) -> Column:
+    nullable = not (
+        (isinstance(target.scalar, ColumnRef) and not target.scalar.column.nullable)
+        or (isinstance(target.scalar, Literal) and target.scalar.value is not None)
+    )
+    return binding.column(target.name, target.scalar.type, nullable)
+
+
+def _distinct(binding: Binding, relation: Relation, keys: list[SortKey]) -> tuple[Relation, list[SortKey]]:
+    """SELECT DISTINCT is a grouping by all columns."""
+    renamed = {column: replace_id(binding, column) for column in relation.columns}
+    found = Aggregate(relation, tuple((new, ColumnRef(old)) for old, new in renamed.items()), ())
+    moved = []
+    for key in keys:
+        assert isinstance(key.expression, ColumnRef)
+        moved.append(replace(key, expression=ColumnRef(renamed[key.expression.column])))
+    return found, moved
+
+
+def _first_of_each(
+    binding: Binding, relation: Relation, partition: tuple[Scalar, ...], keys: tuple[SortKey, ...]
+) -> Relation:
+    """SELECT DISTINCT ON: the first row in the query's order of each group of equal values."""
+    number = binding.column("number", INT8, False)
+    call = WindowCall("row_number", (), INT8, partition, keys)
+    return Filter(Window(relation, ((number, call),)), Call("eq", (ColumnRef(number), Literal(1, INT8)), BOOL))
+
+
+def sorted_and_limited(level: Level, node: Any, relation: Relation, keys: list[SortKey]) -> Relation:
+    """ORDER BY, LIMIT and OFFSET."""
+    count = _limit(level, node.limitCount, "LIMIT")
+    offset = _limit(level, node.limitOffset, "OFFSET")
+    if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES and count is not None:
+        if not isinstance(count, Literal) or not isinstance(offset, Literal | None):
+            instead = "Give both as constants."
+            raise unsupported("WITH TIES after a computed number of rows", instead, level.binding.position(node))
+        columns = relation.columns
+        relation = _with_ties(level.binding, relation, keys, count, offset)
+        relation = Sort(relation, tuple(keys))
+        return Project(relation, tuple((column, ColumnRef(column)) for column in columns))
+    if keys:
+        relation = Sort(relation, tuple(keys))
+    return Limit(relation, count, offset) if count is not None or offset is not None else relation
+
+
+def _with_ties(
+    binding: Binding, relation: Relation, keys: list[SortKey], count: Scalar, offset: Scalar | None
+) -> Relation:
+    """The first rows with all that tie with the last of them, from one of the skipped ones on."""
+    rank, number = (binding.column(name, INT8, False) for name in ("rank", "number"))
+    calls = tuple(
+        (column, WindowCall(function, (), INT8, (), tuple(keys)))
+        for column, function in ((rank, "rank"), (number, "row_number"))
+    )
+    last = count if offset is None else Call("add", (count, offset), INT8)
+    found = Filter(Window(relation, calls), Call("le", (ColumnRef(rank), last), BOOL))
+    return found if offset is None else Filter(found, Call("gt", (ColumnRef(number), offset), BOOL))
+
+
+def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
+    if node is None or (type(node).__name__ == "A_Const" and node.isnull):
+        return None
+    env = Environment(level.binding, Scope(outer=None), clause, subqueries_of(level))
+    try:
+        scalar = bind_scalar(env, node)
+    except SqlError as error:
+        if error.sqlstate in ("42703", "42P01"):
+            raise SqlError(
+                "42P10", f"argument of {clause} must not contain variables", position=error.position
+            ) from None
+        raise
+    found = coerce(level.binding, scalar, INT8, "assignment", node)
+    if found is None:
+        raise env.error_at("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)
+    if isinstance(found, Literal) and isinstance(found.value, int) and found.value < 0:
+        raise SqlError("2201W" if clause == "LIMIT" else "2201X", f"{clause} must not be negative")
+    return None if isinstance(found, Literal) and found.value is None else found

@@ -1,0 +1,75 @@
+"""Scripts of SQL, run statement by statement on Millstream and on a real PostgreSQL.
+
+Each statement must give the same rows, columns' names and types and command tag, or the same SQLSTATE and position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pglast import split
+
+from tests.rig.postgres import Postgres
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a statement gave."""
+
+    tag: str | None
+    columns: tuple[tuple[str, int], ...]
+    rows: tuple[tuple[object, ...], ...]
+    error: tuple[str | None, str | None] | None = None
+
+
+@pytest.fixture(scope="module")
+def servers(postgres: Postgres) -> Iterator[tuple[Millstream, Postgres]]:
+    with Millstream(settings={"spark_enabled": False}) as server:
+        yield server, postgres
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_script(script: Path, servers: tuple[Millstream, Postgres]) -> None:
+    with servers[0].connect() as ours, servers[1].connect() as theirs:
+        theirs.execute(f"CREATE SCHEMA script_{script.stem}; SET search_path = script_{script.stem}".encode())
+        different = []
+        for statement in split(script.read_text(), with_parser=False):
+            found, wanted = outcome(ours, statement), outcome(theirs, statement)
+            if found != wanted:
+                different.append(f"{statement}\n  found  {found}\n  wanted {wanted}")
+        theirs.execute(f"DROP SCHEMA script_{script.stem} CASCADE".encode())
+    assert not different, "\n\n".join(different)
+
+
+def outcome(connection: Connection, statement: str) -> Outcome:
+    """A statement's outcome; rows without ORDER BY are compared as a bag."""
+    try:
+        cursor = connection.execute(statement.encode())
+    except psycopg.Error as error:
+        return Outcome(None, (), (), (error.sqlstate, error.diag.statement_position))
+    if cursor.description is None:
+        return Outcome(cursor.statusmessage, (), ())
+    columns = tuple((item.name, item.type_code) for item in cursor.description)
+    rows = [tuple(map(plain, row)) for row in cursor.fetchall()]
+    if "ORDER BY" not in statement.rpartition(")")[2]:
+        rows.sort(key=repr)
+    return Outcome(cursor.statusmessage, columns, tuple(rows))
+
+
+def plain(value: Any) -> object:
+    """A value that compares as the client sees it: numbers by value, doubles to 12 digits."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    return value.normalize() if isinstance(value, Decimal) and value.is_finite() else value
