@@ -132,7 +132,9 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
         with session.timed():
-            begun = _known_copy(session, raw, whole) or await session.work(_begin, session, raw, whole)
+            begun = _known_copy(session, raw, whole)
+            if begun is None:
+                begun = await session.work(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 await copying.begin(session, statement, partial(_continue, session, rest, whole))

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
 from tests.rig.server import java_is_there
 from tests.rig.tpch import Tpch
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("millstream", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("millstream")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
