@@ -155,10 +155,3 @@ AGGREGATES: Final = frozenset(
         "array_agg",
     ]
 )
-
-#: Finalisers that planner/incremental prints instead of an aggregate, over merged state columns.
-#: avg_final(sum, count); variance_final(kind literal, count, sum, sum of squares); error(sqlstate, message).
-FINALISERS: Final[dict[str, Function]] = _functions(
-    Function("avg_final", 2, 2),
-    Function("variance_final", 4, 4),
-)
