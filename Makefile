@@ -24,10 +24,16 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 test: $(VENV)/.installed-dev java postgres  ## the whole test suite
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: check
-check: format-check lint types layers fast  ## format, lint, strict types, import layers and the fast tests
+# The fast tests run in two processes of about the same length beside the static checks: two cores are busy to the end.
+FIRST_HALF := $(addprefix tests/,executor planner spark)
+SECOND_HALF := $(filter-out $(FIRST_HALF),$(patsubst %/,%,$(wildcard tests/*/)))
+FAST := $(BIN)/python -m pytest -m "not slow and not spark" -p no:cacheprovider
 
-.PHONY: format-check lint types layers fast
+.PHONY: check
+check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target format-check lint layers types fast-first fast-second
+
+.PHONY: format-check lint types layers fast fast-first fast-second
 format-check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 lint: $(VENV)/.installed-dev
@@ -38,7 +44,11 @@ types: $(VENV)/.installed-dev
 layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache
 fast: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+	$(FAST) $(ARGS)
+fast-first: $(VENV)/.installed-dev
+	$(FAST) $(FIRST_HALF) $(ARGS)
+fast-second: $(VENV)/.installed-dev
+	$(FAST) $(SECOND_HALF) $(ARGS)
 
 .PHONY: format
 format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
@@ -47,7 +57,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the house format
 
 .PHONY: rewrite
 rewrite: $(VENV)/.installed-dev  ## regenerate the golden files; the diff is the review
-	MILLSTREAM_REWRITE=1 $(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+	MILLSTREAM_REWRITE=1 $(FAST) $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.installed-dev java postgres  ## all benchmarks (ARGS="copy reads" for some), beside PostgreSQL

@@ -43,11 +43,6 @@ def undefined_table(name: str, position: int | None = None) -> SqlError:
     return SqlError("42P01", f'relation "{name}" does not exist', position=position)
 
 
-def undefined_column(name: str, position: int | None = None) -> SqlError:
-    """42703."""
-    return SqlError("42703", f'column "{name}" does not exist', position=position)
-
-
 def duplicate_table(name: str) -> SqlError:
     """42P07."""
     return SqlError("42P07", f'relation "{name}" already exists')

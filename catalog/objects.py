@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from catalog.errors import SqlError, duplicate_table
+from catalog.errors import duplicate_table
 from catalog.types import SqlType
 
 PUBLIC = "public"
@@ -178,10 +178,3 @@ class Catalog:
                     yield item
                 case _:
                     pass
-
-
-def require_stream(item: CatalogObject) -> Stream:
-    """Narrows to a stream. Raises 42809."""
-    if not isinstance(item, Stream):
-        raise SqlError("42809", f'"{item.name}" is not a stream')
-    return item

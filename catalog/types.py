@@ -192,7 +192,6 @@ UUID: Final = SqlType("uuid")
 JSON: Final = SqlType("json")
 JSONB: Final = SqlType("jsonb")
 UNKNOWN: Final = SqlType("unknown")
-VOID: Final = SqlType("void")
 
 
 def numeric(precision: int, scale: int) -> SqlType:

@@ -84,7 +84,7 @@ _INTEGER_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
 
 def fit(value: Value, kind: SqlType) -> Value:
-    """A value as its column stores it: numerics rounded to their scale, lengths and ranges checked."""
+    """A value as its column's Arrow type takes it: numerics rounded to their scale, lengths and ranges checked."""
     if value is None:
         return None
     if kind.name in _INTEGER_BITS:
@@ -100,7 +100,16 @@ def fit(value: Value, kind: SqlType) -> Value:
             if value[kind.modifiers[0] :].strip(" "):
                 raise SqlError("22001", f"value too long for type {kind}")
             return value[: kind.modifiers[0]]
-    return value
+    return _fit_interval(value) if kind.name == "interval" else value
+
+
+def _fit_interval(value: Value) -> pa.MonthDayNano:
+    assert isinstance(value, tuple)
+    months, days, microseconds = value
+    nanoseconds = microseconds * 1000
+    if not -(1 << 63) <= nanoseconds < 1 << 63:
+        raise SqlError("22008", "interval out of range")
+    return pa.MonthDayNano([months, days, nanoseconds])
 
 
 def _fit_numeric(value: Value, kind: SqlType) -> Decimal:
@@ -184,8 +193,8 @@ def _fits(item: Scalar) -> bool:
     return isinstance(item, Parameter) and item.type.name not in _FITTED
 
 
-#: Parameters arrive in their type's range, but a numeric has a scale and a varchar a length besides.
-_FITTED = ("numeric", "varchar", "bpchar")
+#: Parameters arrive in their type's range, but a numeric has a scale, a varchar a length, an interval its Arrow form.
+_FITTED = ("numeric", "varchar", "bpchar", "interval")
 _MAKERS = 1024
 #: Rows of a stream in one record that are kept as values; of more, an Arrow batch is cheaper.
 _FEW: Final = 1024

@@ -156,13 +156,6 @@ AGGREGATES: Final = frozenset(
     ]
 )
 
-#: Finalisers that planner/incremental prints instead of an aggregate, over merged state columns.
-#: avg_final(sum, count); variance_final(kind literal, count, sum, sum of squares); error(sqlstate, message).
-FINALISERS: Final[dict[str, Function]] = _functions(
-    Function("avg_final", 2, 2),
-    Function("variance_final", 4, 4),
-)
-
 #: Functions that exist only over a window. The first group ignores the frame.
 RANKING_FUNCTIONS: Final = frozenset(
     ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")

@@ -79,11 +79,6 @@ def is_grouping(node: Node, kinds: Kinds) -> bool:
     return isinstance(node, Aggregate) and kinds.of(node.input) == "stream"
 
 
-def reads_stream(relation: Relation) -> bool:
-    """Whether a view with this plan is a continuous one (thesis 4.2.6)."""
-    return any(isinstance(node, Scan) and node.kind == "stream" for node in walk(relation))
-
-
 # -- prepare -----------------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,6 @@ def _text(value: str) -> bytes:
 
 
 AUTHENTICATION_OK: Final = _message(b"R", pack(">i", 0))
-AUTHENTICATION_CLEARTEXT: Final = _message(b"R", pack(">i", 3))
 PARSE_COMPLETE: Final = _message(b"1")
 BIND_COMPLETE: Final = _message(b"2")
 CLOSE_COMPLETE: Final = _message(b"3")
@@ -36,8 +35,7 @@ PORTAL_SUSPENDED: Final = _message(b"s")
 EMPTY_QUERY_RESPONSE: Final = _message(b"I")
 COPY_DONE: Final = _message(b"c")
 READY_FOR_QUERY: Final[dict[str, bytes]] = {status: _message(b"Z", status.encode()) for status in "ITE"}
-#: One-byte answers to SSLRequest and GSSENCRequest.
-ENCRYPTION_YES: Final = b"S"
+#: The one-byte answer to SSLRequest and GSSENCRequest.
 ENCRYPTION_NO: Final = b"N"
 
 
@@ -62,11 +60,6 @@ def parameter_status(name: str, value: str) -> bytes:
 def backend_key_data(process: int, key: int) -> bytes:
     """BackendKeyData: what a CancelRequest must show."""
     return _message(b"K", pack(">II", process & 0xFFFFFFFF, key & 0xFFFFFFFF))
-
-
-def ready_for_query(status: str) -> bytes:
-    """ReadyForQuery; ``status`` is I (idle), T (in a transaction) or E (in a failed one)."""
-    return READY_FOR_QUERY[status]
 
 
 def row_description(fields: Sequence[FieldDescription]) -> bytes:
@@ -112,11 +105,6 @@ def error_response(error: SqlError, severity: str = "ERROR") -> bytes:
 def notice_response(message: str, severity: str = "NOTICE", sqlstate: str = "00000", hint: str | None = None) -> bytes:
     """NoticeResponse."""
     return _report(b"N", severity, SqlError(sqlstate, message, hint=hint))
-
-
-def notification_response(process: int, channel: str, payload: str) -> bytes:
-    """NotificationResponse: somebody said NOTIFY."""
-    return _message(b"A", pack(">i", process) + _text(channel) + _text(payload))
 
 
 def negotiate_protocol_version(minor: int, unknown_options: Sequence[str]) -> bytes:

@@ -65,6 +65,9 @@ class Config:
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
     lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
     statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
+    shutdown_timeout: float = _setting(
+        8.0, "seconds after SIGTERM at which the process ends though a statement goes on; 0 waits for ever"
+    )
     source_poll: float = _setting(0.5, "seconds between two looks at a stream's source folder")
     spark_enabled: bool = _setting(True, "start Spark behind the server when a Java runtime is there")
     spark_master: str = _setting(

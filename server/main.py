@@ -10,7 +10,9 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 import uvloop
 
@@ -50,6 +52,21 @@ async def serve(config: Config) -> None:
     """Serves until the process is asked to end."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if config.shutdown_timeout and not stop.is_set():
+            limit = threading.Timer(config.shutdown_timeout, leave, (config.shutdown_timeout,))
+            limit.daemon = True
+            limit.start()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, end)
     await Server(config).run(stop)
+
+
+def leave(seconds: float) -> NoReturn:
+    """Ends the process where it stands: a function of an engine hears no interrupt while it computes one value, and a
+    thread cannot be stopped. It is what a power cut does, so nothing that was acknowledged is lost."""
+    logger.error("a statement does not stop: the process ends after %g s without waiting for it", seconds)
+    os._exit(1)

@@ -145,10 +145,6 @@ class Session:
                 data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
                 self.connection.send(data)
 
-    def warn(self, sqlstate: str, message: str) -> None:
-        """A warning of the server's own."""
-        self.send_notices((SqlError(sqlstate, message),))
-
     # -- work in threads ---------------------------------------------------------------------------------------
 
     async def work(self, function: Callable[..., _Result], *arguments: Any) -> _Result:

@@ -6,18 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
 from tests.rig.server import java_is_there
 from tests.rig.tpch import Tpch
 
-# How long an example takes says how busy the machine is, not whether the code is right.
-hypothesis.settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("unhurried")
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("millstream", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("millstream")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -247,12 +247,17 @@ def _list(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: 
 
 
 def _sum(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    """DuckDB sums integers in hugeint and decimals in 38 digits, both checked."""
-    result = around.call("sum", *arguments)
+    """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
     kind = node.type.name
+    if kind == "interval":
+        if around.distinct:
+            raise unsupported("sum(DISTINCT interval)", "Sum the rows of a SELECT DISTINCT.")
+        parts = [function(f"ms_interval_{part}", arguments[0].copy()) for part in ("months", "day", "micros")]
+        return function("ms_interval_total", *(around.call("sum", part) for part in parts))
+    result = around.call("sum", *arguments)
     if kind == "float8" or (kind == "numeric" and node.arguments[0].type.name == "numeric" and not printer.wide):
         return result
-    return result if kind == "interval" else exp.Cast(this=result, to=duck_type(node.type))
+    return exp.Cast(this=result, to=duck_type(node.type))
 
 
 def _avg(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:

@@ -192,6 +192,11 @@ CREATE MACRO ms_upper(s) AS CASE WHEN contains(s, 'ß')
     THEN array_to_string(list_transform(string_split(s, 'ß'), lambda part: upper(part)), 'ß') ELSE upper(s) END;
 CREATE MACRO ms_interval_time(x) AS to_microseconds(
     datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('microsecond', x));
+CREATE MACRO ms_interval_months(x) AS datepart('year', x) * 12 + datepart('month', x);
+CREATE MACRO ms_interval_day(x) AS datepart('day', x);
+CREATE MACRO ms_interval_micros(x) AS epoch_us(ms_interval_time(x));
+CREATE MACRO ms_interval_total(months, days, micros) AS to_months(CAST(months AS INTEGER))
+    + to_days(CAST(days AS INTEGER)) + to_microseconds(CAST(micros AS BIGINT));
 CREATE MACRO ms_interval_days(x) AS to_months(CAST(datepart('year', x) * 12 + datepart('month', x) AS INTEGER))
     + to_days(CAST(datepart('day', x) AS INTEGER));
 CREATE MACRO ms_interval_part(n, before, unit) AS CASE WHEN n = 0 THEN NULL ELSE

@@ -118,6 +118,9 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     options = tuple(_stream_option(binding, item) for item in node.options or ())
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
+    if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
+        instead = "Use two timestamps, or a number of seconds."
+        raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
     oid = binding.context.catalog.next_oid
     return CreateStream(Stream(oid, name, tuple(parts.columns), options, schema), exists)
 
@@ -147,7 +150,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
         if kind == "TableLikeClause":
             raise unsupported("LIKE in CREATE TABLE", "List the columns.", binding.position(item.relation))
         if kind == "ColumnDef":
-            _column(binding, parts, item, stream)
+            _column(binding, parts, item)
     for item in items:
         if type(item).__name__ == "ColumnDef":
             for constraint in item.constraints or ():
@@ -158,7 +161,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     return parts
 
 
-def _column(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
+def _column(binding: Binding, parts: _Parts, node: Any) -> None:
     name, position = node.colname, binding.position(node)
     if parts.column(name) is not None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
@@ -169,9 +172,6 @@ def _column(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
     kind = type_of(binding, node.typeName)
     if kind.element is not None:
         raise unsupported("a column of an array type", "Use one row for each element.", binding.position(node.typeName))
-    if stream and kind.name == "interval":
-        instead = "Use two timestamps, or a number of seconds."
-        raise unsupported("an interval column in a stream", instead, binding.position(node.typeName))
     parts.columns.append(ColumnDefinition(name, kind))
 
 

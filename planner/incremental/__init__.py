@@ -84,7 +84,10 @@ def _paths(groupings: Groupings) -> tuple[Path, ...]:
 
 
 def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
-    """Output columns that are the group key of the only state read, under projections and filters only; else none."""
+    """Output columns that are the group key of the only state read, under projections and filters only; else none.
+
+    None either for intervals: an index finds values that are the same, and a month equals thirty days.
+    """
     values: dict[Column, Scalar] = {column: ColumnRef(column) for column in final.columns}
     node = final
     while isinstance(node, Project | Filter):
@@ -95,7 +98,7 @@ def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
     if not isinstance(node, Snapshot):
         return ()
     state = next((item for item in states if item.name == node.trace and item.kind == "aggregate"), None)
-    if state is None:
+    if state is None or any(column.type.name == "interval" for column in state.key):
         return ()
     sources = dict(zip(node.columns, node.sources, strict=True))
     by_source = {sources[value.column]: column for column, value in values.items() if isinstance(value, ColumnRef)}

@@ -47,7 +47,7 @@ def rounded(number: Decimal, digits: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-digits), context=EXACT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     a=st.integers(-(10**26), 10**26),
     b=st.integers(1, 10**26),
@@ -64,7 +64,7 @@ def test_quotients(duck: duckdb.DuckDBPyConnection, a: int, b: int, scale: int, 
     assert value(duck, f"{name}(({a})::HUGEINT, ({b})::HUGEINT, {scale}, {scale})") == wanted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     a=st.integers(-(10**28), 10**28),
     b=st.integers(-(10**28), 10**28),
@@ -77,7 +77,7 @@ def test_products(duck: duckdb.DuckDBPyConnection, a: int, b: int, scales: tuple
     assert value(duck, f"ms_product18(({a})::HUGEINT, ({b})::HUGEINT, {scales[0]}, {scales[1]})") == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=8), st.sampled_from((0, 2, 4)))
 def test_deviations(duck: duckdb.DuckDBPyConnection, numbers: list[int], scale: int) -> None:
     count, total, squares = len(numbers), sum(numbers), sum(number * number for number in numbers)

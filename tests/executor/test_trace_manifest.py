@@ -52,7 +52,7 @@ def test_commit_moves_all_states_of_a_path_together(tmp_path: Path) -> None:
     assert dict(again.content.states) == STATES
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=10

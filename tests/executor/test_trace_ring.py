@@ -39,7 +39,7 @@ class Place(NamedTuple):
 def rows(first: int, count: int) -> pa.RecordBatch:
     values = range(first, first + count)
     texts = [None if value % 5 == 0 else f"text {value}" for value in values]
-    return pa.RecordBatch.from_arrays([pa.array(values, pa.int64()), pa.array(texts)], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array(values, pa.int64()), pa.array(texts, pa.string())], schema=SCHEMA)
 
 
 def row_values(batch: pa.RecordBatch) -> RowValues:
@@ -107,7 +107,7 @@ _small = st.sampled_from([[("rows", [1])], [("values", [1])]])
 _transactions = st.lists(_small | st.lists(_parts, max_size=3), max_size=20)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_transactions, st.integers(0, 20_000), st.sampled_from([0, 2000, 1 << 30]), st.data())
 def test_tiny_budgets_give_what_infinite_ones_give(
     tmp_path_factory: pytest.TempPathFactory,

@@ -71,7 +71,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
     [
         ("create foreign table z (k int) server other", "42704"),
         ("create foreign table z () server stream", "42601"),
-        ("create foreign table z (k interval) server stream", "0A000"),
+        ("create foreign table z (k interval) server stream options (source 'files', path '/d')", "0A000"),
         ("create foreign table z (k int primary key) server stream", "0A000"),
         ("create foreign table z (k int check (k > 1)) server stream", "0A000"),
         ("create foreign table z (k int) server stream options (nosuch 'x')", "HV00D"),

@@ -231,7 +231,7 @@ def _planned(name: str) -> tuple[Relation, Program]:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches=_batches, t=_table, u=_table)
 def test_continuous_equals_from_scratch(name: str, batches: Any, t: Any, u: Any) -> None:
     relation, program = _planned(name)

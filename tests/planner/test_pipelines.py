@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from catalog.errors import SqlError
-from catalog.types import INT8, TIMESTAMPTZ, UUID
+from catalog.types import TIMESTAMPTZ, UUID
 from planner.algebra import Aggregate, Join, Limit, Relation, Sort
 from planner.expression import Call
 from planner.incremental import normalise
-from planner.pipelines import Kinds, check, is_grouping, prepare, reads_stream
+from planner.pipelines import Kinds, check, is_grouping, prepare
 from planner.validate import validate
 from planner.walk import walk
 from tests.planner.builders import (
@@ -196,6 +196,3 @@ def test_kinds() -> None:
     assert [kinds.of(item) for item in (rel(i.t), below, top)] == ["static", "stream", "upper"]
     assert is_grouping(top, kinds)
     assert not is_grouping(Aggregate(top, (), ()), kinds)
-    assert reads_stream(top)
-    assert not reads_stream(rel(i.t))
-    assert reads_stream(where(i.t, eq(lit(1, INT8), scalar(group(i.s, n=agg("count"))))))

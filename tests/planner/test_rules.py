@@ -318,7 +318,7 @@ def predicates(draw: Any, relation: Relation) -> Scalar:
     return both(*parts) if shape == "and" else either(*parts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(relation=relations(), r=_rows, s=_rows)
 def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}

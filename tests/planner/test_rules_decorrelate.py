@@ -180,7 +180,7 @@ def _plans(name: str) -> tuple[Relation, ...]:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(r=_rows, s=_rows, u=_rows)
 def test_means_the_same(name: str, r: Any, s: Any, u: Any) -> None:
     data = {"r": r, "s": s, "u": u}

@@ -50,7 +50,7 @@ def walk(data: bytes, position: int, width: int) -> tuple[list[list[tuple[int, i
     return rows, position
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.one_of(ROWS.map(lambda rows: b"".join(map(framed, rows))), st.binary(max_size=9)), max_size=4),
     st.integers(0, 3),
@@ -65,7 +65,7 @@ def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
     assert (found, end) == (expected, expected_end)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ROWS, st.integers(1, 40), st.integers(1, 60), st.booleans())
 def test_any_portions_and_blocks_give_the_rows(
     rows: list[tuple[Field, Field]], portion: int, block: int, ends: bool

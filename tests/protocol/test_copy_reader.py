@@ -283,7 +283,7 @@ def _first_end(text: str) -> str:
     return ""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30))
 def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: int, block: int) -> None:
     types = {"a": by_name("int4"), "b": by_name("text")}
@@ -309,7 +309,7 @@ def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: 
             assert whole == list(zip(*[column.to_pylist() for column in columns], strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=12), max_size=4), st.sampled_from([CSV, TEXT]))
 def test_any_bytes_make_rows_or_an_error_with_a_context(portions: list[bytes], format_: CopyFormat) -> None:
     reader = CopyReader([by_name("int4"), by_name("text")], ["a", "b"], format_, "t", block_size=8)
@@ -322,7 +322,7 @@ def test_any_bytes_make_rows_or_an_error_with_a_context(portions: list[bytes], f
         assert all(batch.num_rows for batch in batches)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.none() | st.text("\\\\\\bfnrtvx0417.é\t", max_size=9), max_size=6))
 def test_escapes_of_a_column_are_those_of_its_values(texts: list[str | None]) -> None:
     expected = [None if text is None else unescape_value(text.encode()) for text in texts]

@@ -38,7 +38,7 @@ def read(data: bytes, types: list[SqlType], names: list[str], format_: CopyForma
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_there_and_back(name: str, data: st.DataObject) -> None:
     format_ = FORMATS[name]
@@ -56,7 +56,7 @@ def test_there_and_back(name: str, data: st.DataObject) -> None:
     assert repr(back.to_pylist()) == repr(table.to_pylist())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.text("ab,\"\n\r\\ é'", max_size=5), st.integers(-9, 9)), min_size=1, max_size=5))
 def test_pythons_csv_reads_what_we_write(rows: list[tuple[str, int]]) -> None:
     batch = pa.record_batch({"a": [row[0] for row in rows], "b": pa.array([row[1] for row in rows], pa.int32())})

@@ -40,7 +40,7 @@ def slow_rows(columns: list[pa.Array], types: list[SqlType], formats: list[int],
     return [data_row(fields) for fields in zip(*encoded, strict=True)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_rows_equal_those_encoded_one_by_one(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=4))

@@ -60,7 +60,7 @@ def joined(events: list[m.FrontendMessage]) -> list[m.FrontendMessage]:
     return result
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(MESSAGES, max_size=6), st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_portions_do_not_matter(items: list[tuple[bytes, m.FrontendMessage]], sizes: list[int]) -> None:
     data = startup(user="me") + b"".join(item[0] for item in items)
@@ -175,7 +175,7 @@ def test_broken_contents_leave_the_stream_usable(data: bytes, kind: type[Any], s
     assert second == m.Flush()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=60))
 def test_any_bytes_make_messages_or_a_protocol_error(data: bytes) -> None:
     for prefix in (b"", b"Q", b"B\0\0\0\x10", b"P\0\0\0\x0c", b"E\0\0\0\x09"):

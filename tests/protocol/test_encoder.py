@@ -19,7 +19,7 @@ def test_constants() -> None:
     assert encoder.PORTAL_SUSPENDED == b"s\0\0\0\x04"
     assert encoder.EMPTY_QUERY_RESPONSE == b"I\0\0\0\x04"
     assert encoder.COPY_DONE == b"c\0\0\0\x04"
-    assert [encoder.ready_for_query(status) for status in "ITE"] == [
+    assert [encoder.READY_FOR_QUERY[status] for status in "ITE"] == [
         b"Z\0\0\0\x05I",
         b"Z\0\0\0\x05T",
         b"Z\0\0\0\x05E",
@@ -31,7 +31,6 @@ def test_settings_and_keys() -> None:
     assert encoder.backend_key_data(1, 2**32 - 1) == message("K", b"\0\0\0\1\xff\xff\xff\xff")
     assert encoder.command_complete("INSERT 0 1") == message("C", b"INSERT 0 1\0")
     assert encoder.negotiate_protocol_version(0, ["_pq_.x"]) == message("v", b"\0\0\0\0\0\0\0\1_pq_.x\0")
-    assert encoder.notification_response(7, "c", "p") == message("A", b"\0\0\0\7c\0p\0")
 
 
 def test_row_description() -> None:

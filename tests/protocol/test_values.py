@@ -91,7 +91,7 @@ def same(left: pa.Array, right: pa.Array) -> bool:
 
 
 @pytest.mark.parametrize("name", SCALARS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_column_there_and_back(name: str, data: st.DataObject) -> None:
     type_, values = SCALARS[name]
@@ -113,7 +113,7 @@ def test_column_there_and_back(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", SCALARS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_array_there_and_back(name: str, data: st.DataObject) -> None:
     element, values = SCALARS[name]
@@ -135,7 +135,7 @@ JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", 
 
 @pytest.mark.parametrize("name", JUDGED)
 @pytest.mark.parametrize("format_", [0, 1])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_psycopg_reads_what_we_write(name: str, format_: int, data: st.DataObject) -> None:
     type_, values = SCALARS[name]

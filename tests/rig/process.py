@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent, free ports and waiting for a condition with a deadline."""
+"""Child processes that never outlive their parent, what they use, free ports, and waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -43,3 +44,15 @@ def end(process: subprocess.Popen[Any], signal_number: int = signal.SIGTERM, sec
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def is_busy(pid: int) -> bool:
+    """Whether a process uses a good part of a processor just now."""
+
+    def ticks() -> int:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    time.sleep(0.2)
+    return ticks() - before > 5

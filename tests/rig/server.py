@@ -87,6 +87,11 @@ class Millstream:
         self._process.kill()
         self._process.wait()
 
+    def wait(self, seconds: float) -> int:
+        """Waits for its end; the exit status. Raises subprocess.TimeoutExpired."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
     def restart(self) -> None:
         """Ends in order (unless it is dead already) and starts on the same data and port."""
         if self._process is not None:

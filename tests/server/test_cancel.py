@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from server.cancel import CancelRegistry
+from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream
 from tests.server.wire import Wire, error_fields, letters, rows
 
@@ -97,22 +98,7 @@ def test_a_vanished_client_stops_working(numbers: Millstream) -> None:
         wire.start()
         wire.send(("Q", ENDLESS.encode() + b"\0"))
         time.sleep(0.1)
-    deadline = time.monotonic() + 10
-    while _busy(numbers.pid):
-        assert time.monotonic() < deadline, "the query still runs"
-
-
-def _busy(pid: int) -> bool:
-    """Whether the process uses a good part of a processor."""
-
-    def ticks() -> int:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-
-    before = ticks()
-    time.sleep(0.2)
-    return ticks() - before > 5
+    wait_until(lambda: not is_busy(numbers.pid), 10, "the query's end")
 
 
 def _request(server: Millstream, process: int, key: int) -> None:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from server.logs import LineFormatter
-from tests.rig.process import end, free_port
+from tests.rig.process import end, free_port, is_busy, wait_until
 from tests.rig.server import ROOT, Millstream
 from tests.server.wire import Wire, error_fields, letters, rows
 
@@ -73,6 +73,27 @@ def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
             again.start()
             assert rows(again.query("SELECT a FROM t")) == [(b"1",)]
         assert "database closed" in server.log()
+
+
+def test_termination_does_not_wait_for_a_statement_that_cannot_be_stopped() -> None:
+    """The engine looks for an interrupt between values, not while it matches one of 64 MB for minutes."""
+    minutes = b"SELECT repeat(string_agg(md5(a::text), ''), 1000) ~ '[0-7][0-9a-f]{900}z' FROM t\0"
+    values = ",".join(f"({number})" for number in range(2000))
+    with Millstream(settings={**QUIET, "shutdown_timeout": 0.5}) as server:
+        with Wire(server.port) as writing, Wire(server.port) as endless:
+            writing.start()
+            writing.query(f"CREATE TABLE t (a integer); INSERT INTO t VALUES {values}")
+            endless.start()
+            endless.send(("Q", minutes))
+            wait_until(lambda: is_busy(server.pid), 20, "statement")
+            writing.query("DELETE FROM t WHERE a > 0")
+            os.kill(server.pid, signal.SIGTERM)
+            assert server.wait(10) == 1
+        assert "a statement does not stop" in server.log().splitlines()[-1]
+        server.restart()
+        with Wire(server.port) as again:
+            again.start()
+            assert rows(again.query("SELECT a FROM t")) == [(b"0",)]
 
 
 def test_every_logged_event_is_one_line() -> None:

@@ -1,0 +1,222 @@
+"""Every basic type, in every format, both ways, into tables and streams: byte for byte what a real PostgreSQL sends.
+
+PostgreSQL makes the values from their texts and sends them: as results (text and binary, by the simple and the extended
+protocol) and as COPY (text, CSV and binary). What it sends goes in here, as parameters and as COPY data, and what comes
+out here, of a table and of a continuous view over a stream, must be the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+import pytest
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGconn, PGresult
+
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+
+pytestmark = pytest.mark.postgres
+
+TYPES: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("true", "false"),
+    "int2": ("-32768", "32767", "0"),
+    "int4": ("-2147483648", "2147483647", "7"),
+    "int8": ("-9223372036854775808", "9223372036854775807", "0"),
+    "float4": ("1.5", "-0", "3.4028235e38", "1e-45", "NaN", "-Infinity", "0.1"),
+    "float8": ("0.1", "-0", "1e300", "5e-324", "NaN", "Infinity", "123456789012345680"),
+    "numeric(20,4)": ("0", "-0.0001", "1234567890123456.7891", "10000", "0.5"),
+    "numeric": ("0", "-12345.6789", "99999999999999999999", "0.0000000001"),
+    "text": ("", "plain", "quotes \" and '", "back\\slash", "tab\tand\nline\r\n", "comma, semicolon;", "\\N", "ä€😀"),
+    "varchar(12)": ("", "short", '"a","b"'),
+    "char(6)": ("", "ab", "abcdef"),
+    "bytea": ("\\x", "\\x00ff01", "\\x5c2c220a"),
+    "date": ("1970-01-01", "2024-02-29", "0001-01-01", "9999-12-31", "1582-10-15"),
+    "time": ("00:00:00", "23:59:59.999999", "12:34:56.7"),
+    "timestamp": ("2024-02-29 12:34:56.789", "1999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
+    "timestamptz": ("2024-02-29 12:34:56.789+02", "1970-01-01 00:00:00+00"),
+    "interval": ("0", "1 year 2 mons 3 days 04:05:06.789", "-1 mons -1 days -00:00:01", "100 years", "99:59:59"),
+    "uuid": ("00000000-0000-0000-0000-000000000001", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    "json": ('{"b": 1,  "a": [1, 2.50]}', "null", '"quoted, \\"text\\""'),
+    "jsonb": ('{"b": 1, "a": [1, 2.50]}', "null", '"quoted, \\"text\\""'),
+}
+COPY_FORMATS: Final = ("text", "csv", "binary")
+VALUE_FORMATS: Final = (Format.TEXT, Format.BINARY)
+
+
+class Peer:
+    """A session at the level of libpq, which shows bytes as they come."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.raw: PGconn = connection.pgconn
+        self.raw.nonblocking = 0
+
+    def run(self, sql: str, extended: bool = False) -> PGresult:
+        """A statement by the simple or the extended protocol."""
+        command = sql.encode()
+        return _good(self.raw.exec_params(command, None) if extended else self.raw.exec_(command))
+
+    def values(self, sql: str, format_: Format, extended: bool = True) -> list[bytes | None]:
+        """The values of a result's only column."""
+        command = sql.encode()
+        done = self.raw.exec_params(command, None, result_format=format_) if extended else self.raw.exec_(command)
+        return [done.get_value(row, 0) for row in range(_good(done).ntuples)]
+
+    def insert(self, table: str, values: list[bytes | None], type_: int, format_: Format) -> None:
+        """Rows (ordinal, value) with the value as a parameter of a type and format."""
+        for ordinal, value in enumerate(values):
+            command = f"INSERT INTO {table} VALUES ({ordinal}, $1)".encode()
+            _good(self.raw.exec_params(command, [value], [type_], [format_]))
+
+    def copy_out(self, source: str, format_: str, extended: bool) -> bytes:
+        """COPY ... TO STDOUT."""
+        self.run(f"COPY {source} TO STDOUT (FORMAT {format_})", extended)
+        pieces = []
+        while (got := self.raw.get_copy_data(0))[0] != -1:
+            pieces.append(bytes(got[1]))
+        self._end()
+        return b"".join(pieces)
+
+    def copy_in(self, table: str, format_: str, data: bytes, extended: bool) -> None:
+        """COPY ... FROM STDIN."""
+        self.run(f"COPY {table} FROM STDIN (FORMAT {format_})", extended)
+        self.raw.put_copy_data(data)
+        self.raw.put_copy_end()
+        self._end()
+
+    def _end(self) -> None:
+        while (done := self.raw.get_result()) is not None:
+            _good(done)
+
+
+def _good(result: PGresult) -> PGresult:
+    assert result.status not in (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE), result.error_message.decode()
+    return result
+
+
+@pytest.fixture
+def here(sql: psycopg.Connection[Any]) -> Peer:
+    peer = Peer(sql)
+    peer.run("SET TimeZone = 'Europe/Berlin'")
+    return peer
+
+
+@pytest.fixture
+def judge(postgres: Postgres) -> Iterator[Peer]:
+    with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+        peer = Peer(connection)
+        peer.run("SET TimeZone = 'Europe/Berlin'")
+        yield peer
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_in_every_format_is_postgresqls(kind: str, here: Peer, judge: Peer, running: Millstream) -> None:
+    name = "typed_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
+    judge.run(f"CREATE TEMPORARY TABLE {name} (n integer, v {kind})")
+    literals = [f"'{text.replace(chr(39), chr(39) * 2)}'" for text in TYPES[kind]] + ["NULL"]
+    for ordinal, literal in enumerate(literals):
+        judge.run(f"INSERT INTO {name} VALUES ({ordinal}, {literal})")
+    type_ = judge.run(f"SELECT v FROM {name}").ftype(0)
+
+    here.run(
+        f"CREATE TABLE {name} (n integer, v {kind}); CREATE FOREIGN TABLE {name}_s (n integer, v {kind}) SERVER stream"
+    )
+    kept = "max(v::text)::json AS v" if kind == "json" else "v"
+    groups = "n" if kind == "json" else "n, v"
+    here.run(f"CREATE VIEW {name}_v AS SELECT n, {kept}, count(*) AS c FROM {name}_s GROUP BY {groups}")
+
+    expected = f"SELECT v FROM {name} ORDER BY n"
+    viewed = f"SELECT v FROM {name}_v ORDER BY n"
+    for ordinal, literal in enumerate(literals):
+        here.run(
+            f"INSERT INTO {name} VALUES ({ordinal}, {literal}); INSERT INTO {name}_s VALUES ({ordinal}, {literal})"
+        )
+    for given in VALUE_FORMATS:
+        for taken in VALUE_FORMATS:
+            right = judge.values(expected, taken)
+            assert here.values(expected, taken) == right
+            assert here.values(viewed, taken) == right
+        assert here.values(expected, Format.TEXT, extended=False) == judge.values(expected, Format.TEXT, extended=False)
+        assert here.values(viewed, Format.TEXT, extended=False) == judge.values(expected, Format.TEXT, extended=False)
+        here.run(f"DELETE FROM {name}")
+        here.insert(name, judge.values(expected, given), type_, given)
+        here.insert(f"{name}_s", judge.values(expected, given), type_, given)
+
+    for format_ in COPY_FORMATS:
+        for extended in (False, True):
+            data = judge.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, extended)
+            here.run(f"DELETE FROM {name}")
+            here.copy_in(name, format_, data, extended)
+            here.copy_in(f"{name}_s", format_, data, extended)
+            assert here.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, extended) == data
+            assert here.copy_out(f"(SELECT n, v FROM {name}_v ORDER BY n)", format_, extended) == data
+            judge.run(f"CREATE TEMPORARY TABLE back (LIKE {name})")
+            judge.copy_in("back", format_, here.copy_out(name, format_, extended), extended)
+            assert judge.copy_out("(SELECT n, v FROM back ORDER BY n)", format_, extended) == data
+            judge.run("DROP TABLE back")
+
+
+def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
+    """A month, thirty days and 720 hours are equal; sums and means are of months, days and time apart.
+
+    Which of a group's equal intervals is its key's text, or the least, is not said: PostgreSQL shows what it met first.
+    """
+    rows = [
+        "(0, NULL)",
+        "(1, '1 mon')",
+        "(2, '30 days')",
+        "(3, '720:00:00')",
+        "(4, '31 days')",
+        "(5, '-1 year -3 days 00:00:00.5')",
+        "(6, '29 days 24:00:00')",
+    ]
+    query = (
+        "SELECT span, count(*) AS n, sum(id) AS ids, array_agg(span) AS spans, sum(span) AS total FROM {} GROUP BY span"
+    )
+    aggregates = "SELECT count(DISTINCT span) AS n, min(span) AS low, max(span) AS high, avg(span) AS mean FROM {}"
+    judge.run("CREATE TEMPORARY TABLE spans (id integer, span interval)")
+    here.run("CREATE FOREIGN TABLE spans (id integer, span interval) SERVER stream")
+    here.run(f"CREATE VIEW by_span AS {query.format('spans')}")
+    here.run(f"CREATE VIEW all_spans AS {aggregates.format('spans')}")
+    for row in rows:
+        judge.run(f"INSERT INTO spans VALUES {row}")
+        here.run(f"INSERT INTO spans VALUES {row}")
+        ordered = "SELECT {} FROM ({}) AS q ORDER BY ids"
+        for column in ("extract(epoch FROM span)", "n", "ids", "spans", "total"):
+            expected = judge.values(ordered.format(column, query.format("spans")), Format.TEXT)
+            assert here.values(ordered.format(column, "SELECT * FROM by_span"), Format.TEXT) == expected, column
+        for column in ("n", "extract(epoch FROM low)", "extract(epoch FROM high)", "mean"):
+            expected = judge.values(f"SELECT {column} FROM ({aggregates.format('spans')}) AS q", Format.TEXT)
+            assert here.values(f"SELECT {column} FROM all_spans", Format.TEXT) == expected, column
+    assert here.values("SELECT n FROM by_span WHERE span = '30 days'", Format.TEXT) == [b"4"]
+    assert here.values("SELECT n FROM by_span WHERE span = interval '29 days 24 hours'", Format.TEXT) == [b"4"]
+    with pytest.raises(AssertionError, match="interval out of range"):
+        here.run("INSERT INTO spans VALUES (7, '3000000 hours')")
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])])
+def test_intervals_are_maintained_and_kept(engine: str) -> None:
+    """What was stored of intervals is there after a restart; views that read them are the embedded engine's."""
+    settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 1}
+    with Millstream(settings=settings) as server:
+        with server.connect() as client:
+            client.execute("CREATE FOREIGN TABLE spans (id integer, span interval) SERVER stream")
+            client.execute("CREATE VIEW by_span AS SELECT span, array_agg(span) AS spans FROM spans GROUP BY span")
+            client.execute("CREATE VIEW by_id AS SELECT id % 2 AS k, count(*) AS n FROM spans GROUP BY id % 2")
+            client.execute("INSERT INTO spans VALUES (1, '1 mon'), (2, NULL), (3, '1 mon'), (4, '2 days 00:00:01')")
+            behind = "SELECT sum(rows_behind) FROM millstream.views"
+            wait_until(lambda: client.execute(behind).fetchone() == (0,), 120, "maintenance")
+        server.restart()
+        with server.connect() as client:
+            client.execute("INSERT INTO spans VALUES (5, '2 days 00:00:01')")
+            found = client.execute("SELECT span::text, spans::text FROM by_span AS b ORDER BY b.span").fetchall()
+            assert found == [
+                ("2 days 00:00:01", '{"2 days 00:00:01","2 days 00:00:01"}'),
+                ("1 mon", '{"1 mon","1 mon"}'),
+                (None, "{NULL}"),
+            ]
+            assert client.execute("SELECT n FROM by_id ORDER BY k").fetchall() == [(2,), (3,)]
