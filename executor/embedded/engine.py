@@ -33,6 +33,8 @@ from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
+#: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
+FEW_ROWS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,30 @@ class EmbeddedEngine:
     def __init__(self, threads: int = 0) -> None:
         """``threads`` of one statement; 0 is one per core."""
         self._database = Database(threads)
+        self._single: Database | None = None
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._lock = Lock()
 
     def close(self) -> None:
         """Ends the engine; nothing may run."""
         self._database.close()
+        if self._single is not None:
+            self._single.close()
+
+    def _suited(self, bindings: Bindings) -> Database:
+        """The instance for inputs of so many rows."""
+        if sum(table.num_rows for table in bindings.values()) > FEW_ROWS:
+            return self._database
+        with self._lock:
+            if self._single is None:
+                self._single = Database(1)
+            return self._single
 
     def interrupt(self, owner: object = None) -> None:
         """Makes queries of this owner (without one: all) raise 57014."""
         self._database.interrupt(owner)
+        if self._single is not None:
+            self._single.interrupt(owner)
 
     # Queries ----------------------------------------------------------------------------------------------------
 
@@ -74,11 +90,26 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
-        connection = self._database.acquire(owner)
+        return self._query(self._database, relation, bindings, parameters, timezone, owner)
+
+    def query_few(self, relation: Relation, bindings: Bindings, timezone: str = "UTC", owner: object = None) -> pa.Table:
+        """The same for a relation that makes of few rows few: where the inputs have few, no other thread is woken."""
+        return self._query(self._suited(bindings), relation, bindings, (), timezone, owner)
+
+    def _query(
+        self,
+        database: Database,
+        relation: Relation,
+        bindings: Bindings,
+        parameters: Parameters,
+        timezone: str,
+        owner: object,
+    ) -> pa.Table:
+        connection = database.acquire(owner)
         try:
             return connection.query(relation, bindings, parameters, timezone)
         finally:
-            self._database.release(connection)
+            database.release(connection)
 
     def stream(
         self,
@@ -112,16 +143,13 @@ class EmbeddedEngine:
         states = {state.name: state for state in job.states}
         found: dict[str, list[pa.Table]] = {}
         unique: set[str] = set()
-        connection = self._database.acquire(job)
-        try:
-            for statement in job.statements:
-                run = connection.query(statement.relation, _leaves(job.inputs, statement), (), job.timezone)
-                state = states[statement.target]
-                if statement.target not in found and _groups_by(statement.relation, state):
-                    unique.add(statement.target)
-                found.setdefault(statement.target, []).append(_renamed(run, state))
-        finally:
-            self._database.release(connection)
+        for statement in job.statements:
+            leaves = _leaves(job.inputs, statement)
+            run = self._query(self._suited(leaves), statement.relation, leaves, (), job.timezone, job)
+            state = states[statement.target]
+            if statement.target not in found and _groups_by(statement.relation, state):
+                unique.add(statement.target)
+            found.setdefault(statement.target, []).append(_renamed(run, state))
         runs = {
             name: tables[0] if len(tables) == 1 and name in unique else self.merge(states[name], tables)
             for name, tables in found.items()
@@ -141,7 +169,7 @@ class EmbeddedEngine:
         merging = self._merging(state)
         merged = None if merging.small is None else merging.small.run(together)
         if merged is None:
-            merged = self.query(merging.relation, {f"s_{_INPUT}": together})
+            merged = self.query_few(merging.relation, {f"s_{_INPUT}": together})
         return merged.rename_columns(names)
 
     def _merging(self, state: State) -> Merging:
