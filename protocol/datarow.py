@@ -96,7 +96,7 @@ def _encode_batch(
         encode_column(column, type_, format_, timezone)
         for column, type_, format_ in zip(batch.columns if types else (), types, formats, strict=True)
     ]
-    if columns and batch.num_rows <= _FEW and sum(column.nbytes for column in columns) <= _FEW_BYTES:
+    if columns and batch.num_rows <= _FEW and sum(column.get_total_buffer_size() for column in columns) <= _FEW_BYTES:
         return _few_rows(columns)
     if all(pa.types.is_fixed_size_binary(column.type) and not column.null_count for column in columns):
         return _fixed_rows(columns, batch.num_rows)

@@ -132,7 +132,8 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
         with session.timed():
-            begun = _known_copy(session, raw, whole) or await session.work(_begin, session, raw, whole)
+            known = _known_copy(session, raw, whole)
+            begun = await session.work(_begin, session, raw, whole) if known is None else known
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 await copying.begin(session, statement, partial(_continue, session, rest, whole))
