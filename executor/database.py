@@ -9,6 +9,7 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -83,6 +84,7 @@ class Database:
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
+        self._copies_lock = threading.Lock()
         self._indexes: dict[int, _Kept] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
@@ -251,7 +253,7 @@ class Database:
             self._committing[lsn] = transaction
 
         try:
-            self.sequencer.submit(record, sync or transaction.catalog is not None, on_lsn=register).wait()
+            self.sequencer.commit(record, sync or transaction.catalog is not None, on_lsn=register)
         except BaseException:
             transaction.rollback()  # harmless where the tables' part is committed already
             raise
@@ -467,7 +469,7 @@ class Database:
 
     def copies_running(self, change: int) -> None:
         """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""
-        with self.sequencer.lock:
+        with self._copies_lock:  # of its own: the event loop's thread must not wait for a publication
             self._copies += change
 
     @property

@@ -9,6 +9,7 @@ groups are more than a share of the result, the whole result is indexed again.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -112,6 +113,30 @@ class Indexed:
         return Row(self.table, self.rows.get(key)) if row is None else row
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A table's batches and the first row of each. Arrow's own ``take`` copies a table of many chunks into one before
+    it takes the first row."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Parts:
+        """Looks at the chunks, not at the rows."""
+        batches = tuple(table.to_batches())
+        sizes = (batch.num_rows for batch in batches[:-1])
+        return cls(batches, tuple(itertools.accumulate(sizes, initial=0)))
+
+    def take(self, places: list[int]) -> pa.Table:
+        """The rows at these places, in any order."""
+        found: dict[int, list[int]] = {}
+        for place in places:
+            part = bisect_right(self.starts, place) - 1
+            found.setdefault(part, []).append(place - self.starts[part])
+        return pa.Table.from_batches(self.batches[part].take(pa.array(own, pa.int64())) for part, own in found.items())
+
+
 Final = Callable[[Mapping[str, pa.Table]], pa.Table]
 
 
@@ -126,6 +151,7 @@ class ViewIndex:
         self._state_key = [stored_name(column) for column in self._state.key]
         #: The state's rows that the indexed result was made of, and where those are that replace some of them.
         self._base = pa.table({})
+        self._base_parts = Parts.of(self._base)
         self._base_rows: KeyIndex | None = None
         self._changed: dict[Key, Row] = {}
         self._patches = 0
@@ -149,6 +175,7 @@ class ViewIndex:
     def _index(self, final: Final) -> Indexed:
         result = final(self._runtime.snapshots())
         self._base = self._runtime.contents[self._state.name].snapshot(self._runtime.engine)
+        self._base_parts = Parts.of(self._base)
         self._base_rows = None
         self._changed = {}
         self._patches = 0
@@ -179,7 +206,10 @@ class ViewIndex:
             row = self._changed.get(key) or Row(self._base, self._base_rows.get(key))
             if row.place is not None:
                 found.setdefault(id(row.table), (row.table, []))[1].append(row.place)
-        return [table.take(pa.array(places, pa.int64())) for table, places in found.values()]
+        return [
+            (self._base_parts if table is self._base else Parts.of(table)).take(places)
+            for table, places in found.values()
+        ]
 
 
 def _gather(changed: dict[Key, Row]) -> None:

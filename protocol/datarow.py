@@ -5,11 +5,13 @@ Owns: the assembly of complete messages out of encoded columns; no Python runs p
     'D'  int32 length  int16 fields  (int32 length, bytes) ...
 
 so the rows are one element-wise join of a head, and for each column its length prefixes and its fields. Rows whose
-fields all have fixed widths and no nulls are one numpy record array instead.
+fields all have fixed widths and no nulls are one numpy record array instead, and a handful of rows is joined by Python,
+which is done before Arrow's functions have been called once for each column.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +30,12 @@ from protocol.values.registry import encode_column
 _SLICE: Final = 16_384
 #: Bytes that one Arrow array can hold.
 _LIMIT: Final = 2**31
+#: Rows, and bytes of them, up to which Python joins them.
+_FEW: Final = 16
+_FEW_BYTES: Final = 64 << 10
+_LENGTH: Final = struct.Struct(">i").pack
+_HEAD_OF_ROW: Final = struct.Struct(">cih").pack
+_NULL: Final = _LENGTH(-1)
 _HEAD: Final = np.dtype([("kind", "S1"), ("length", ">i4"), ("fields", ">i2")])
 
 
@@ -88,9 +96,26 @@ def _encode_batch(
         encode_column(column, type_, format_, timezone)
         for column, type_, format_ in zip(batch.columns if types else (), types, formats, strict=True)
     ]
+    if columns and batch.num_rows <= _FEW and sum(column.get_total_buffer_size() for column in columns) <= _FEW_BYTES:
+        return _few_rows(columns)
     if all(pa.types.is_fixed_size_binary(column.type) and not column.null_count for column in columns):
         return _fixed_rows(columns, batch.num_rows)
     return _variable_rows(columns, batch.num_rows)
+
+
+def _few_rows(columns: Sequence[pa.Array]) -> tuple[memoryview, Vector]:
+    rows: list[bytes] = []
+    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+        pieces: list[bytes] = []
+        for value in values:
+            if value is None:
+                pieces.append(_NULL)
+            else:
+                field = value.encode() if isinstance(value, str) else value
+                pieces += (_LENGTH(len(field)), field)
+        body = b"".join(pieces)
+        rows.append(_HEAD_OF_ROW(b"D", 6 + len(body), len(columns)) + body)
+    return memoryview(b"".join(rows)), np.array([len(row) for row in rows], np.int64)
 
 
 def _fixed_rows(columns: Sequence[pa.Array], count: int) -> tuple[memoryview, Vector]:

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
+from catalog.objects import Stream
 from executor.copying import CopySink, Prepared
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut
@@ -177,7 +178,10 @@ async def begin(session: Session, statement: CopyInStatement, then: Then | None)
         if then is not None:
             await then()
         return
-    sink = await session.work(session.db.copy_in, statement)
+    if isinstance(statement.target, Stream) and not statement.defaults:  # nothing to wait for or to compute
+        sink = session.db.copy_in(statement)
+    else:
+        sink = await session.work(session.db.copy_in, statement)
     session.copying = CopyIn(session, reader, sink, then)
     session.connection.machine.begin_copy_in()
     binary = statement.options.format == "binary"

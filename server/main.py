@@ -18,7 +18,7 @@ import uvloop
 
 from server import logs
 from server.config import Config, ConfigError, load
-from server.memory import keep_freed_memory
+from server.memory import keep_freed_memory, keep_what_is_loaded
 from server.serving import Server
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ async def serve(config: Config) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    await Server(config).run(stop)
+    await Server(config).run(stop, opened=keep_what_is_loaded)
 
 
 def leave(seconds: float) -> NoReturn:

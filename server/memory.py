@@ -4,11 +4,14 @@ Owns: the settings of the C library's allocator, and that Arrow uses it. A large
 each block, on several threads. Arrow's own allocator and the C library's defaults give them back to the system each
 time, which then has to clear the pages for the next block: as much time again as parsing takes. Kept, they are used
 again at once.
+
+Owns also what the collector of cycles need not look at: what was loaded before the first client came stays to the end.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 from typing import Final
 
@@ -26,3 +29,10 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _MAPPED)
         mallopt(_TRIM_THRESHOLD, _KEPT)
+
+
+def keep_what_is_loaded() -> None:
+    """Has the collector pass over everything that is there now: modules, types, the catalog. To look through it, which
+    it does again and again while a server fills its caches, stops every thread for some 50 ms each time."""
+    gc.collect()
+    gc.freeze()

@@ -126,8 +126,14 @@ class Server:
         assert self._tasks is not None
         self._tasks.create_task(coroutine)
 
-    async def run(self, stop: asyncio.Event, listening: Callable[[int], None] | None = None) -> None:
-        """Serves until ``stop``; ``listening`` is told the port."""
+    async def run(
+        self,
+        stop: asyncio.Event,
+        listening: Callable[[int], None] | None = None,
+        opened: Callable[[], None] | None = None,
+    ) -> None:
+        """Serves until ``stop``; ``listening`` is told the port, and ``opened`` called before the first client is
+        served, on a thread of its own."""
         address = self.config.listen
         listener = await self.loop.create_server(
             lambda: Connection(self), address.host, address.port, backlog=max(128, self.config.max_connections)
@@ -139,7 +145,7 @@ class Server:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 try:
-                    await self._serve(stop)
+                    await self._serve(stop, opened)
                 finally:
                     listener.close()
                     await self._end_connections()
@@ -148,9 +154,11 @@ class Server:
             self.workers.shutdown()
             self.parsers.shutdown()
 
-    async def _serve(self, stop: asyncio.Event) -> None:
+    async def _serve(self, stop: asyncio.Event, then: Callable[[], None] | None) -> None:
         try:
             opened = await self.loop.run_in_executor(None, _open, self.config, self.parsers)
+            if then is not None:
+                await self.loop.run_in_executor(None, then)
         except Exception:
             self._opened.set_exception(SqlError("57P03", "the database system cannot start: the server's log says why"))
             self._opened.exception()  # whether or not a client is there to hear it

@@ -117,7 +117,7 @@ def encode_batches(batches: Sequence[pa.RecordBatch]) -> list[Piece]:
         if frame is not None:
             return _frame_block(frame)
     sink = pa.BufferOutputStream()
-    options = _OPTIONS if sum(batch.nbytes for batch in filled) < _THREADED_FROM else _THREADED
+    options = _OPTIONS if sum(batch.get_total_buffer_size() for batch in filled) < _THREADED_FROM else _THREADED
     with pa.ipc.new_stream(sink, filled[0].schema, options=options) as writer:
         for batch in filled:
             writer.write_batch(batch)

@@ -8,9 +8,10 @@ A transaction's life: ``submit`` encodes it on the caller's thread, takes its LS
 writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
 under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
 
-``commit_at_once`` does all of that on the caller's thread, when the writer thread has nothing to do and the disk is
-quick. One of the two commits at a time (``_turn``), and the caller's thread only when no LSN before its own is under
-way, so that the log and the publishers see LSNs in order either way.
+``commit`` (for a caller who waits anyway) and ``commit_at_once`` (for one who may wait for nothing but a quick disk) do
+all of that on the caller's thread when the writer thread has nothing to do, which saves two switches of threads. One
+thread commits at a time (``_turn``), and a caller's only when no LSN before its own is under way, so that the log and
+the publishers see LSNs in order either way.
 
 An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
 given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
@@ -107,7 +108,7 @@ class Sequencer:
         self._writer.start()
 
     def on_publish(self, publisher: Publisher) -> None:
-        """Registers a consumer. It is called on the writer thread, under ``lock``, in LSN order, and must not fail."""
+        """Registers a consumer. The thread that commits calls it, under ``lock``, in LSN order; it must not fail."""
         with self.lock:
             self._publishers.append(publisher)
 
@@ -120,15 +121,60 @@ class Sequencer:
         disk comes by the ticket.
         """
         record = tuple(parts)
-        encoded = encode_record(record)
+        return self._submit(encode_record(record), record, sync, on_lsn)
+
+    def _submit(
+        self, encoded: Encoded, record: TransactionRecord, sync: bool, on_lsn: Callable[[int], None] | None
+    ) -> Ticket:
         with self.lock:
             if self._closed is not None:
                 raise self._closed
-            ticket = Ticket(self._next)
-            self._next += 1
-            if on_lsn is not None:
-                on_lsn(ticket.lsn)
+            ticket = self._number(on_lsn)
             self._put(_Entry(encoded, record, sync, ticket))
+        return ticket
+
+    def commit(self, parts: Sequence[Part], sync: bool = True, on_lsn: Callable[[int], None] | None = None) -> None:
+        """Commits a transaction and waits for it; all else, and what is raised, as for ``submit`` and its ticket."""
+        record = tuple(parts)
+        encoded = encode_record(record)
+        ticket = self._commit_here(encoded, record, sync, on_lsn)
+        if ticket is None:
+            ticket = self._submit(encoded, record, sync, on_lsn)
+        ticket.wait()
+
+    def _commit_here(
+        self, encoded: Encoded, record: TransactionRecord, sync: bool, on_lsn: Callable[[int], None] | None
+    ) -> Ticket | None:
+        """Commits on the caller's thread; the ticket is done. None where somebody else commits: one sync is for all
+        who wait then."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            with self.lock:
+                if self._outstanding or self._closed is not None:
+                    return None
+                ticket = self._number(on_lsn)
+            entries = (_Entry(encoded, record, sync, ticket),)
+            error = self._complete_here(entries, self._write(entries))
+        finally:
+            self._turn.release()
+        ticket.resolve(error)
+        return ticket
+
+    def _complete_here(self, entries: Sequence[_Entry], refused: Sequence[SqlError | None]) -> Exception | None:
+        """Completes one entry on the caller's thread; the writer thread learns how long it may sleep."""
+        sleeps = self._deadline is None
+        errors, _ = self._complete(entries, refused, forced=False)
+        if sleeps and self._deadline is not None:
+            self.call(_nothing)
+        return errors[0]
+
+    def _number(self, on_lsn: Callable[[int], None] | None = None) -> Ticket:
+        """The next LSN; under ``lock``."""
+        ticket = Ticket(self._next)
+        self._next += 1
+        if on_lsn is not None:
+            on_lsn(ticket.lsn)
         return ticket
 
     @property
@@ -158,15 +204,12 @@ class Sequencer:
             if ticket is None or outcome is None:
                 return None
             refused = outcome if isinstance(outcome, SqlError) else None
-            sleeps = self._deadline is None
-            errors, _ = self._complete((_Entry(encoded, record, sync, ticket),), (refused,), forced=False)
-            if sleeps and self._deadline is not None:
-                self.call(_nothing)  # the writer thread learns how long it may sleep
+            error = self._complete_here((_Entry(encoded, record, sync, ticket),), (refused,))
         finally:
             self._turn.release()
         ended = self._clock()
         self._patience.took(ended - started, ended)
-        ticket.resolve(errors[0])
+        ticket.resolve(error)
         return ticket
 
     def _take_lsn(self) -> Ticket | None:
@@ -174,11 +217,7 @@ class Sequencer:
         if not self.lock.acquire(blocking=False):
             return None
         try:
-            if self._outstanding or self._closed is not None:
-                return None
-            ticket = Ticket(self._next)
-            self._next += 1
-            return ticket
+            return None if self._outstanding or self._closed is not None else self._number()
         finally:
             self.lock.release()
 

@@ -60,10 +60,15 @@ NOTHING: Final[Bindings] = MappingProxyType({})
 class Source:
     """A registered input: streams whatever table it holds at the moment."""
 
-    __slots__ = ("table",)
+    __slots__ = ("_nothing", "table")
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
+        self._nothing = table.schema.empty_table()
+
+    def clear(self) -> None:
+        """Lets go of the table."""
+        self.table = self._nothing
 
     def __arrow_c_schema__(self) -> object:
         return self.table.schema.__arrow_c_schema__()
@@ -222,7 +227,7 @@ class Connection:
         for name in bindings:
             source = self._sources.get(name)
             if source is not None:
-                source.table = source.table.schema.empty_table()
+                source.clear()
 
     def forget(self) -> None:
         """Drops all inputs and plans."""

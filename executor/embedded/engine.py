@@ -33,6 +33,8 @@ from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
+#: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
+FEW_ROWS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,20 @@ class Merging:
     """What merges a state's runs: a relation, and where it may be Python over a handful of rows, that too."""
 
     state: State
+    schema: pa.Schema
     relation: Relation
     small: Merge | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a job's statement reads, found once: the engine's names of its deltas; and whether its rows are unique by
+    the key of the state that they go to."""
+
+    statement: Statement
+    state: State
+    deltas: tuple[str, ...]
+    unique: bool
 
 
 class EmbeddedEngine:
@@ -52,16 +66,31 @@ class EmbeddedEngine:
     def __init__(self, threads: int = 0) -> None:
         """``threads`` of one statement; 0 is one per core."""
         self._database = Database(threads)
+        self._single: Database | None = None
         self._merges: OrderedDict[int, Merging] = OrderedDict()
+        self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
 
     def close(self) -> None:
         """Ends the engine; nothing may run."""
         self._database.close()
+        if self._single is not None:
+            self._single.close()
+
+    def _suited(self, bindings: Bindings) -> Database:
+        """The instance for inputs of so many rows."""
+        if sum(table.num_rows for table in bindings.values()) > FEW_ROWS:
+            return self._database
+        with self._lock:
+            if self._single is None:
+                self._single = Database(1)
+            return self._single
 
     def interrupt(self, owner: object = None) -> None:
         """Makes queries of this owner (without one: all) raise 57014."""
         self._database.interrupt(owner)
+        if self._single is not None:
+            self._single.interrupt(owner)
 
     # Queries ----------------------------------------------------------------------------------------------------
 
@@ -74,11 +103,28 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
-        connection = self._database.acquire(owner)
+        return self._query(self._database, relation, bindings, parameters, timezone, owner)
+
+    def query_few(
+        self, relation: Relation, bindings: Bindings, timezone: str = "UTC", owner: object = None
+    ) -> pa.Table:
+        """The same for a relation that makes of few rows few: where the inputs have few, no other thread is woken."""
+        return self._query(self._suited(bindings), relation, bindings, (), timezone, owner)
+
+    def _query(
+        self,
+        database: Database,
+        relation: Relation,
+        bindings: Bindings,
+        parameters: Parameters,
+        timezone: str,
+        owner: object,
+    ) -> pa.Table:
+        connection = database.acquire(owner)
         try:
             return connection.query(relation, bindings, parameters, timezone)
         finally:
-            self._database.release(connection)
+            database.release(connection)
 
     def stream(
         self,
@@ -112,16 +158,14 @@ class EmbeddedEngine:
         states = {state.name: state for state in job.states}
         found: dict[str, list[pa.Table]] = {}
         unique: set[str] = set()
-        connection = self._database.acquire(job)
-        try:
-            for statement in job.statements:
-                run = connection.query(statement.relation, _leaves(job.inputs, statement), (), job.timezone)
-                state = states[statement.target]
-                if statement.target not in found and _groups_by(statement.relation, state):
-                    unique.add(statement.target)
-                found.setdefault(statement.target, []).append(_renamed(run, state))
-        finally:
-            self._database.release(connection)
+        for statement in job.statements:
+            state = states[statement.target]
+            reading = self._reading(statement, state)
+            leaves = _leaves(job.inputs, reading)
+            run = self._query(self._suited(leaves), statement.relation, leaves, (), job.timezone, job)
+            if statement.target not in found and reading.unique:
+                unique.add(statement.target)
+            found.setdefault(statement.target, []).append(_renamed(run, self._merging(state).schema))
         runs = {
             name: tables[0] if len(tables) == 1 and name in unique else self.merge(states[name], tables)
             for name, tables in found.items()
@@ -132,16 +176,16 @@ class EmbeddedEngine:
 
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
         """The tables' rows merged by the state's key, in their order; column names stay the first table's."""
+        merging = self._merging(state)
         if not tables:
-            return _schema(state).empty_table()
+            return merging.schema.empty_table()
         names = tables[0].column_names
-        together = pa.concat_tables([_renamed(table, state) for table in tables])
+        together = pa.concat_tables([_renamed(table, merging.schema) for table in tables])
         if state.kind == "concatenate" or together.num_rows == 0:
             return together.rename_columns(names)
-        merging = self._merging(state)
         merged = None if merging.small is None else merging.small.run(together)
         if merged is None:
-            merged = self.query(merging.relation, {f"s_{_INPUT}": together})
+            merged = self.query_few(merging.relation, {f"s_{_INPUT}": together})
         return merged.rename_columns(names)
 
     def _merging(self, state: State) -> Merging:
@@ -149,10 +193,22 @@ class EmbeddedEngine:
         with self._lock:
             known = self._merges.get(id(state))
             if known is None:
-                known = Merging(state, merge_relation(state), merge_of(state))
+                known = Merging(state, _schema(state), merge_relation(state), merge_of(state))
                 self._merges[id(state)] = known
                 if len(self._merges) > _MERGES:
                     self._merges.popitem(last=False)
+            return known
+
+    def _reading(self, statement: Statement, state: State) -> Reading:
+        """What is known of a statement."""
+        with self._lock:
+            known = self._readings.get(id(statement))
+            if known is None or known.state is not state:
+                deltas = {leaf_name(item) for item in walk(statement.relation) if isinstance(item, Delta)}
+                known = Reading(statement, state, tuple(deltas), _groups_by(statement.relation, state))
+                self._readings[id(statement)] = known
+                if len(self._readings) > _MERGES:
+                    self._readings.popitem(last=False)
             return known
 
 
@@ -171,29 +227,22 @@ def _schema(state: State) -> pa.Schema:
     return pa.schema([pa.field(column_name(column), column.type.arrow) for column in state.columns])
 
 
-def _renamed(table: pa.Table, state: State) -> pa.Table:
-    """The table under the state's column names and types, position by position."""
-    schema = _schema(state)
+def _renamed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table under a state's column names and types, position by position."""
     if table.schema.equals(schema):
         return table
     table = table.rename_columns(schema.names)
     return table if table.schema.equals(schema) else table.cast(schema)
 
 
-def _leaves(inputs: Inputs, statement: Statement) -> Mapping[str, pa.Table]:
+def _leaves(inputs: Inputs, reading: Reading) -> Mapping[str, pa.Table]:
     """Engine names of the leaves that a statement may read."""
     found: dict[str, pa.Table] = {}
     for name, table in inputs.statics.items():
         assert isinstance(table, pa.Table)
         found[f"s_{name}"] = table
     assert isinstance(inputs.delta, pa.Table)
-    for leaf in _streams(statement.relation):
-        found[leaf] = inputs.delta
-    return found
-
-
-def _streams(relation: Relation) -> set[str]:
-    return {leaf_name(item) for item in walk(relation) if isinstance(item, Delta)}
+    return found | dict.fromkeys(reading.deltas, inputs.delta)
 
 
 def _groups_by(relation: Relation, state: State) -> bool:

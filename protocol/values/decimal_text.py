@@ -46,6 +46,8 @@ def unscaled_digits(array: pa.Array) -> pa.Array:
 def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
     """numeric_out."""
     scale = array.type.scale
+    if len(array) <= _FEW and scale >= 0:
+        return pa.array([None if value is None else _out(value, type_) for value in array.to_pylist()], pa.string())
     text = array.cast(pa.string())
     # Arrow writes 1E-7 where the first digit is more than six places after the point.
     if scale > 6 and pc.any(pc.match_substring(text, "E")).as_py():
@@ -68,8 +70,6 @@ def _with_zeros(text: pa.Array) -> pa.Array:
 
     PostgreSQL decides by the operands, and gives 4 more where both begin with the same digits (5 / 5 has 20).
     """
-    if len(text) <= _FEW:
-        return pa.array([None if item is None else _padded(item) for item in text.to_pylist()], pa.string())
     whole = pc.replace_substring_regex(text, r"\..*$", "")
     fraction = pc.replace_substring_regex(text, r"^[^.]*\.?", "")
     size = pc.utf8_length(pc.utf8_ltrim(whole, "-"))
@@ -79,6 +79,15 @@ def _with_zeros(text: pa.Array) -> pa.Array:
         if group is not None and group < 4:
             padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), constant("."))
             text = pc.if_else(pc.equal(groups, constant(group)), padded, text)
+    return text
+
+
+def _out(value: Decimal, type_: SqlType) -> str:
+    """numeric_out of one value."""
+    text = f"{value:f}"
+    if "." in text and strips_zeros(type_):
+        text = text.rstrip("0").rstrip(".")
+        return _padded(text) if type_.modifiers == QUOTIENT else text
     return text
 
 
