@@ -43,8 +43,8 @@ class Feed(Protocol):
         """How many rows the interval holds; for files at least 1 when it holds any."""
         ...
 
-    def delta(self, after: int, upto: int) -> pa.Table:
-        """The rows, with ``__lsn`` and ``__ordinal``."""
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        """The rows, with ``__lsn`` and ``__ordinal``, which may be null where the caller does not want ``places``."""
         ...
 
     def publish(self, lsn: int, part: Any) -> int:
@@ -129,8 +129,8 @@ class FileFeed:
         with self._lock:
             return sum(max(1, self._counts.get(path, size // ROW_BYTES)) for path, size, _ in files)
 
-    def delta(self, after: int, upto: int) -> pa.Table:
-        """The rows, read by this process."""
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        """The rows, read by this process; their places come with them."""
         parts = [read_files(item.files, self._stream, item.lsn) for item in self.files(after, upto)]
         return pa.concat_tables(parts)
 

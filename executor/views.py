@@ -24,8 +24,11 @@ from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.streams import Feed
+from executor.trace.ring import LSN, ORDINAL
+from planner.algebra import Delta
 from planner.incremental.names import stored_name
 from planner.program import Path, Program, State
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.points import ViewIndex
@@ -161,6 +164,8 @@ class ViewRuntime:
         self._changes: list[pa.Table] | None = None
         self.index: ViewIndex | None = None
         self._load = load
+        #: Streams whose paths read a row's place.
+        self._placed = {path.stream for path in program.paths if reads_places(path)}
         self._version = 0
         self._result: tuple[object, pa.Table] | None = None
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
@@ -225,7 +230,7 @@ class ViewRuntime:
         self.next_job += 1
         targets = {statement.target for statement in path.statements}
         states = tuple(state for state in self.program.states if state.name in targets)
-        delta = self.feeds[path.stream].delta(after, upto)
+        delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
         inputs = Inputs(delta, self.statics)
         job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
@@ -330,6 +335,16 @@ class ViewRuntime:
     def snapshots_of_statics(self) -> dict[str, pa.Table]:
         """The same for the static pipelines' results."""
         return {f"s_{name}": table for name, table in self.statics.items()}
+
+
+def reads_places(path: Path) -> bool:
+    """Whether a path's statements depend on when a row came."""
+    return any(
+        not {LSN, ORDINAL}.isdisjoint(item.sources)
+        for statement in path.statements
+        for item in walk(statement.relation)
+        if isinstance(item, Delta)
+    )
 
 
 def named(states: Iterable[State], name: str, run: pa.Table | tuple[FilePath, ...]) -> pa.Table:

@@ -4,9 +4,9 @@ Owns the layout of a record's payload; its header with LSN and CRC is the log's.
 
     length u64 | oid u64 | kind u8 | 7 bytes of padding | body, padded to a multiple of 8 bytes
 
-Rows are blocks (length u64 | how u8 | padding | bytes, padded): small batches are frames, all others one Arrow IPC
-stream with LZ4 (4.2 million lineitem rows/s on one thread, 68 bytes a row). Everything else is JSON. Large buffers are
-never copied: a payload stays in pieces until it is written. Encoding runs on the caller's thread, outside any lock.
+Rows are blocks (length u64 | how u8 | padding | bytes, padded): small batches are frames, large ones are packed, all
+others one Arrow IPC stream with LZ4. Everything else is JSON. Large buffers are never copied: a payload stays in pieces
+until it is written. Encoding runs on the caller's thread, outside any lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from executor.commit import frames
+from executor.commit import frames, packed
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,
@@ -69,6 +69,7 @@ class _PartKind(IntEnum):
 
 _FRAME: Final = 1
 _STREAM: Final = 2
+_PACKED: Final = 3
 _PART: Final = struct.Struct("<QQB7x")
 _BLOCK: Final = struct.Struct("<QB7x")
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -116,17 +117,34 @@ def encode_batches(batches: Sequence[pa.RecordBatch]) -> list[Piece]:
         frame = frames.encode(filled[0] if len(filled) == 1 else pa.concat_batches(filled))
         if frame is not None:
             return _frame_block(frame)
-    sink = pa.BufferOutputStream()
-    options = _OPTIONS if sum(batch.get_total_buffer_size() for batch in filled) < _THREADED_FROM else _THREADED
-    with pa.ipc.new_stream(sink, filled[0].schema, options=options) as writer:
-        for batch in filled:
-            writer.write_batch(batch)
-    stream = memoryview(sink.getvalue())
-    return [_BLOCK.pack(len(stream), _STREAM), stream, _PADDING[-len(stream) % 8]]
+    pieces = _packed_blocks(filled)
+    return _stream_block(filled) if pieces is None else pieces
 
 
 def _frame_block(frame: bytes) -> list[Piece]:
     return [_BLOCK.pack(len(frame), _FRAME), frame, _PADDING[-len(frame) % 8]]
+
+
+def _packed_blocks(batches: Sequence[pa.RecordBatch]) -> list[Piece] | None:
+    """A block for each batch; None if one of them cannot be packed."""
+    blocks: list[Piece] = []
+    for batch in batches:
+        pieces = packed.encode(batch)
+        if pieces is None:
+            return None
+        length = sum(len(piece) for piece in pieces)
+        blocks += (_BLOCK.pack(length, _PACKED), *pieces)
+    return blocks
+
+
+def _stream_block(batches: Sequence[pa.RecordBatch]) -> list[Piece]:
+    sink = pa.BufferOutputStream()
+    options = _OPTIONS if sum(batch.get_total_buffer_size() for batch in batches) < _THREADED_FROM else _THREADED
+    with pa.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    stream = memoryview(sink.getvalue())
+    return [_BLOCK.pack(len(stream), _STREAM), stream, _PADDING[-len(stream) % 8]]
 
 
 def decode_batches(body: pa.Buffer) -> list[pa.RecordBatch]:
@@ -139,6 +157,8 @@ def decode_batches(body: pa.Buffer) -> list[pa.RecordBatch]:
         block = body.slice(position + _BLOCK.size, length)
         if how == _FRAME:
             batches.append(frames.decode(block))
+        elif how == _PACKED:
+            batches.append(packed.decode(block))
         else:
             with pa.ipc.open_stream(block) as reader:
                 batches.extend(reader)

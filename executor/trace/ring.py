@@ -167,9 +167,10 @@ class Ring:
             return self._position(upto) - self._position(after)
 
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal`` unless ``places`` is false.
+        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
 
-        Raises 72000 for rows that were released.
+        Without ``places`` these two are null: for who does not read them, since they take as long to make as a large
+        delta takes to aggregate. Raises 72000 for rows that were released.
         """
         with self._lock:
             self._settle()
@@ -186,7 +187,7 @@ class Ring:
             found = next(loaded) if batches is None else batches
             cut = _cut([self._conform(batch) for batch in found], start, stop)
             result += self._place(cut, *chunk.places(start, stop)) if places else cut
-        return pa.Table.from_batches(result, self._placed if places else self._schema)
+        return pa.Table.from_batches(result if places else self._unplaced(result), self._placed)
 
     def release(self, upto: int) -> None:
         """Nobody will ask for rows up to this LSN any more."""
@@ -341,6 +342,13 @@ class Ring:
             placed.append(pa.RecordBatch.from_arrays([*batch.columns, *places], schema=self._placed))
             position += batch.num_rows
         return placed
+
+    def _unplaced(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        blank = pa.nulls(max((batch.num_rows for batch in batches), default=0), pa.int64())
+        return [
+            pa.RecordBatch.from_arrays([*batch.columns, *[blank.slice(0, batch.num_rows)] * 2], schema=self._placed)
+            for batch in batches
+        ]
 
 
 def _size(batch: pa.RecordBatch) -> int:

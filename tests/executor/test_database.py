@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -109,6 +110,21 @@ def test_a_large_copy_is_one_commit(database: Database, client: Client) -> None:
     (raw,) = ["COPY clicks (n) FROM STDIN"]
     client.copy(raw, [pa.RecordBatch.from_arrays([pa.array([1], pa.int32())], names=["n"])])
     assert client.run("SELECT c FROM v WHERE page IS NULL") == [(1,)]
+
+
+def test_views_with_and_without_arrival_order_read_the_same_large_rows(tmp_path: Path) -> None:
+    numbers = [pa.array(range(start, start + 15_000), pa.int32()) for start in range(0, 60_000, 15_000)]
+    batches = [pa.RecordBatch.from_arrays([column], names=["n"]) for column in numbers]
+    for again in (False, True):
+        with closing(open_database(tmp_path)) as opened:
+            client = Client(opened)
+            if not again:
+                client.run("CREATE FOREIGN TABLE s (n int) SERVER stream")
+                client.run("CREATE VIEW counted AS SELECT n % 2 AS odd, count(*) AS c, sum(n) AS s FROM s GROUP BY 1")
+                client.run("CREATE VIEW listed AS SELECT n % 20000 AS k, array_agg(n) AS a FROM s GROUP BY 1")
+                assert client.copy("COPY s FROM STDIN", batches) == 60_000
+            assert client.run("SELECT c, s FROM counted ORDER BY odd") == [(30_000, 899_970_000), (30_000, 900_000_000)]
+            assert client.run("SELECT a FROM listed WHERE k = 7") == [([7, 20_007, 40_007],)]
 
 
 def test_an_expression_that_fails_is_the_views_error_only(client: Client) -> None:

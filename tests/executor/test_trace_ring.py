@@ -137,7 +137,10 @@ def _assert_all_alike(fixture: Fixture, budget: int, after: int, upto: int) -> N
         delta = ring.delta(after, upto)
         assert places(delta) == expected
         assert ring.rows(after, upto) == len(expected)
-        assert ring.delta(after, upto, places=False).equals(delta.drop_columns(["__lsn", "__ordinal"]))
+        unplaced = ring.delta(after, upto, places=False)
+        assert unplaced.schema == delta.schema
+        assert unplaced.drop_columns(["__lsn", "__ordinal"]).equals(delta.drop_columns(["__lsn", "__ordinal"]))
+        assert unplaced.column("__lsn").null_count == unplaced.column("__ordinal").null_count == delta.num_rows
         assert delta.schema.field("a") == SCHEMA.field("a")
 
 
