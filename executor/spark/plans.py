@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+#: A reader's options: paths are names, not patterns.
+AS_NAMED: Final = {"__globPaths__": "false"}
 #: Jobs of different shape whose plans one session keeps.
 _KEPT: Final = 32
 
@@ -48,7 +50,7 @@ class Leaf:
             from pyspark.sql.pandas.types import from_arrow_schema
 
             schema = from_arrow_schema(schema)
-        frame = spark.read.schema(schema).parquet(*paths)
+        frame = spark.read.options(**AS_NAMED).schema(schema).parquet(*paths)
         return frame.selectExpr(*self.values) if self.values else frame
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from catalog.errors import SqlError
 from executor.sources import ROW_BITS, verify
 from executor.spark.frames import Frame
+from executor.spark.plans import AS_NAMED
 
 #: monotonically_increasing_id() numbers a partition's rows in its low bits.
 _PARTITION_ROWS: Final = (1 << 33) - 1
@@ -89,7 +90,7 @@ def _parquet(spark: Any, path: str, names: list[str]) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     own = _picked(path, pq.read_schema(path), names)
-    return spark.read.schema(from_arrow_schema(own)).parquet(path)
+    return spark.read.options(**AS_NAMED).schema(from_arrow_schema(own)).parquet(path)
 
 
 def _picked(path: str, schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -101,9 +102,8 @@ def _picked(path: str, schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    reader = spark.read.schema(", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])).option(
-        "mode", "FAILFAST"
-    )
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])
+    reader = spark.read.options(**AS_NAMED, mode="FAILFAST").schema(columns)
     if spec["format"] == "json":
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))

@@ -19,6 +19,7 @@ from typing import Any
 
 from executor.spark.plans import Plans
 from executor.spark.settings import SEMANTICS, SparkSettings, configuration, cores
+from executor.spark.unscaled import name_it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Session:
         if self.settings.connect:  # it starts from the server's defaults
             for name, value in {**SEMANTICS, **self.settings.extra}.items():
                 session.conf.set(name, value)
+        else:
+            name_it(session)
         if not self.settings.local:
             return Worker(session, None)
         self._made += 1
