@@ -22,8 +22,9 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, Printer, function, operand
+from executor.printer import Build, Expr, Printer, function
 from executor.spark.functions import FUNCTIONS
+from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
 from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter
 
@@ -94,6 +95,8 @@ class SparkPrinter(Printer):
     """Prints one statement; see ``executor.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
+    #: Whether the session that runs it knows ``unscaled.UNSCALED``.
+    has_unscaled: ClassVar[bool] = True
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
@@ -203,36 +206,39 @@ class SparkPrinter(Printer):
         return Printer.call(self, node, arguments)
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
-        """A state's aggregates. Sums are exact; sum(int8) adds its two halves as bigints, which hold 2^31 rows."""
+        """A state's aggregates. Sums are exact (see ``sums``)."""
         kinds = [item.type for item in node.arguments]
         match node.function:
             case "count":
                 counted = arguments or [exp.Star()]
-                return _filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
+                return filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
             case "sum":
                 return self._sum(arguments[0], kinds[0], node, where)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
-                return _filtered(function(node.function.upper(), arguments[0]), where)
+                return filtered(function(node.function.upper(), arguments[0]), where)
             case "bool_and" | "bool_or":
-                return _filtered(function(node.function.upper(), arguments[0]), where)
+                return filtered(function(node.function.upper(), arguments[0]), where)
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
 
     def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
         target = spark_type(node.type)
         if kind.name == "int8" and node.type.name == "numeric" and not node.distinct:
-            high = _filtered(function("SUM", function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))), where)
-            low = _filtered(
-                function("SUM", exp.BitwiseAnd(this=operand(value), expression=exp.Var(this="4294967295L"))), where
-            )
-            scaled = exp.Mul(this=cast_to(high, "DECIMAL(20,0)"), expression=exp.Var(this="4294967296L"))
-            return cast_to(exp.Add(this=scaled, expression=cast_to(low, "DECIMAL(20,0)")), target)
+            return cast_to(sum_of_bigints(value, where), target)
+        if self.has_unscaled and has_halves(kind) and not node.distinct:
+            return cast_to(sum_of_numerics(value, kind.scale, where), target)
         if kind.name == "int8" and node.type.name == "numeric":
             value = cast_to(value, "DECIMAL(19,0)")
         elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
-        total = _filtered(function("SUM", *_distinct([value], node.distinct)), where)
+        total = filtered(function("SUM", *_distinct([value], node.distinct)), where)
         return cast_to(total, target) if node.type.name == "numeric" else total
+
+
+class ConnectPrinter(SparkPrinter):
+    """Prints for a session behind a Connect endpoint."""
+
+    has_unscaled: ClassVar[bool] = False
 
 
 def _timestamp(value: dt.datetime, kind: str) -> Expr:
@@ -250,9 +256,3 @@ def _number_text(value: Any) -> str:
 
 def _distinct(values: list[Expr], distinct: bool) -> list[Expr]:
     return [exp.Distinct(expressions=values)] if distinct else values
-
-
-def _filtered(call: Expr, where: Expr | None) -> Expr:
-    if where is None:
-        return call
-    return exp.Filter(this=call, expression=exp.Where(this=where.copy()))

@@ -17,7 +17,7 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
 from executor.sources import SourceFile, reader_options
-from executor.spark.dialect import spark_type
+from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
@@ -123,8 +123,9 @@ class SparkEngine:
             if found is not None:
                 self._printed.move_to_end(key)
                 return found[1]
+        printer = ConnectPrinter if self.process.settings.connect else SparkPrinter
         try:
-            printed: Printed | str = print_statements(statements, states)
+            printed: Printed | str = print_statements(statements, states, printer)
         except SqlError as error:
             printed = f"{error.message} on Spark"
         with self._lock:

@@ -4,7 +4,7 @@ Owns: how a request's inputs are read and its results written. A small job (by r
 partition, so that joins and groupings need no shuffle and each statement is a single task, and its results come back
 through Arrow and are written here, which is quicker than Spark's commit protocol; a large job is partitioned,
 adaptive, and written by Spark's workers. Statements of one job run at the same time. Input files are always read by
-Spark's own tasks.
+Spark's own tasks. A job like one before it runs the plans that were kept of that one (``plans``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import re
 import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from executor.spark.frames import Frame
-from executor.spark.raw import WHOLE_FILES, quoted, read_raw
-from executor.spark.session import Session
-from executor.spark.settings import cores
+from executor.spark.plans import Leaf
+from executor.spark.raw import WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
+from executor.spark.session import Session, Worker
 
 #: Up to this many input rows a job is one partition.
 ONE_PARTITION_ROWS: Final = 500_000
@@ -36,34 +38,39 @@ ADAPTIVE_ROWS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """An input and how much of it there is; rows of CSV and JSON are guessed at 100 bytes each."""
+    """An input and how much of it there is; rows of CSV and JSON are guessed at 100 bytes each.
+
+    ``leaf`` is there where one reader reads all of it.
+    """
 
     spec: Frame
     rows: int
+    leaf: Leaf | None
 
 
 def run(session: Session, request: Frame) -> Frame:
     """The answer to a ``run`` request: {runs: {state: [files]}, rows, seconds, jobs}."""
     started = time.monotonic()
-    inputs = [_Sized(spec, _count(spec)) for spec in request["inputs"]]
+    inputs = [_sized(spec) for spec in request["inputs"]]
     rows = sum(item.rows for item in inputs)
     small = rows <= request.get("one_partition_rows", ONE_PARTITION_ROWS)
     output = Path(request["output"])
     output.mkdir(parents=True, exist_ok=True)
     group = group_name(request["id"])
-    write = _collected if rows <= request.get("collect_rows", COLLECT_ROWS) else _written
+    is_collected = rows <= request.get("collect_rows", COLLECT_ROWS)
+    write = _collected if is_collected else _written
     statements: list[Frame] = request["statements"]
-    with session.borrowed(_settings(inputs, rows)) as spark:
-        prefix = ", ".join(_register(spark, item.spec, small) for item in inputs)
+    with session.borrowed(_settings(inputs, rows)) as worker:
+        prefix = ", ".join(_with_item(item.spec, small) for item in inputs)
         prefix = f"WITH {prefix} " if prefix else ""
+        frames = _frames(worker, inputs, [prefix + statement["sql"] for statement in statements], is_collected)
 
-        def one(index: int, statement: Frame) -> list[str]:
-            base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statement['state'])[:80]}"
-            with session.group(spark, group):
-                return write(spark.sql(prefix + statement["sql"]), base)
+        def one(index: int) -> list[str]:
+            base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statements[index]['state'])[:80]}"
+            with session.group(worker.spark, group):
+                return write(frames[index](), base)
 
-        with ThreadPoolExecutor(max_workers=min(len(statements), max(2, cores(session.settings)))) as pool:
-            files = list(pool.map(one, range(len(statements)), statements))
+        files = _each(session.pool, one, len(statements))
     _sync_folder(output)
     return {
         "runs": {statement["state"]: paths for statement, paths in zip(statements, files, strict=True)},
@@ -86,24 +93,57 @@ def _settings(inputs: list[_Sized], rows: int) -> dict[str, str]:
     return found
 
 
-def _count(spec: Frame) -> int:
-    if spec.get("format", "parquet") == "parquet":
-        for path in spec["files"]:
-            os.stat(path)  # names the file when it is missing
-        return sum(pq.read_metadata(path).num_rows for path in spec["files"])
-    return sum(os.path.getsize(path) for path in spec["files"]) // 100
-
-
-def _register(spark: Any, spec: Frame, small: bool) -> str:
-    """Makes an input a temporary view; the WITH item that gives statements its rows under the leaf's name."""
+def _sized(spec: Frame) -> _Sized:
+    for path in spec["files"]:
+        os.stat(path)  # names the file when it is missing
     if spec.get("raw"):
-        frame = read_raw(spark, spec)
-    elif spec["files"]:
-        frame = spark.read.schema(_ddl(spec)).parquet(*spec["files"])
-    else:
-        frame = spark.createDataFrame([], _ddl(spec))
+        verify_files(spec)
+    if spec.get("format", "parquet") != "parquet":
+        return _Sized(spec, sum(os.path.getsize(path) for path in spec["files"]) // 100, None)
+    footers = [pq.read_metadata(path) for path in spec["files"]]
+    rows = sum(footer.num_rows for footer in footers)
+    files, view = tuple(spec["files"]), "in_" + spec["view"]
+    if not spec.get("raw"):
+        return _Sized(spec, rows, Leaf(view, _ddl(spec), (), files))
+    schema = own_schema(spec, [footer.schema.to_arrow_schema() for footer in footers])
+    return _Sized(spec, rows, Leaf(view, schema, values(spec), files) if schema is not None else None)
+
+
+def _frames(worker: Worker, inputs: list[_Sized], statements: Sequence[str], kept: bool) -> Sequence[Callable[[], Any]]:
+    """What gives each statement's rows, analysed before or when it is called."""
+    leaves = [item.leaf for item in inputs if item.leaf is not None]
+    if kept and worker.plans is not None and len(leaves) == len(inputs):
+        return [partial(_same, frame) for frame in worker.plans.frames(leaves, statements)]
+    for item in inputs:
+        _read(worker.spark, item).createOrReplaceTempView("in_" + item.spec["view"])
+    return [partial(worker.spark.sql, statement) for statement in statements]
+
+
+def _same(frame: Any) -> Any:
+    return frame
+
+
+def _read(spark: Any, item: _Sized) -> Any:
+    """An input's rows."""
+    if item.leaf is None:
+        return read_raw(spark, item.spec)
+    if not item.leaf.files:
+        return spark.createDataFrame([], _ddl(item.spec))
+    return item.leaf.read(spark, item.leaf.files)
+
+
+def _each(pool: Executor, work: Callable[[int], list[str]], count: int) -> list[list[str]]:
+    """The work for each number at the same time, ended when all of it has ended."""
+    if count == 1:
+        return [work(0)]
+    running = [pool.submit(work, number) for number in range(count)]
+    wait(running)
+    return [item.result() for item in running]
+
+
+def _with_item(spec: Frame, small: bool) -> str:
+    """The WITH item that gives statements an input's rows under the leaf's name."""
     stored, shown = quoted("in_" + spec["view"]), quoted(spec["view"])
-    frame.createOrReplaceTempView("in_" + spec["view"])
     columns = ", ".join(quoted(name) for name, _ in spec["columns"]) or "1 AS `__none`"
     return f"{shown} AS (SELECT {'/*+ COALESCE(1) */ ' if small else ''}{columns} FROM {stored})"
 

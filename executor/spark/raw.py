@@ -8,6 +8,7 @@ field.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -17,24 +18,48 @@ import pyarrow.parquet as pq
 from catalog.errors import SqlError
 from executor.sources import ROW_BITS, verify
 from executor.spark.frames import Frame
+from executor.spark.plans import AS_NAMED
 
 #: monotonically_increasing_id() numbers a partition's rows in its low bits.
 _PARTITION_ROWS: Final = (1 << 33) - 1
 #: One partition a file, so that monotonically_increasing_id() numbers a file's rows.
 WHOLE_FILES: Final = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": str(1 << 50)}
+#: Columns that no file has: a row's arrival.
+_HIDDEN: Final = frozenset(("__lsn", "__ordinal"))
 #: What stands for NULL while Spark parses CSV; no field has this text.
 _NULL: Final = "\x00NULL"
 
 
+def verify_files(spec: Frame) -> None:
+    """Raises 58P01 for a file that is not what arrived."""
+    for file in zip(spec["files"], spec["sizes"], spec["mtimes"], strict=True):
+        verify(file, spec["name"])
+
+
+def own_schema(spec: Frame, schemas: Sequence[pa.Schema]) -> pa.Schema | None:
+    """The columns that the job reads as all its files have them; None where it numbers rows or files differ.
+
+    Raises 22P04 for a file that does not fit the stream.
+    """
+    names = [name for name, _ in spec["columns"]]
+    if any(name in _HIDDEN for name in names):
+        return None
+    found = {_picked(path, schema, names) for path, schema in zip(spec["files"], schemas, strict=True)}
+    return found.pop() if len(found) == 1 else None
+
+
+def values(spec: Frame) -> tuple[str, ...]:
+    """The columns that the job reads, in the stream's types; ``own_schema`` has them all."""
+    return tuple(_value(name, kind) for name, kind in spec["columns"])
+
+
 def read_raw(spark: Any, spec: Frame) -> Any:
-    """The rows of all files.
+    """The rows of all files, each of its own schema, numbered where the job asks for it.
 
     ``spec``: name, format, columns, stream, options; files, sizes, mtimes, lsns, places by file.
 
-    Raises 58P01 for a file that is not what arrived, 22P04 for one that does not fit the stream.
+    Raises 22P04 for a file that does not fit the stream.
     """
-    for file in zip(spec["files"], spec["sizes"], spec["mtimes"], strict=True):
-        verify(file, spec["name"])
     frames = [
         _read_file(spark, spec, path, lsn, place)
         for path, lsn, place in zip(spec["files"], spec["lsns"], spec["places"], strict=True)
@@ -44,38 +69,41 @@ def read_raw(spark: Any, spec: Frame) -> Any:
 
 def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
     """One file's rows; only the columns that the job reads, in their order."""
-    kinds = {name: kind for name, kind in spec["columns"] if not name.startswith("__")}
     position = "_metadata.row_index"
     if spec["format"] == "parquet":
-        frame = _parquet(spark, path, list(kinds))
+        frame = _parquet(spark, path, [name for name, _ in spec["columns"] if name not in _HIDDEN])
     else:
         frame = _text(spark, spec, path)
         position = f"(monotonically_increasing_id() & {_PARTITION_ROWS}L)"
     hidden = {"__lsn": f"{lsn}L", "__ordinal": f"{place << ROW_BITS}L + {position}"}
-    values = [
-        f"{hidden[name]} AS `{name}`" if name in hidden else f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
-        for name, kind in spec["columns"]
-    ]
-    return frame.selectExpr(*values)
+    return frame.selectExpr(
+        *(f"{hidden[name]} AS `{name}`" if name in hidden else _value(name, kind) for name, kind in spec["columns"])
+    )
+
+
+def _value(name: str, kind: str) -> str:
+    return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
 
 
 def _parquet(spark: Any, path: str, names: list[str]) -> Any:
     """The file with its own types; the footer is read here, which saves Spark a job per file."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = pq.read_schema(path)
+    own = _picked(path, pq.read_schema(path), names)
+    return spark.read.options(**AS_NAMED).schema(from_arrow_schema(own)).parquet(path)
+
+
+def _picked(path: str, schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     for name in names:
         if name not in schema.names:
             raise SqlError("22P04", f'file "{path}" has no column "{name}"')
-    own = pa.schema([schema.field(name).remove_metadata() for name in names])
-    return spark.read.schema(from_arrow_schema(own)).parquet(path)
+    return pa.schema([schema.field(name).remove_metadata() for name in names])
 
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    reader = spark.read.schema(", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])).option(
-        "mode", "FAILFAST"
-    )
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])
+    reader = spark.read.options(**AS_NAMED, mode="FAILFAST").schema(columns)
     if spec["format"] == "json":
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))

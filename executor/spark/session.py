@@ -12,10 +12,22 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from executor.spark.settings import SEMANTICS, SparkSettings, configuration
+from executor.spark.plans import Plans
+from executor.spark.settings import SEMANTICS, SparkSettings, configuration, cores
+from executor.spark.unscaled import name_it
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What one job at a time uses: a Spark session, and the plans that it keeps for later jobs (None: it cannot)."""
+
+    spark: Any
+    plans: Plans | None
 
 
 class Session:
@@ -26,8 +38,11 @@ class Session:
         from pyspark.sql import SparkSession
 
         self.settings = settings
+        #: For statements of one job at the same time; kept, since Spark's side of a new thread costs milliseconds.
+        self.pool = ThreadPoolExecutor(max(2, cores(settings)), thread_name_prefix="statement")
         self._tagged: dict[str, Any] = {}
-        self._idle: list[Any] = []
+        self._idle: list[Worker] = []
+        self._made = 0
         builder: Any = SparkSession.builder
         if settings.connect:
             builder = builder.remote(settings.master)
@@ -72,24 +87,33 @@ class Session:
             self.spark.sparkContext._jvm.java.lang.System.nanoTime()
 
     @contextmanager
-    def borrowed(self, settings: dict[str, str]) -> Iterator[Any]:
+    def borrowed(self, settings: dict[str, str]) -> Iterator[Worker]:
         """A session for one job, with temporary views and these settings of its own; used again by later jobs."""
-        session = self._idle.pop() if self._idle else self._new()
+        worker = self._idle.pop() if self._idle else self._new()
         try:
             for name, value in settings.items():
-                session.conf.set(name, value)
-            yield session
+                worker.spark.conf.set(name, value)
+            yield worker
+        except BaseException:
+            if worker.plans is not None:
+                worker.plans.clear()
+            raise
         finally:
             for name in settings:
-                session.conf.unset(name)
-            self._idle.append(session)
+                worker.spark.conf.unset(name)
+            self._idle.append(worker)
 
-    def _new(self) -> Any:
+    def _new(self) -> Worker:
         session = self.spark.newSession()
         if self.settings.connect:  # it starts from the server's defaults
             for name, value in {**SEMANTICS, **self.settings.extra}.items():
                 session.conf.set(name, value)
-        return session
+        else:
+            name_it(session)
+        if not self.settings.local:
+            return Worker(session, None)
+        self._made += 1
+        return Worker(session, Plans(session, self.settings.scratch / f"plans-{self._made}"))
 
     @contextmanager
     def group(self, session: Any, name: str) -> Iterator[None]:
@@ -128,7 +152,8 @@ class Session:
     def warm_up(self) -> None:
         """Runs small jobs, so that the first real one does not wait for class loading."""
         path = str(self.settings.scratch / f"warm-up-{os.getpid()}")
-        with self.borrowed({}) as session:
+        with self.borrowed({}) as worker:
+            session = worker.spark
             numbers = session.range(20_000)
             numbers = numbers.selectExpr("id % 7 AS k", "CAST(id AS DECIMAL(15,2)) AS v", "CAST(id AS STRING) AS t")
             if not self.settings.connect:

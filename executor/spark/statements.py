@@ -35,13 +35,15 @@ class Printed:
     views: tuple[View, ...]
 
 
-def print_statements(statements: Sequence[Statement], states: Sequence[State]) -> Printed:
+def print_statements(
+    statements: Sequence[Statement], states: Sequence[State], printer: type[SparkPrinter] = SparkPrinter
+) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
     relations: dict[str, list[Relation]] = {}
     for statement in statements:
         relations.setdefault(statement.target, []).append(statement.relation)
-    printed = tuple((name, _run(by_name[name], items)) for name, items in relations.items())
+    printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
     return Printed(printed, _views(statements))
 
 
@@ -54,29 +56,28 @@ def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | No
     return None
 
 
-def _run(state: State, relations: list[Relation]) -> str:
+def _run(state: State, relations: list[Relation], printer: type[SparkPrinter]) -> str:
     """The rows that a job adds to one state."""
-    arms = [_arm(state, relation) for relation in relations]
+    arms = [_arm(state, relation, printer()) for relation in relations]
     union = " UNION ALL ".join(arms)
     if state.kind == "concatenate" or (len(arms) == 1 and _is_merged(state, relations[0])):
         return union
     if state.kind == "distinct":
         return f"SELECT DISTINCT * FROM ({union})"
-    return _merged(state, union)
+    return _merged(state, union, printer())
 
 
-def _arm(state: State, relation: Relation) -> str:
+def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     """One statement's rows, named and typed as the state's."""
     pairs = zip(relation.columns, state.columns, strict=True)
     outputs = ", ".join(
         f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
-    return f"SELECT {outputs} FROM ({SparkPrinter().print_relation(relation)}) AS `run`"
+    return f"SELECT {outputs} FROM ({printer.print_relation(relation)}) AS `run`"
 
 
-def _merged(state: State, union: str) -> str:
+def _merged(state: State, union: str, printer: SparkPrinter) -> str:
     """GROUP BY the key, by the state's own merge."""
-    printer = SparkPrinter()
     merge = dict(state.merge)
     outputs = []
     for column in state.columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
+from executor.spark.dialect import ConnectPrinter
 from executor.spark.statements import print_statements, reason
 from planner.algebra import Limit, Scan, Sort, SortKey, Values
 from planner.expression import AggregateCall, ColumnRef
@@ -32,10 +33,10 @@ def total(name: str) -> tuple[Statement, State]:
 
 
 def test_a_grouping_by_the_state_s_key_is_printed_once() -> None:
-    assert text(total("n")) == (
-        "SELECT CAST(`x1` AS INT) AS `x2`, CAST(`x3` AS DECIMAL(38,2)) AS `x4` FROM"
-        " (SELECT `x1`, `x3` FROM (SELECT `x5` AS `x1`, CAST(SUM(`x6`) AS DECIMAL(38,2)) AS `x3` FROM"
-        " (SELECT `d16400`.`k` AS `x5`, `d16400`.`n` AS `x6` FROM `d16400`) AS `q1` GROUP BY 1) AS `q2`) AS `run`"
+    assert text(total("i")) == (
+        "SELECT CAST(`x1` AS INT) AS `x2`, CAST(`x3` AS BIGINT) AS `x4` FROM"
+        " (SELECT `x1`, `x3` FROM (SELECT `x5` AS `x1`, SUM(`x6`) AS `x3` FROM"
+        " (SELECT `d16400`.`k` AS `x5`, `d16400`.`i` AS `x6` FROM `d16400`) AS `q1` GROUP BY 1) AS `q2`) AS `run`"
     )
 
 
@@ -44,6 +45,23 @@ def test_bigints_are_added_as_two_halves() -> None:
         "CAST(CAST(SUM(SHIFTRIGHT(`x6`, 32)) AS DECIMAL(20,0)) * 4294967296L"
         " + CAST(SUM(`x6` & 4294967295L) AS DECIMAL(20,0)) AS DECIMAL(38,0))"
     ) in text(total("b"))
+
+
+def test_digits_of_numerics_are_added_as_two_halves() -> None:
+    high, low = "SUM(SHIFTRIGHT(__UNSCALED(`x6`), 32))", "SUM(__UNSCALED(`x6`) & 4294967295L)"
+    assert (
+        f"CAST(CASE WHEN {high} BETWEEN -67108864L AND 67108864L AND {low} < 288230376151711744L"
+        f" THEN CAST({high} * 4294967296L + {low} AS DECIMAL(18,0)) * CAST('0.01' AS DECIMAL(2,2))"
+        f" ELSE (CAST({high} AS DECIMAL(20,0)) * 4294967296L + CAST({low} AS DECIMAL(20,0)))"
+        " * CAST('0.01' AS DECIMAL(2,2)) END AS DECIMAL(38,2))"
+    ) in text(total("n"))
+
+
+def test_behind_a_connect_endpoint_spark_adds_decimals_itself() -> None:
+    statement, state = total("n")
+    ((_, sql),) = print_statements((statement,), (state,), ConnectPrinter).statements
+    assert "SUM(`c" in sql
+    assert "UNSCALED" not in sql
 
 
 def test_a_coarser_grouping_than_the_key_is_merged() -> None:

@@ -1,0 +1,81 @@
+"""Exact sums of bigints and numerics that Spark adds as bigints.
+
+Owns: the printed form of these sums. A sum of bigints, or of the digits of numerics, may not fit a bigint, and Spark's
+decimals of more than 18 digits are objects that every row makes anew. So the upper and lower 32 bits are added apart,
+each in a bigint, which holds 2^31 rows, and become one decimal per group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.types import SqlType
+from executor.printer import Expr, function, operand
+from executor.spark.unscaled import UNSCALED
+
+#: Decimals of up to so many digits are bigints for Spark; it adds those of 10 less as bigints itself.
+_COMPACT: Final = 18
+_ADDED_BY_SPARK: Final = _COMPACT - 10
+_UPPER_BITS: Final = 2**26
+_LOWER_SUM: Final = 2**58
+
+
+def filtered(call: Expr, where: Expr | None) -> Expr:
+    """``call FILTER (WHERE where)``."""
+    if where is None:
+        return call
+    return exp.Filter(this=call, expression=exp.Where(this=where.copy()))
+
+
+def sum_of_bigints(value: Expr, where: Expr | None) -> Expr:
+    """The sum as a decimal without a scale."""
+    return _whole(*_halves(value, where))
+
+
+def has_halves(kind: SqlType) -> bool:
+    """Whether ``sum_of_numerics`` is the quick way."""
+    return kind.name == "numeric" and _ADDED_BY_SPARK < kind.precision <= _COMPACT
+
+
+def sum_of_numerics(value: Expr, scale: int, where: Expr | None) -> Expr:
+    """The sum as a decimal of the values' scale; a small sum needs no large decimal on its way."""
+    high, low = _halves(function(UNSCALED, value), where)
+    small = exp.And(
+        this=exp.Between(this=high.copy(), low=_bigint(-_UPPER_BITS), high=_bigint(_UPPER_BITS)),
+        expression=exp.LT(this=low.copy(), expression=_bigint(_LOWER_SUM)),
+    )
+    shifted = exp.Mul(this=high.copy(), expression=_bigint(2**32))
+    added = _decimal(exp.Add(this=shifted, expression=low.copy()), _COMPACT)
+    return exp.Case(
+        ifs=[exp.If(this=small, true=_scaled(added, scale))],
+        default=_scaled(exp.Paren(this=_whole(high, low)), scale),
+    )
+
+
+def _halves(value: Expr, where: Expr | None) -> tuple[Expr, Expr]:
+    high = function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))
+    low = exp.BitwiseAnd(this=operand(value), expression=_bigint(2**32 - 1))
+    return filtered(function("SUM", high), where), filtered(function("SUM", low), where)
+
+
+def _whole(high: Expr, low: Expr) -> Expr:
+    shifted = exp.Mul(this=_decimal(high, 20), expression=_bigint(2**32))
+    return exp.Add(this=shifted, expression=_decimal(low, 20))
+
+
+def _scaled(digits: Expr, scale: int) -> Expr:
+    """Digits with the point put before the last ``scale`` of them."""
+    if scale == 0:
+        return digits
+    unit = exp.Var(this=f"CAST('{'0.' + '1'.zfill(scale)}' AS DECIMAL({scale},{scale}))")
+    return exp.Mul(this=digits, expression=unit)
+
+
+def _decimal(value: Expr, precision: int) -> Expr:
+    return exp.Cast(this=value, to=exp.Var(this=f"DECIMAL({precision},0)"))
+
+
+def _bigint(value: int) -> Expr:
+    return exp.Var(this=f"{value}L")
