@@ -358,6 +358,7 @@ def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, mo
     assert learned(peer, data) == answer
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(house: House) -> None:
     peer = house.peer()
     sizes = []
