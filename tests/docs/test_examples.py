@@ -18,9 +18,9 @@ PAGES = pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(
 NEEDS_PSQL = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fresh() -> Iterator[Millstream]:
-    """A server with nothing in it, as a reader's first."""
+    """A server as a reader's first: nothing is in it but what the pages' examples make."""
     with Millstream(settings={"maintenance_engine": "embedded", "spark_enabled": False}) as server:
         yield server
 

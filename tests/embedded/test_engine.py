@@ -83,6 +83,7 @@ def test_inputs_change_while_statements_stay(engine: EmbeddedEngine) -> None:
     assert rows_of(engine.query(NUMBERS, {"v9": numbers(2)})) == [(0,), (1,)]
 
 
+@pytest.mark.slow
 def test_more_plans_than_are_kept(engine: EmbeddedEngine) -> None:
     relations = [Filter(NUMBERS, Call("eq", (ColumnRef(N), Literal(i, INT8)), BOOL)) for i in range(300)]
     for _ in range(2):
@@ -250,6 +251,7 @@ def test_no_files_from_sql(engine: EmbeddedEngine) -> None:
         engine._database.release(connection)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, 1000, 5000])
 def test_long_chains_print_and_run(engine: EmbeddedEngine, count: int) -> None:
     chain: Scalar = Call("eq", (ColumnRef(N), Literal(0, INT8)), BOOL)

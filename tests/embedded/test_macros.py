@@ -77,6 +77,7 @@ def test_products(duck: duckdb.DuckDBPyConnection, a: int, b: int, scales: tuple
     assert value(duck, f"ms_product18(({a})::HUGEINT, ({b})::HUGEINT, {scales[0]}, {scales[1]})") == wanted
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=8), st.sampled_from((0, 2, 4)))
 def test_deviations(duck: duckdb.DuckDBPyConnection, numbers: list[int], scale: int) -> None:

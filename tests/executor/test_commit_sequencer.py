@@ -379,6 +379,7 @@ def test_much_unsynced_data_is_left_to_the_writer(tmp_path: Path) -> None:
         sequencer.close()
 
 
+@pytest.mark.slow
 def test_threads_and_commits_at_once_share_the_order(log: Log) -> None:
     sequencer = Sequencer(log, sync_within=0.001)
     published: list[tuple[int, str]] = []

@@ -154,6 +154,7 @@ def test_many_rows_and_odd_keys_are_the_engine_s() -> None:
     assert merge_of(_state((Column(5, "o", BOOL), "bool_or"))) is not None
 
 
+@pytest.mark.slow
 def test_quotients_are_the_macros(request: pytest.FixtureRequest) -> None:
     chance = random.Random(7)
     engine = EmbeddedEngine(threads=1)

@@ -102,6 +102,7 @@ def test_index_finds_each_key_and_no_other(keys: list[tuple[int, str | None]]) -
     assert index.get((6, "")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (-3, 40), (-(2**63), 2**63 - 1), (2**63 - 9, 2**63 - 1)])
 @pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.int64()])
 @given(data=st.data())

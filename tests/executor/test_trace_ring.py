@@ -107,6 +107,7 @@ _small = st.sampled_from([[("rows", [1])], [("values", [1])]])
 _transactions = st.lists(_small | st.lists(_parts, max_size=3), max_size=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(_transactions, st.integers(0, 20_000), st.sampled_from([0, 2000, 1 << 30]), st.data())
 def test_tiny_budgets_give_what_infinite_ones_give(
@@ -150,6 +151,7 @@ def fixture(tmp_path: Path) -> Iterator[Fixture]:
         yield fixture
 
 
+@pytest.mark.slow
 def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
     log = Log(tmp_path / "log", SEGMENT)
     ring = Ring(SCHEMA, StreamReader(log, STREAM))
@@ -165,6 +167,7 @@ def test_many_single_rows_become_few_chunks(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 7, 64, 1000])
 def test_values_become_few_chunks(tmp_path: Path, asked: int) -> None:
     """However often somebody asks in between."""

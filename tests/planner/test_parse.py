@@ -41,6 +41,7 @@ def test_too_long_a_text_is_refused() -> None:
     assert caught.value.sqlstate == "54000"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["select " + "1+" * 50_000 + "1", "select " + "upper(" * 4000 + "'a'" + ")" * 4000])
 def test_deep_nesting_does_not_overflow_the_stack(text: str) -> None:
     assert len(parse(text)) == 1

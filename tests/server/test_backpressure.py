@@ -35,6 +35,7 @@ def copy(client: psycopg.Connection[Any], blocks: int) -> None:
             target.write(BLOCK)
 
 
+@pytest.mark.slow
 def test_many_writers_get_through_a_small_budget() -> None:
     """Only back-pressure makes the view due here, so this would hang if a waiting writer held maintenance up."""
     with Millstream(settings=SETTINGS) as server, server.connect() as client:
@@ -59,6 +60,7 @@ def test_many_writers_get_through_a_small_budget() -> None:
         assert 'a writer of stream "s" waits' in server.log()
 
 
+@pytest.mark.slow
 def test_a_waiting_copy_is_not_read_and_can_be_cancelled(tmp_path: Path) -> None:
     with Millstream(tmp_path / "data", SETTINGS) as server, server.connect() as client, server.connect() as other:
         define(client)

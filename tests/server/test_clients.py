@@ -179,6 +179,7 @@ def test_psql(running: Millstream) -> None:
     assert lines[7:] == ["BEGIN", "ROLLBACK"]
 
 
+@pytest.mark.slow
 def test_many_clients_at_once(running: Millstream) -> None:
     """Rows of many connections are gathered into records; every one of them is counted once."""
 

@@ -494,6 +494,7 @@ def test_a_full_disk_refuses_the_row_and_nothing_else(
     assert taken == [b""] * 4
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(house: House) -> None:
     peer = house.peer()
     sizes = []

@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from server.logs import LineFormatter
 from tests.rig.process import end, free_port, is_busy, wait_until
 from tests.rig.server import ROOT, Millstream
@@ -75,6 +77,7 @@ def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
         assert "database closed" in server.log()
 
 
+@pytest.mark.slow
 def test_termination_does_not_wait_for_a_statement_that_cannot_be_stopped() -> None:
     """The engine looks for an interrupt between values, not while it matches one of 64 MB for minutes."""
     minutes = b"SELECT repeat(string_agg(md5(a::text), ''), 1000) ~ '[0-7][0-9a-f]{900}z' FROM t\0"

@@ -19,7 +19,7 @@ from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 TYPES: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("true", "false"),
@@ -198,7 +198,7 @@ def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
         here.run("INSERT INTO spans VALUES (7, '3000000 hours')")
 
 
-@pytest.mark.parametrize("engine", ["embedded", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])])
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("spark", marks=pytest.mark.spark)])
 def test_intervals_are_maintained_and_kept(engine: str) -> None:
     """What was stored of intervals is there after a restart; views that read them are the embedded engine's."""
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 1}
