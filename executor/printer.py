@@ -74,7 +74,7 @@ from planner.expression import (
     WindowCall,
 )
 from planner.functions import RANKING_FUNCTIONS
-from planner.walk import RELATIONS, children
+from planner.walk import RELATIONS, children, is_dependent
 
 __all__ = [
     "Block",
@@ -368,11 +368,17 @@ class Printer:
     def _join(self, node: Join, left: Block, right: Block, on: Expr | None) -> Block:
         if not (left.open and not left.where and left.source is not None and left.arms is None):
             left = self._wrap(left)
-        left.joins.append(self.join(node, self._item(right), on))
+        item = self._lateral(right) if is_dependent(node.right, node.left) else self._item(right)
+        left.joins.append(self.join(node, item, on))
         left.columns = node.columns
         left.order = ()
         left.depth = max(left.depth, right.depth)
         return left
+
+    def _lateral(self, block: Block) -> Expr:
+        """A block that uses the columns of the items before it."""
+        alias = exp.TableAlias(this=identifier(self._alias()))
+        return exp.Lateral(this=exp.Subquery(this=self._select(block)), alias=alias)
 
     def _item(self, block: Block) -> Expr:
         """A block as the right side of a join."""

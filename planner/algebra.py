@@ -97,7 +97,10 @@ class Project:
 @dataclass(frozen=True, slots=True)
 class Join:
     """Pairs of rows for which ``predicate`` (None: all pairs) is true; outer kinds keep rows without a partner,
-    semi and anti give the left rows that have one or none."""
+    semi and anti give the left rows that have one or none.
+
+    The right side of an inner or left join may use the left's columns (LATERAL): it is then evaluated for each row.
+    """
 
     kind: JoinKind
     left: Relation

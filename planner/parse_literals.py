@@ -74,12 +74,14 @@ def _places(text: str) -> list[_Place]:
 def _operands(tokens: list[Any], names: list[str]) -> Iterator[_Place]:
     cells = _value_cells(names)
     arithmetic = names[0] == "UPDATE" and "SELECT" not in names
+    depth = 0
     for index, name in enumerate(names):
+        depth += (name == "ASCII_40") - (name == "ASCII_41")
         if name not in ("ICONST", "FCONST", "SCONST"):
             continue
         signed = name != "SCONST" and index > 0 and names[index - 1] == "ASCII_45" and index - 1 in cells
         first = index - 1 if signed else index
-        if first not in cells and not _is_operand(names, index, arithmetic):
+        if first not in cells and not _is_operand(names, index, arithmetic, depth):
             continue
         if (names[index + 1] if index + 1 < len(names) else "") in _ENDS:
             yield _Place(tokens[first].start, tokens[index].start, tokens[index].end + 1, first in cells)
@@ -98,10 +100,12 @@ def _replace(text: str, places: list[_Place]) -> tuple[str, tuple[Literal, ...]]
     return "".join([*pieces, text[position:]]), tuple(literals)
 
 
-def _is_operand(names: list[str], index: int, arithmetic: bool) -> bool:
-    """The right side of a comparison, LIMIT's count, or (where no ORDER BY can be) an integer after + - or *."""
+def _is_operand(names: list[str], index: int, arithmetic: bool, depth: int) -> bool:
+    """The right side of a comparison, the count of the whole query's LIMIT (a correlated subquery needs a constant
+    one), or (where no ORDER BY can be) an integer after + - or *."""
     before = names[index - 1] if index else ""
-    if names[index] == "ICONST" and (before in _COUNTS or (arithmetic and before in _SIGNS)):
+    counts = before in _COUNTS and depth == 0
+    if names[index] == "ICONST" and (counts or (arithmetic and before in _SIGNS)):
         return True
     return before in _COMPARISONS
 

@@ -22,13 +22,22 @@ def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None
             _check_shape(node)
             below = inputs(node)
             inner = scope.union(*(item.columns for item in below))
-            stack.extend((child, scope if any(child is item for item in below) else inner) for child in children(node))
+            stack.extend((child, _scope(node, child, scope, inner)) for child in children(node))
             continue
         if isinstance(node, ColumnRef):
             assert node.column in scope, f"{_names([node.column])} is used where nothing below produces it"
         if isinstance(node, ScalarSubquery | InSubquery):
             assert len(node.relation.columns) == 1, "a subquery's value is one column"
         stack.extend((child, scope) for child in children(node))
+
+
+def _scope(node: Relation, child: Node, scope: frozenset[Column], inner: frozenset[Column]) -> frozenset[Column]:
+    """What a child may use: expressions the inputs' columns, the right side of a join the left's."""
+    if not any(child is item for item in inputs(node)):
+        return inner
+    if isinstance(node, Join) and child is node.right and node.kind in ("inner", "left"):
+        return scope.union(node.left.columns)
+    return scope
 
 
 def _check_shape(node: Relation) -> None:

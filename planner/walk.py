@@ -150,6 +150,11 @@ def free_columns(relation: Relation) -> set[Column]:
     return used_columns(relation) - produced_columns(relation)
 
 
+def is_dependent(relation: Relation, beside: Relation) -> bool:
+    """Whether a relation uses columns of the one on the left of their join (LATERAL)."""
+    return not used_columns(relation).isdisjoint(beside.columns)
+
+
 def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
     """The tree with references to columns replaced by expressions."""
 

@@ -86,12 +86,10 @@ class DuckPrinter(Printer):
 
     functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
 
-    def __init__(self, *, wide: bool = False, timezone: str = "UTC", inline: Sequence[object] | None = None) -> None:
-        """``inline`` are parameters' values to print as literals."""
+    def __init__(self, *, wide: bool = False, timezone: str = "UTC") -> None:
         super().__init__()
         self.wide = wide
         self.timezone = timezone
-        self._inline = inline
         #: Types of the parameters met, by index: what EXECUTE must pass, in order.
         self.parameters: dict[int, SqlType] = {}
 
@@ -130,8 +128,6 @@ class DuckPrinter(Printer):
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use."""
-        if self._inline is not None:
-            return self.literal(Literal(self._inline[parameter.index], parameter.type))
         self.parameters.setdefault(parameter.index, parameter.type)
         place = list(self.parameters).index(parameter.index) + 1
         return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))

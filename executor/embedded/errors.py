@@ -87,6 +87,10 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
     (re.compile(pattern, re.DOTALL), make)
     for pattern, make in (
         (r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*)", _raised),
+        (
+            r"Non-constant limit not supported in correlated subquery",
+            lambda match: unsupported("LIMIT $n in a correlated subquery", "Give the number of rows as a constant."),
+        ),
         (r"Division by zero", lambda match: division_by_zero()),
         (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),
         (r"Could not cast value (?P<value>.*) to (?P<type>DECIMAL\(\d+, ?\d+\))", _narrowing),

@@ -25,6 +25,7 @@ from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, ColumnRef, Scalar
 from planner.parse import Raw, parse
 from planner.statements import Output
+from planner.walk import is_dependent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class BoundQuery:
 
 def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
     """The cross product of FROM's items."""
-    relation, scope = _item(level, items[0], False)
+    relation, scope = _item(level, items[0], False, Scope())
     for item in items[1:]:
-        right, right_scope = _item(level, item, False)
+        right, right_scope = _item(level, item, False, scope)
         relation = Join("inner", relation, right, None)
         scope = _beside(level, scope, right_scope, item)
     return relation, replace(scope, outer=level.outer)
@@ -72,15 +73,16 @@ def _beside(level: Level, left: Scope, right: Scope, node: Any) -> Scope:
     return Scope(left.sources + right.sources, left.entries + right.entries)
 
 
-def _item(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
+    """An item of FROM; ``beside`` is what LATERAL sees of the items to its left."""
     level.binding.count_relation()
     match type(node).__name__:
         case "RangeVar":
             return _named(level, node, nullable)
         case "RangeSubselect":
-            return _subselect(level, node, nullable)
+            return _subselect(level, node, nullable, beside)
         case "JoinExpr":
-            return _join(level, node, nullable)
+            return _join(level, node, nullable, beside)
         case "RangeFunction":
             raise unsupported(
                 "a function in FROM", "Select from a table or VALUES.", level.binding.position(node.functions[0][0])
@@ -207,14 +209,11 @@ def _cte_names(binding: Binding, cte: Cte, query: BoundQuery) -> tuple[str, ...]
 # --- subqueries ------------------------------------------------------------------------------------------------------
 
 
-def _subselect(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     from planner.bind.select import bind_select
 
-    if node.lateral:
-        first = next(iter(node.subquery.targetList or ()), None)
-        instead = "Use a correlated subquery in the select list, or a join."
-        raise unsupported("LATERAL", instead, level.binding.position(first))
-    query = bind_select(level, node.subquery)
+    inner = replace(level, outer=replace(beside, outer=level.outer)) if node.lateral else level
+    query = bind_select(inner, node.subquery)
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
 
@@ -272,10 +271,14 @@ _KINDS: Mapping[Any, JoinKind] = {
 }
 
 
-def _join(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     kind = _KINDS[node.jointype]
-    left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"))
-    right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"))
+    left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"), beside)
+    visible = _beside(level, beside, left_scope, node.larg)
+    right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"), visible)
+    if kind in ("right", "full") and is_dependent(right, left):
+        detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
+        raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
     both = replace(_beside(level, left_scope, right_scope, node.rarg), outer=level.outer)
     env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
     predicate: Scalar | None = None

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.errors import unsupported
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort
 from planner.expression import (
     Call,
@@ -39,11 +40,14 @@ from planner.rules.support import (
     has_subquery,
     keep_columns,
 )
-from planner.walk import transform, used_columns
+from planner.walk import is_dependent, transform, used_columns, walk
 
 
 def decorrelate(relation: Relation) -> Relation:
     """The relation with every subquery that a continuous view may have turned into a join. Raises 0A000."""
+    for node in walk(relation):
+        if isinstance(node, Join) and is_dependent(node.right, node.left):
+            raise unsupported("LATERAL in a continuous view", "Write it as a join with a grouped subquery in FROM.")
     fresh = Fresh(relation)
     result: Relation = transform(relation, lambda node: _rewrite(node, fresh))
     return result

@@ -1,0 +1,24 @@
+-- LATERAL subqueries in all places of FROM.
+CREATE TABLE o (id int, c int, n numeric(8,2));
+CREATE TABLE c (id int, name text);
+INSERT INTO c VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, NULL);
+INSERT INTO o VALUES (1, 1, 5), (2, 1, 7.5), (3, 2, 1), (4, 1, 2), (5, 3, 9), (6, NULL, 3);
+SELECT c.id, q.id, q.n FROM c, LATERAL (SELECT id, n FROM o WHERE o.c = c.id ORDER BY n DESC LIMIT 2) q;
+SELECT c.id, q.* FROM c LEFT JOIN LATERAL (SELECT id, n FROM o WHERE o.c = c.id ORDER BY n DESC LIMIT 1) q ON true;
+SELECT c.id, q.* FROM c LEFT JOIN LATERAL (SELECT count(*), sum(n) FROM o WHERE o.c = c.id) q ON true;
+SELECT c.id, q.twice FROM c CROSS JOIN LATERAL (SELECT c.id * 2 AS twice) q WHERE q.twice > 2;
+SELECT c.id, q.a, r.b FROM c, LATERAL (SELECT c.id + 1 AS a) q, LATERAL (SELECT q.a * c.id AS b) r;
+SELECT c.name, q.place FROM c JOIN LATERAL (SELECT rank() OVER (ORDER BY n) AS place, id FROM o WHERE o.c = c.id) q ON q.id > 1;
+SELECT c.id, (SELECT max(q.v) FROM o, LATERAL (SELECT o.n + c.id AS v) q) FROM c;
+SELECT c.id, q.x FROM c, LATERAL (SELECT o.id FROM o WHERE o.c = c.id UNION ALL SELECT c.id * 100) q (x);
+SELECT c.id, q.x FROM c JOIN (o JOIN LATERAL (SELECT o.id + 1 AS x) q ON true) ON o.c = c.id;
+SELECT a.id, q.k FROM c a JOIN c b ON a.id = b.id, LATERAL (SELECT a.id + b.id AS k) q;
+SELECT * FROM c, LATERAL (SELECT 1 AS one) q;
+SELECT c.id, v.x FROM c, LATERAL (VALUES (c.id), (c.id + 10)) v (x);
+SELECT id, (SELECT o.id FROM o WHERE o.c = c.id ORDER BY n DESC LIMIT 1) FROM c ORDER BY id;
+SELECT id, (SELECT o.id FROM o WHERE o.c = c.id ORDER BY n DESC LIMIT 1 OFFSET 1) FROM c WHERE id < 3 ORDER BY id LIMIT 2;
+SELECT * FROM c, (SELECT c.id) q;
+SELECT * FROM LATERAL (SELECT o.id) q, o;
+SELECT * FROM c, LATERAL (SELECT missing.id) q;
+DROP TABLE o;
+DROP TABLE c;
