@@ -34,8 +34,8 @@ from server.planning import Plan
 if TYPE_CHECKING:
     from server.session import Session
 
-#: Blocks between the splitter and the appender.
-BLOCKS: Final = 8
+#: Blocks between the splitter and the appender: some megabytes each.
+BLOCKS: Final = 6
 #: Bytes of a server-side file read at once.
 FILE_PORTION: Final = 1 << 20
 

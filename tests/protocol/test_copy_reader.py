@@ -341,3 +341,14 @@ def is_utf8(data: bytes) -> bool:
         return "\0" not in data.decode()
     except UnicodeDecodeError:
         return False
+
+
+def test_blocks_grow_with_the_data() -> None:
+    reader = CopyReader([by_name("int4")], ["a"], CopyFormat("csv", ",", ""), "t", block_size=64)
+    data = b"".join(b"%d\n" % number for number in range(1000, 1200))
+    blocks = [block for start in range(0, len(data), 10) for block in reader.split(data[start : start + 10])]
+    assert [len(block.data) for block in blocks] == [60, 125, 255, 255, 255]
+    rest = reader.rest()
+    assert [block.line for block in [*blocks, *rest]] == [1, 13, 38, 89, 140, 191]
+    numbers = [value for block in [*blocks, *rest] for value in reader.parse(block).column(0).to_pylist()]
+    assert numbers == list(range(1000, 1200))
