@@ -149,7 +149,7 @@ class Maintenance:
             spark = []
         embedded = [task for task in due if task not in spark]
         if spark:
-            self._on_spark(stream, spark)
+            self._on_spark(stream, spark, pressed)
         for task in embedded:
             self._embedded(stream, task, "")
         if spark or embedded:
@@ -246,16 +246,21 @@ class Maintenance:
         self._end(record, [self._commit(task, pending.after, pending.upto, pending.tables)], detail)
         return True
 
-    def _on_spark(self, stream: StreamRuntime, tasks: list[Task]) -> None:
+    def _on_spark(self, stream: StreamRuntime, tasks: list[Task], pressed: bool) -> None:
         """One Spark job for each group of paths that are at the same frontier."""
-        for task in tasks:
-            if self._database.engine_setting(task.runtime.view) != "spark":  # who asks for Spark gets its work
-                self._commit_pending(stream, task)
+        tasks = [task for task in tasks if not self._is_done_by_readers(stream, task, pressed)]
         upto = self._upto()
         for after in sorted({task.progress.durable for task in tasks}):
             group = [task for task in tasks if task.progress.durable == after and self._database.is_live(task.runtime)]
             if group and stream.feed.rows(after, upto):
                 self._group_on_spark(stream, group, after, upto)
+
+    def _is_done_by_readers(self, stream: StreamRuntime, task: Task, pressed: bool) -> bool:
+        """Whether committing what readers have computed leaves nothing that is due: the few rows that arrived meanwhile
+        are no reason for a job, which takes all cores for a second."""
+        if self._database.engine_setting(task.runtime.view) == "spark":  # who asks for Spark gets its work
+            return False
+        return self._commit_pending(stream, task) and not self._is_due(stream, task, pressed)
 
     def _group_on_spark(self, stream: StreamRuntime, group: list[Task], after: int, upto: int) -> None:
         for task in group:

@@ -11,6 +11,7 @@ import pytest
 
 from catalog.errors import SqlError
 from catalog.types import BOOL, INT4, INT8, TEXT, SqlType, numeric
+from executor.embedded import engine as engine_module
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from planner.algebra import (
@@ -276,3 +277,16 @@ def test_results_of_few_and_many_rows(engine: EmbeddedEngine) -> None:
         result = engine.query(doubled, {"v9": numbers(count)})
         assert result.schema == pa.schema([("c70", PRICE.arrow), ("c71", pa.int64())])
         assert rows_of(result) == [(Decimal(n), n) for n in range(count)]
+
+
+def test_merges_of_few_and_many_rows_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are the matter of an instance with one thread."""
+    found = EmbeddedEngine()
+    try:
+        few = found.query_few(NUMBERS, {"v9": numbers(100)})
+        monkeypatch.setattr(engine_module, "FEW_ROWS", -1)
+        assert found.query_few(NUMBERS, {"v9": numbers(100)}).equals(few)
+        found.interrupt()
+        assert found.query(NUMBERS, {"v9": numbers(100)}).equals(few)
+    finally:
+        found.close()

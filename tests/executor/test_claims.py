@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from executor.database import Database
+from executor.maintenance import Task
 from executor.options import Options
 from executor.views import Progress, ViewRuntime
 from tests.executor.client import Client
@@ -115,6 +116,24 @@ def test_what_readers_computed_is_committed_and_not_computed_again(database: Dat
     while not (jobs := [job for job in database.maintenance.jobs.all() if job.status == "done"]):
         database.sequencer.flush().wait()
     assert [(job.detail, job.rows) for job in jobs] == [("computed by readers", 1)]
+
+
+def test_what_arrives_while_readers_work_is_committed_is_no_reason_for_a_job(database: Database) -> None:
+    """Spark would take all cores for it; the rows are due when there are more of them, or after a while."""
+    runtime, progress = path_of(database)
+    (stream,) = database.streams.values()
+    insert(database)
+    total(database)
+    upto = database.sequencer.visible
+    insert(database)
+    task = Task(runtime, progress)
+    assert database.maintenance._is_done_by_readers(stream, task, pressed=False)
+    assert progress.durable == upto
+    assert not database.maintenance._is_done_by_readers(stream, task, pressed=False)  # there was nothing of theirs
+    total(database)
+    insert(database)
+    assert not database.maintenance._is_done_by_readers(stream, task, pressed=True)  # writers wait for the rest
+    assert total(database) == [(3,)]
 
 
 def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:

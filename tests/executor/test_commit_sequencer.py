@@ -325,6 +325,72 @@ def at_once(sequencer: Sequencer, text: str) -> Ticket:
     return ticket
 
 
+def test_commit_is_done_on_return_and_on_the_callers_thread(sequencer: Sequencer, log: Log) -> None:
+    threads: list[str] = []
+    sequencer.on_publish(lambda lsn, record: threads.append(threading.current_thread().name))
+    told: list[int] = []
+    for number in range(1, 4):
+        sequencer.commit(change(str(number)), on_lsn=told.append)
+        assert (sequencer.visible, sequencer.durable) == (number, number)
+    assert told == [1, 2, 3]
+    assert threads == [threading.current_thread().name] * 3
+    assert contents(log) == [(1, "1"), (2, "2"), (3, "3")]
+
+
+def test_commits_beside_the_writer_thread_stay_in_lsn_order(sequencer: Sequencer, log: Log) -> None:
+    published: list[tuple[int, str]] = []
+    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
+
+    def work(number: int) -> None:
+        for count in range(50):
+            if (number + count) % 2:
+                sequencer.commit(change(f"{number}.{count}"), sync=count % 3 > 0)
+            else:
+                sequencer.submit(change(f"{number}.{count}")).wait(LONG)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sequencer.flush().wait(LONG)
+    assert contents(log) == published
+    assert [lsn for lsn, _ in published] == list(range(1, 301))
+
+
+def test_commit_joins_those_who_wait_for_the_disk(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+    sequencer.commit(change("first"))
+    disk.may_sync.clear()
+    held = sequencer.submit(change("held"))
+    threads = [threading.Thread(target=sequencer.commit, args=(change(str(number)),)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    assert not held.done
+    disk.may_sync.set()
+    for thread in threads:
+        thread.join()
+    assert len(contents(log)) == 5
+    assert sequencer.durable == sequencer.visible == 5
+
+
+def test_a_refused_commit_raises_and_leaves_its_lsn_unused(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+    sequencer.commit(change("first"))
+    disk.refuse_writes = 1
+    with pytest.raises(SqlError, match="53100"):
+        sequencer.commit(change("refused"))
+    sequencer.commit(change("fits"))
+    assert contents(log) == [(1, "first"), (3, "fits")]
+
+
+def test_no_commit_after_the_end(log: Log) -> None:
+    sequencer = Sequencer(log)
+    sequencer.commit(change("first"), sync=False)
+    sequencer.close()
+    assert sequencer.durable == 1
+    with pytest.raises(SqlError, match="57P01"):
+        sequencer.commit(change("late"))
+
+
 def test_commit_at_once_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
     assert sequencer.commit_at_once(change("needs a segment")) is None
     sequencer.submit(change("first")).wait(LONG)

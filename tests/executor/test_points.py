@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from executor import points
 from executor.database import Database
-from executor.points import point_reader
+from executor.points import Parts, point_reader
 from planner.expression import Value
 from planner.statements import Query
 from tests.embedded.sql import query
@@ -71,6 +72,13 @@ def test_patches_are_the_view(database: Database, monkeypatch: pytest.MonkeyPatc
             k, t = chance.randrange(32), chance.choice("ab")
             whole = client.run(f"SELECT k, t, c, n, a FROM v WHERE k + 0 = {k} AND t = '{t}'")
             assert _read(database, f"SELECT k, t, c, n, a FROM v WHERE t = '{t}' AND k = $1", k) == whole
+
+
+def test_rows_of_many_chunks() -> None:
+    chunks = [pa.table({"a": pa.array([number, -number], pa.int64())}) for number in range(5)]
+    parts = Parts.of(pa.concat_tables([chunks[0].slice(0, 0), *chunks, chunks[0].slice(0, 0)]))
+    taken = parts.take([9, 0, 2, 3, 8])
+    assert sorted(taken.column("a").to_pylist()) == sorted([-4, 0, 1, -1, 4])
 
 
 def test_many_runs_between_two_reads(database: Database) -> None:

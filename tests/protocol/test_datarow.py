@@ -56,11 +56,19 @@ def test_rows_equal_those_encoded_one_by_one(data: st.DataObject) -> None:
     names = [str(index) for index in range(len(columns))]
     batch = pa.RecordBatch.from_arrays(columns, names)
     table = pa.Table.from_batches([batch.slice(0, 2), batch.slice(2)])
-    for source in (batch, table):
-        rows = encode_rows(source, types, formats)
+    for source, few in ((batch, 16), (table, 16), (batch, 0), (table, 0)):  # by Python, and by Arrow
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(datarow, "_FEW", few)
+            rows = encode_rows(source, types, formats)
         assert len(rows) == count
         assert rows.data == b"".join(expected)
         assert [bytes(rows.rows(row, row + 1)) for row in range(count)] == expected
+
+
+def test_few_rows_of_many_bytes_are_arrows() -> None:
+    long = "ä" * datarow._FEW_BYTES
+    rows = encode_rows(pa.record_batch({"a": pa.array([long, None])}), [TEXT])
+    assert rows.data == data_row([long.encode()]) + data_row([None])
 
 
 def test_fixed_width_rows_without_nulls() -> None:
@@ -112,6 +120,7 @@ def test_formats_must_be_none_one_or_one_each() -> None:
 
 def test_rows_beyond_one_arrow_array_are_made_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datarow, "_LIMIT", 100)
+    monkeypatch.setattr(datarow, "_FEW", 0)
     batch = pa.record_batch({"a": pa.array([str(row) * 9 for row in range(10)])})
     expected = [data_row([(str(row) * 9).encode()]) for row in range(10)]
     rows = encode_rows(batch, [TEXT])

@@ -16,7 +16,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, QUOTIENT, TYPES, SqlType, array, by_name, numeric
+from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, SqlType, array, by_name, numeric
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
 from protocol.values.registry import (
@@ -261,3 +261,14 @@ def test_quotients_have_as_many_zeros_as_division_gives() -> None:
         "12345.500000000000",
         "123456789.00000000",
     ]
+
+
+@pytest.mark.parametrize(
+    "type_", [numeric(38, 10), numeric(9, 2), numeric(7, 0), numeric(*UNCONSTRAINED), numeric(*QUOTIENT)]
+)
+def test_numerics_print_alike_in_short_and_long_columns(type_: SqlType) -> None:
+    units = [0, 1, -1, 10, 5 * 10**18, -(10**20), 10**7 - 1, 123456, *range(1, 100)]
+    values = [None, *(Decimal(unit).scaleb(-type_.scale) for unit in units if abs(unit) < 10**type_.precision)]
+    column = pa.array(values, type_.arrow)
+    alone = [encode_text(column[index : index + 1], type_)[0].as_py() for index in range(len(column))]
+    assert encode_text(column, type_).to_pylist() == alone
