@@ -16,11 +16,11 @@ NAMES: Final = ("q1", "q6", "modes", "numbers")
 
 
 def run(rig: Rig) -> list[Row]:
-    """Server and JVM after the first and the tenth load, each when background maintenance has caught up."""
+    """Server and JVM after the first and the tenth load, each when Spark has caught up with it."""
     mapped = rig.lineitem()
     data = body(mapped)
     figures: list[tuple[float, float]] = []
-    with rig.millstream() as server, connect(server) as client:
+    with rig.millstream(maintenance_engine="spark") as server, connect(server) as client:
         create_stream(client, True)
         for name in NAMES:
             client.query(f"CREATE VIEW {name} AS {VIEWS[name]}")
