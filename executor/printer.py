@@ -48,6 +48,7 @@ from planner.algebra import (
     Aggregate,
     Delta,
     Filter,
+    Fixpoint,
     Join,
     Limit,
     Project,
@@ -59,6 +60,7 @@ from planner.algebra import (
     SortKey,
     Values,
     Window,
+    Working,
 )
 from planner.expression import (
     AggregateCall,
@@ -333,6 +335,10 @@ class Printer:
                 return self._sort(node, next(rest))
             case Limit():
                 return self._limit(node, next(rest), rest)
+            case Fixpoint():
+                return self._fixpoint(node, next(rest), next(rest))
+            case Working():
+                return self._working(node)
             case SetOperation():
                 return self._set_operation(node, next(rest), next(rest))
             case _:
@@ -439,6 +445,23 @@ class Printer:
             this=self._arm(left, node.columns), expression=self._arm(right, node.columns), distinct=not node.all
         )
         return Block(node.columns, self._derived(union), depth=max(left.depth, right.depth) + 1)
+
+    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
+        """A FROM item of its own, in which alone its name is known."""
+        union = exp.Union(
+            this=self._arm(base, node.columns), expression=self._arm(step, node.columns), distinct=not node.all
+        )
+        names = [identifier(column_name(column)) for column in node.columns]
+        table = exp.CTE(this=union, alias=exp.TableAlias(this=identifier(node.name), columns=names))
+        select = self._clauses([reference(column) for column in node.columns], exp.Table(this=identifier(node.name)))
+        select.set("with_", exp.With(recursive=True, expressions=[table]))
+        return Block(node.columns, self._derived(select), depth=max(base.depth, step.depth) + 1)
+
+    def _working(self, node: Working) -> Block:
+        outputs = [
+            self._named(reference(source), column) for source, column in zip(node.sources, node.columns, strict=True)
+        ]
+        return Block(node.columns, self._derived(self._clauses(outputs, exp.Table(this=identifier(node.name)))))
 
     def _arm(self, block: Block, columns: tuple[Column, ...]) -> Expr:
         """An input of a set operation, with the operation's column names."""

@@ -180,4 +180,43 @@ class SetOperation:
     columns: tuple[Column, ...]
 
 
-Relation = Scan | Values | Snapshot | Delta | Filter | Project | Join | Aggregate | Window | Sort | Limit | SetOperation
+@dataclass(frozen=True, slots=True)
+class Fixpoint:
+    """WITH RECURSIVE: the rows of ``base``, then those of ``step`` over the rows that came last, until none comes.
+
+    ``step`` reads them by the ``Working`` of the same ``name``. Without ``all`` a row that was there before counts as
+    none. ``columns`` are new and typed as both inputs' are.
+    """
+
+    name: str
+    all: bool
+    base: Relation
+    step: Relation
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """The rows that came last in the ``Fixpoint`` around it: all of its columns, in its order."""
+
+    name: str
+    columns: tuple[Column, ...]
+    sources: tuple[Column, ...]
+
+
+Relation = (
+    Scan
+    | Values
+    | Snapshot
+    | Delta
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Window
+    | Sort
+    | Limit
+    | SetOperation
+    | Fixpoint
+    | Working
+)

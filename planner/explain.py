@@ -15,6 +15,7 @@ from planner.algebra import (
     Aggregate,
     Delta,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -26,6 +27,7 @@ from planner.algebra import (
     Sort,
     Values,
     Window,
+    Working,
 )
 from planner.deparse import Item, deparse
 from planner.expression import Column, ColumnRef
@@ -176,6 +178,10 @@ class _Describer:
             case Limit():
                 parts = (("Count", node.count), ("Offset", node.offset))
                 return ("Limit", tuple((name, self._text(part)) for name, part in parts if part is not None))
+            case Fixpoint():
+                return (f"Recursive Union{' All' if node.all else ''} {node.name}", ())
+            case Working():
+                return (f"Working Rows of {node.name}", ())
             case SetOperation():
                 return (f"{node.kind.title()}{' All' if node.all else ''}", ())
             case Filter():

@@ -25,6 +25,7 @@ from planner.algebra import (
     Aggregate,
     Delta,
     Filter,
+    Fixpoint,
     Join,
     JoinKind,
     Limit,
@@ -161,6 +162,10 @@ def check(relation: Relation) -> None:
                 raise unsupported(
                     "LIMIT below a grouping of a continuous view",
                     "Use ORDER BY with LIMIT at the top of the view, or in the query that reads the view.",
+                )
+            case Fixpoint() if kinds.of(node) != "static":
+                raise unsupported(
+                    f"WITH RECURSIVE over a stream ({_names(node)})", "Use it in the query that reads a view."
                 )
             case Window() if kinds.of(node) == "stream":
                 raise unsupported(f"a window function over the rows of a stream ({_names(node)})", _GROUP_FIRST)

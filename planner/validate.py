@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.algebra import Delta, Join, Relation, Scan, SetOperation, Snapshot, Values
+from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
 from planner.walk import RELATIONS, Node, children, inputs
 
@@ -54,6 +54,9 @@ def _check_shape(node: Relation) -> None:
         case SetOperation(left=left, right=right):
             widths = {len(left.columns), len(right.columns), len(node.columns)}
             assert len(widths) == 1, "both inputs of a set operation are as wide as its columns"
+        case Fixpoint(base=base, step=step):
+            widths = {len(base.columns), len(step.columns), len(node.columns)}
+            assert len(widths) == 1, "both inputs of a fixpoint are as wide as its columns"
         case _:
             pass
 

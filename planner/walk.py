@@ -14,6 +14,7 @@ from planner.algebra import (
     Aggregate,
     Delta,
     Filter,
+    Fixpoint,
     Join,
     Limit,
     Project,
@@ -25,6 +26,7 @@ from planner.algebra import (
     SortKey,
     Values,
     Window,
+    Working,
 )
 from planner.expression import (
     AggregateCall,
@@ -43,7 +45,10 @@ from planner.expression import (
 )
 
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
-RELATIONS = (Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Sort, Limit, SetOperation)
+RELATIONS = (
+    *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Sort, Limit, SetOperation),
+    *(Fixpoint, Working),
+)
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
 NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
 
@@ -129,6 +134,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Join(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
+        case Fixpoint(base=base, step=step):
+            return (base, step)
         case Filter() | Project() | Aggregate() | Window() | Sort() | Limit():
             return (relation.input,)
         case _:

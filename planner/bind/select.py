@@ -34,9 +34,10 @@ from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
 from planner.bind.ordering import direction
+from planner.bind.recursion import refers_to
 from planner.bind.scope import Scope
-from planner.bind.sources import BoundQuery, Cte, Level, bind_cte, bind_from
-from planner.bind.targets import Target, bind_targets
+from planner.bind.sources import BoundQuery, Cte, Level, Refused, bind_cte, bind_from
+from planner.bind.targets import Target, bind_targets, item_nodes
 from planner.bind.types import castable, coerce, common_type
 from planner.bind.windows import definitions
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
@@ -85,7 +86,7 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
 def with_ctes(level: Level, clause: Any) -> Level:
     """The level that a WITH clause makes. Every query in it is checked, referenced or not."""
     if clause.recursive:
-        raise unsupported("WITH RECURSIVE", position=level.binding.position(clause))
+        level = replace(level, ctes={**level.ctes, **{item.ctename: _LATER for item in clause.ctes}})
     names: set[str] = set()
     for item in clause.ctes:
         if item.ctename in names:
@@ -96,10 +97,16 @@ def with_ctes(level: Level, clause: Any) -> Level:
             raise unsupported(
                 "INSERT, UPDATE or DELETE in WITH", "Run it as a statement.", level.binding.position(item)
             )
-        cte = Cte(item, level)
+        cte = Cte(item, level, bool(clause.recursive) and refers_to(item.ctequery, item.ctename))
         _check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
     return level
+
+
+#: A name that WITH RECURSIVE defines further on.
+_LATER: Final = Refused(
+    "0A000", "a WITH query that reads a later one is not supported: put the one that is read before it"
+)
 
 
 def _check_cte(binding: Binding, cte: Cte) -> None:
@@ -218,7 +225,7 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         message = f"each {word} query must have the same number of columns"
         raise SqlError("42601", message, position=level.binding.position(place))
 
-    left_nodes, right_nodes = (_item_nodes(side, len(left.outputs)) for side in (node.larg, node.rarg))
+    left_nodes, right_nodes = (item_nodes(side, len(left.outputs)) for side in (node.larg, node.rarg))
     types = [
         common_type([first.type, second.type], word, lambda _, at=place: level.binding.start(at))  # type: ignore[misc]
         for first, second, place in zip(left.relation.columns, right.relation.columns, right_nodes, strict=True)
@@ -236,12 +243,6 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         for one, other, column in zip(left.outputs, right.outputs, columns, strict=True)
     )
     return BoundQuery(relation, outputs)
-
-
-def _item_nodes(node: Any, width: int) -> list[Any]:
-    """The expressions of a select list, for errors; nothing where ``*`` or a set operation hides them."""
-    found = [item.val for item in node.targetList or ()]
-    return found if len(found) == width else [None] * width
 
 
 def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], nodes: Sequence[Any]) -> Relation:

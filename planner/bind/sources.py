@@ -15,14 +15,14 @@ from pglast.enums import JoinType
 
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import CatalogObject, Stream, SystemView, Table, View
-from planner.algebra import Join, JoinKind, Project, Relation, Scan
+from planner.algebra import Join, JoinKind, Project, Relation, Scan, Working
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, unify
 from planner.bind.operation import operate
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
-from planner.expression import Call, ColumnRef, Scalar
+from planner.expression import Call, Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
 from planner.statements import Output
 from planner.walk import is_dependent
@@ -34,6 +34,24 @@ class Cte:
 
     node: Any
     level: Level
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``."""
+
+    name: str
+    columns: tuple[Column, ...]
+    places: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A name that stands where it must not."""
+
+    sqlstate: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +60,7 @@ class Level:
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Mapping[str, Cte] = field(default_factory=dict)
+    ctes: Mapping[str, Cte | Itself | Refused] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +194,30 @@ def _of_view(query: BoundQuery, view: View) -> BoundQuery:
     return BoundQuery(query.relation, outputs)
 
 
-def _reference(level: Level, cte: Cte, node: Any, nullable: bool) -> tuple[Relation, Scope]:
-    query = bind_cte(level.binding, cte)
-    names = _cte_names(level.binding, cte, query)
-    return _derived(level, query, names, node.alias, cte.node.ctename, node, nullable)
+def _reference(level: Level, cte: Cte | Itself | Refused, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+    binding = level.binding
+    if isinstance(cte, Refused):
+        raise SqlError(cte.sqlstate, cte.message, position=binding.position(node))
+    if isinstance(cte, Itself):
+        cte.places.append(binding.position(node))
+        columns = tuple(binding.column(column.name, column.type) for column in cte.columns)
+        query = BoundQuery(
+            Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
+        )
+        names = tuple(column.name for column in columns)
+    else:
+        query = bind_cte(binding, cte)
+        names = cte_names(binding, cte.node, query)
+    return _derived(level, query, names, node.alias, node.relname, node, nullable)
 
 
 def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:
     """One reference's copy of a WITH query."""
+    from planner.bind.recursion import bind_recursive
     from planner.bind.select import bind_select
 
     before, binding.volatile = binding.volatile, False
-    query = bind_select(cte.level, cte.node.ctequery)
+    query = bind_recursive(binding, cte) if cte.recursive else bind_select(cte.level, cte.node.ctequery)
     if binding.volatile and binding.count_reference(cte.node) > 1:
         instead = "Refer to it once."
         raise unsupported("a volatile function in a WITH query that is read twice", instead, binding.position(cte.node))
@@ -195,14 +225,13 @@ def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:
     return query
 
 
-def _cte_names(binding: Binding, cte: Cte, query: BoundQuery) -> tuple[str, ...]:
-    given = names_of(cte.node.aliascolnames)
+def cte_names(binding: Binding, node: Any, query: BoundQuery) -> tuple[str, ...]:
+    """The columns' names: those of WITH q (a, b), then the query's own. Raises 42P10."""
+    given = names_of(node.aliascolnames)
     names = tuple(output.name for output in query.outputs)
     if len(given) > len(names):
-        message = (
-            f'WITH query "{cte.node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
-        )
-        raise SqlError("42P10", message, position=binding.position(cte.node))
+        message = f'WITH query "{node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
+        raise SqlError("42P10", message, position=binding.position(node))
     return given + names[len(given) :]
 
 

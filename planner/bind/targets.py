@@ -81,6 +81,12 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     return Target(name or output_name(node), scalar, node, typmod)
 
 
+def item_nodes(node: Any, width: int) -> list[Any]:
+    """The expressions of a select list, for errors; nothing where ``*`` or a set operation hides them."""
+    found = [item.val for item in node.targetList or ()]
+    return found if len(found) == width else [None] * width
+
+
 def check_columns(names: tuple[str, ...]) -> None:
     """A view's or table's columns need different names. Raises 42701."""
     seen: set[str] = set()

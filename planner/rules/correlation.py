@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, SetOperation, Sort, Window
+from planner.algebra import Aggregate, Filter, Fixpoint, Join, Limit, Project, Relation, SetOperation, Sort, Window
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.rules.support import Fresh, conjunction, conjuncts, equality, filtered, substitute
 from planner.walk import free_columns, inputs, transform, used_columns
@@ -30,6 +30,7 @@ _CLOSED: Final[dict[type, str]] = {
     Limit: "with LIMIT",
     SetOperation: "with UNION, INTERSECT or EXCEPT",
     Window: "with window functions",
+    Fixpoint: "with WITH RECURSIVE",
 }
 
 
@@ -92,7 +93,7 @@ class _Puller:
                 return self._join(node)
             case Sort():
                 return node.input if self.taken else node
-            case Limit() | SetOperation() | Window() if self._touching(*inputs(node)):
+            case Limit() | SetOperation() | Window() | Fixpoint() if self._touching(*inputs(node)):
                 raise refuse(_CLOSED[type(node)])
             case _:
                 return node

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.algebra import Aggregate, Delta, Project, Relation, Scan, SetOperation, Snapshot, Values, Window
+from planner.algebra import Aggregate, Delta, Fixpoint, Project, Relation, Scan, SetOperation, Snapshot, Values, Window
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
 from planner.walk import transform, walk
 
@@ -36,6 +36,9 @@ def _needed(relation: Relation) -> set[Column]:
             case SetOperation(left=left, right=right):
                 needed.update(left.columns)
                 needed.update(right.columns)
+            case Fixpoint(base=base, step=step):
+                needed.update(base.columns)
+                needed.update(step.columns)
             case ScalarSubquery(relation=below) | InSubquery(relation=below):
                 needed.update(below.columns)
             case _:

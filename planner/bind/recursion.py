@@ -1,0 +1,150 @@
+"""WITH RECURSIVE: a query over its own rows -> a fixpoint.
+
+Owns: the form that such a query must have (base UNION [ALL] step), what its columns are, and where its name may stand
+in the step (42P19). A WITH query's name that comes later in the clause is refused: it must not mean a table instead.
+https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.enums import SetOperation as SetKind
+from pglast.visitors import Visitor
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType, numeric
+from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
+from planner.bind.context import Binding
+from planner.bind.sources import BoundQuery, Cte, Itself, Refused, cte_names
+from planner.bind.targets import item_nodes
+from planner.bind.types import common_type, display
+from planner.statements import Output
+from planner.walk import inputs, walk
+
+#: Sides of a join that keep all of their rows' partners: there the name may stand.
+_INNER_SIDES: Final = {"inner": ("left", "right"), "left": ("left",), "right": ("right",), "full": ()}
+
+
+class _Names(Visitor):
+    """Whether a name is that of a relation anywhere in a query."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.found = False
+
+    def visit_RangeVar(self, ancestors: Any, node: Any) -> None:
+        self.found |= node.relname == self._name and node.schemaname is None
+
+
+def refers_to(query: Any, name: str) -> bool:
+    """Whether a WITH query reads a relation of that name."""
+    names = _Names(name)
+    names(query)
+    return names.found
+
+
+def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
+    """One reference's copy of a WITH query that reads itself. Raises 42P19, 42804 and 0A000."""
+    from planner.bind.select import bind_select, retyped, with_ctes
+
+    node, query, name = cte.node, cte.node.ctequery, cte.node.ctename
+    _check_form(binding, node, query)
+    level = cte.level if query.withClause is None else with_ctes(cte.level, query.withClause)
+    refused = Refused("42P19", f'recursive reference to query "{name}" must not appear within its non-recursive term')
+    base = bind_select(replace(level, ctes={**level.ctes, name: refused}), query.larg)
+    kinds = [_kept(column.type) for column in base.relation.columns]
+    labels = cte_names(binding, node, base)
+    columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
+    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [])
+    step = bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
+    _check_types(binding, node, base, step, kinds)
+    _check_places(name, step.relation, itself)
+    relation = Fixpoint(
+        itself.name,
+        bool(query.all),
+        retyped(binding, base.relation, kinds, [None] * len(kinds)),
+        retyped(binding, step.relation, kinds, [None] * len(kinds)),
+        columns,
+    )
+    return BoundQuery(relation, tuple(Output(item.name, item.type) for item in columns))
+
+
+def _check_form(binding: Binding, node: Any, query: Any) -> None:
+    if query.op != SetKind.SETOP_UNION:
+        form = "does not have the form non-recursive-term UNION [ALL] recursive-term"
+        raise SqlError("42P19", f'recursive query "{node.ctename}" {form}', position=binding.position(node))
+    clauses = (
+        (query.sortClause, "ORDER BY"),
+        (query.limitOffset, "OFFSET"),
+        (query.limitCount, "LIMIT"),
+        (query.lockingClause, "FOR UPDATE/SHARE"),
+    )
+    for clause, words in clauses:
+        if clause:
+            first = clause[0].node if isinstance(clause, tuple) and words == "ORDER BY" else clause
+            message = f"{words} in a recursive query is not implemented"
+            raise SqlError("0A000", message, position=binding.start(first))
+
+
+def _kept(kind: SqlType) -> SqlType:
+    """A column's type for all rounds: a numeric has room to grow, but no new decimals."""
+    return numeric(38, kind.scale) if kind.name == "numeric" else kind
+
+
+def _check_types(binding: Binding, node: Any, base: BoundQuery, step: BoundQuery, kinds: Sequence[SqlType]) -> None:
+    """The step's columns must be the base's. Raises 42601 and 42804."""
+    query = node.ctequery
+    if len(step.outputs) != len(kinds):
+        place = next(iter(getattr(query.rarg, "targetList", None) or ()), None)
+        message = "each UNION query must have the same number of columns"
+        raise SqlError("42601", message, position=binding.position(place))
+    places, others = (item_nodes(side, len(kinds)) for side in (query.larg, query.rarg))
+    for index, (kind, column) in enumerate(zip(kinds, step.relation.columns, strict=True)):
+        place, other = places[index], binding.start(others[index])
+        overall = common_type([kind, column.type], "UNION", lambda _, at=other: at)  # type: ignore[misc]
+        if overall.name != kind.name or overall.element != kind.element:
+            message = (
+                f'recursive query "{node.ctename}" column {index + 1} has type {display(kind)} in non-recursive term'
+                f" but type {display(overall)} overall"
+            )
+            hint = "Cast the output of the non-recursive term to the correct type."
+            raise SqlError("42804", message, hint=hint, position=binding.start(place))
+        if column.type.name == "numeric" and column.type.scale > kind.scale:
+            instead = "Cast both terms' columns to a numeric with a scale, or to double precision."
+            raise unsupported("a recursive query whose numerics gain decimals", instead, binding.position(node))
+
+
+def _check_places(name: str, step: Relation, itself: Itself) -> None:
+    """The name stands once, and where each round may look at the newest rows alone. Raises 42P19."""
+    found = [item for item in walk(step) if isinstance(item, Working) and item.name == itself.name]
+    message = f'recursive reference to query "{name}" must not appear'
+    if len(found) > 1:
+        raise SqlError("42P19", f"{message} more than once", position=itself.places[1])
+    if not found:
+        return
+    path = _path(step, found[0])
+    if path is None:
+        raise SqlError("42P19", f"{message} within a subquery", position=itself.places[0])
+    for operator, below in path:
+        if isinstance(operator, Aggregate):
+            raise SqlError("42P19", "aggregate functions are not allowed in a recursive query's recursive term")
+        if isinstance(operator, Join) and not any(
+            getattr(operator, side) is below for side in _INNER_SIDES.get(operator.kind, ("left",))
+        ):
+            raise SqlError("42P19", f"{message} within an outer join", position=itself.places[0])
+        if isinstance(operator, SetOperation) and operator.kind != "union":
+            raise SqlError("42P19", f"{message} within {operator.kind.upper()}", position=itself.places[0])
+
+
+def _path(root: Relation, wanted: Relation) -> list[tuple[Relation, Relation]] | None:
+    """Operators from the root down to a relation, each with its input on the way; None if it is in an expression."""
+    stack: list[tuple[Relation, list[tuple[Relation, Relation]]]] = [(root, [])]
+    while stack:
+        node, above = stack.pop()
+        if node is wanted:
+            return above
+        stack.extend((below, [*above, (node, below)]) for below in inputs(node))
+    return None
