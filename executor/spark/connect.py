@@ -24,11 +24,14 @@ class ConnectSession(Session):
 
     def __init__(self, settings: SparkSettings) -> None:
         """Raises when the endpoint does not answer."""
+        from pyspark import __version__
         from pyspark.sql import SparkSession
 
         builder: Any = SparkSession.builder
         super().__init__(settings, _impatient(builder.remote(settings.master).getOrCreate()), of_session(settings))
         self._sessions: list[Any] = []
+        if not is_alike(self.version, __version__):
+            raise RuntimeError(f"the endpoint is Spark {self.version}, pyspark is {__version__}")
 
     def watch(self, died: Callable[[], None]) -> None:
         """Nothing to watch: ``ping`` notices the endpoint's end."""
@@ -68,6 +71,11 @@ class ConnectSession(Session):
 
     def _as_input(self, session: Any, frame: Any) -> nullcontext[Any]:
         return nullcontext(frame)
+
+
+def is_alike(version: str, other: str) -> bool:
+    """Whether two Sparks compute the same: major and minor version are equal."""
+    return version.split(".")[:2] == other.split(".")[:2]
 
 
 def _impatient(session: Any) -> Any:
