@@ -34,57 +34,12 @@ SHARED = [
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """One for all; the last test ends it and starts it again."""
+    """One for all; the first test ends it and starts it again."""
     started = Endpoint(tmp_path_factory.mktemp("endpoint"))
     started.start()
     started.wait()
     yield started
     started.kill9()
-
-
-@pytest.fixture(scope="module")
-def spark(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
-    """An engine on the endpoint."""
-    connected = SparkEngine(tmp_path_factory.mktemp("spark"), master=endpoint.master)
-    assert connected.process.wait_ready(120), connected.status()
-    yield connected
-    connected.close()
-
-
-@pytest.mark.parametrize("shared", SHARED, ids=lambda shared: shared.__name__)
-def test_jobs_are_as_in_a_jvm_of_ours(
-    spark: SparkEngine, tmp_path: Path, shared: Callable[[SparkEngine, Path], None]
-) -> None:
-    shared(spark, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "sqlstate", "message"),
-    [
-        ("int_zero", "22012", "division by zero"),
-        ("smallint", "22003", "smallint out of range"),
-        ("digits", "22003", "numeric field overflow"),
-    ],
-)
-def test_errors_of_the_data_are_postgresql_s(
-    spark: SparkEngine, tmp_path: Path, name: str, sqlstate: str, message: str
-) -> None:
-    engine.test_errors_of_the_data_are_postgresql_s(spark, tmp_path, name, sqlstate, message)
-
-
-def test_cancel_ends_a_request_and_nothing_else(spark: SparkEngine, tmp_path: Path) -> None:
-    before = spark.status()
-    assert before.jvm is None  # the endpoint's is not ours
-    statements = [{"state": name, "sql": ENDLESS} for name in ("a", "b")]
-    number, future = spark.process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
-
-    def ended() -> bool:  # a job that has not begun is not there to be cancelled
-        spark.process.cancel(number)
-        return future.done()
-
-    wait_until(ended, 60, "end of the request")
-    assert future.result()["error"]["kind"] == "cancelled"
-    assert spark.status() == before
 
 
 @pytest.mark.postgres
@@ -144,3 +99,48 @@ def _behind(mirror: Mirror) -> int:
     row = mirror.client.execute("SELECT sum(rows_behind)::int8 FROM millstream.views").fetchone()
     assert row is not None
     return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def spark(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+    """An engine on the endpoint."""
+    connected = SparkEngine(tmp_path_factory.mktemp("spark"), master=endpoint.master)
+    assert connected.process.wait_ready(120), connected.status()
+    yield connected
+    connected.close()
+
+
+@pytest.mark.parametrize("shared", SHARED, ids=lambda shared: shared.__name__)
+def test_jobs_are_as_in_a_jvm_of_ours(
+    spark: SparkEngine, tmp_path: Path, shared: Callable[[SparkEngine, Path], None]
+) -> None:
+    shared(spark, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "sqlstate", "message"),
+    [
+        ("int_zero", "22012", "division by zero"),
+        ("smallint", "22003", "smallint out of range"),
+        ("digits", "22003", "numeric field overflow"),
+    ],
+)
+def test_errors_of_the_data_are_postgresql_s(
+    spark: SparkEngine, tmp_path: Path, name: str, sqlstate: str, message: str
+) -> None:
+    engine.test_errors_of_the_data_are_postgresql_s(spark, tmp_path, name, sqlstate, message)
+
+
+def test_cancel_ends_a_request_and_nothing_else(spark: SparkEngine, tmp_path: Path) -> None:
+    before = spark.status()
+    assert before.jvm is None  # the endpoint's is not ours
+    statements = [{"state": name, "sql": ENDLESS} for name in ("a", "b")]
+    number, future = spark.process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
+
+    def ended() -> bool:  # a job that has not begun is not there to be cancelled
+        spark.process.cancel(number)
+        return future.done()
+
+    wait_until(ended, 60, "end of the request")
+    assert future.result()["error"]["kind"] == "cancelled"
+    assert spark.status() == before
