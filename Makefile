@@ -73,7 +73,7 @@ lock: $(VENV)/.installed-dev  ## resolve pyproject.toml's pins again, with hashe
 	$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url \
 		--group build pyproject.toml --output-file requirements.lock
 	$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url \
-		--group build --group dev pyproject.toml --output-file requirements-dev.lock
+		--extra connect --group build --group dev pyproject.toml --output-file requirements-dev.lock
 
 .PHONY: java postgres
 java: $(VENV)/.installed

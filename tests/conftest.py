@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         lacks["postgres"] = "PostgreSQL is not installed: apt-get install postgresql postgresql-contrib"
     if not java_is_there():
         lacks["spark"] = "no Java 17 for Spark: apt-get install openjdk-17-jre-headless"
+    if importlib.util.find_spec("grpc") is None:
+        lacks["connect"] = "the packages of Spark Connect are not installed: make check"
     for item in items:
         for name in lacks.keys() & {mark.name for mark in item.iter_markers()}:
             item.add_marker(pytest.mark.skip(reason=lacks[name]))

@@ -5,7 +5,7 @@ end of stdin (the server died) ends this process and its JVM at once. Everything
 stderr, which is the log: the real stdout is moved away before anything else runs.
 
     start   first frame: SparkSettings; the answer comes as {"event": "ready", ...} or {"event": "failed", reason}
-    run     one job (jobs.py)           ping    answered when the JVM answers
+    run     one job (jobs.py)           ping    answered when Spark answers, or {"event": "failed", reason}
     cancel  ends request ``target``     stop    ends Spark, then this process
 """
 
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from executor.spark import jobs
+from executor.spark.classic import ClassicSession
+from executor.spark.connect import ConnectSession
 from executor.spark.failures import describe
 from executor.spark.frames import Frame, read_frame, write_frame
 from executor.spark.session import Session
@@ -32,6 +34,7 @@ _PR_SET_PDEATHSIG: Final = 1
 #: Exit codes, for the log.
 JVM_DIED: Final = 70
 START_FAILED: Final = 71
+SPARK_GONE: Final = 72
 
 
 class Driver:
@@ -48,13 +51,11 @@ class Driver:
     def start(self) -> None:
         """Starts Spark and says so; on failure says why and ends the process."""
         try:
-            session = Session(self.settings)
+            session = ConnectSession(self.settings) if self.settings.connect else ClassicSession(self.settings)
             session.watch(lambda: self._die(JVM_DIED))
             session.warm_up()
         except BaseException as error:
-            traceback.print_exc()
-            self.send({"event": "failed", "reason": describe(error)["message"]})
-            self._die(START_FAILED)
+            self._fail("Spark cannot start", error, START_FAILED)
             return
         self._session = session
         jvm = session.jvm
@@ -94,7 +95,10 @@ class Driver:
         return jobs.run(self._ready(), request)
 
     def _ping(self, request: Frame) -> Frame:
-        self._ready().ping()
+        try:
+            self._ready().ping()
+        except Exception as error:  # another driver finds Spark again once it is back
+            self._fail("Spark does not answer", error, SPARK_GONE)
         return {}
 
     def _cancel(self, request: Frame) -> Frame:
@@ -105,6 +109,12 @@ class Driver:
         self._ready().stop()
         self._die(0)
         return {}
+
+    def _fail(self, what: str, error: BaseException, code: int) -> None:
+        """Says why, and ends this process."""
+        traceback.print_exception(error)
+        self.send({"event": "failed", "reason": f"{what}: {describe(error)['message']}"})
+        self._die(code)
 
     def _die(self, code: int) -> None:
         """Ends this process whatever its threads do; the JVM follows when its stdin closes."""

@@ -45,8 +45,13 @@ def describe(error: BaseException) -> Failure:
     found = _sql(condition, parameters)
     if found is not None:
         return {"kind": "sql", "sqlstate": found[0], "message": found[1]}
-    kind = "cancelled" if "cancelled" in str(error).lower() and "group" in str(error).lower() else "engine"
+    kind = "cancelled" if _is_cancelled(condition, str(error).lower()) else "engine"
     return {"kind": kind, "message": f"{type(error).__name__}: {_first_line(error)}"}
+
+
+def _is_cancelled(condition: str, text: str) -> bool:
+    """Whether a job group's end, or a tag's behind Connect, is what ended the job."""
+    return condition == "OPERATION_CANCELED" or ("cancelled" in text and "group" in text)
 
 
 def _first_line(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -165,8 +166,12 @@ def _collected(frame: Any, base: Path) -> list[str]:
 
 
 def _written(frame: Any, base: Path) -> list[str]:
-    """The rows as Parquet files written by Spark's workers."""
-    folder = base.with_name(base.name + ".parts")
+    """The rows as Parquet files written by Spark's workers.
+
+    Their folder's name is new each time: a Connect endpoint may go on with the job of a server that was killed, whose
+    ids begin again.
+    """
+    folder = base.with_name(f"{base.name}.{uuid4().hex}.parts")
     frame.write.mode("overwrite").parquet(str(folder))
     found: list[str] = []
     for index, part in enumerate(sorted(folder.glob("*.parquet"))):

@@ -34,6 +34,8 @@ from executor.spark.settings import SparkSettings
 State = Literal["idle", "absent", "starting", "ready", "failed", "stopped"]
 #: Variables that would make pyspark use another Spark or Python than ours.
 _UNWANTED: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+#: What pyspark imports for Connect beyond what we need anyway.
+_CONNECT: Final = ("grpc", "grpc_status", "pandas", "zstandard")
 _STOP_SECONDS: Final = 5.0
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -178,8 +180,11 @@ class SparkProcess:
         if importlib.util.find_spec("pyspark") is None:
             return "pyspark is not installed"
         if self.settings.connect:
-            known = importlib.util.find_spec("grpc") is not None
-            return None if known else "a Spark Connect endpoint needs the Python packages of pyspark[connect]"
+            missing = [name for name in _CONNECT if importlib.util.find_spec(name) is None]
+            advice = (
+                f"a Spark Connect endpoint needs the Python packages of millstream[connect]: no {', '.join(missing)}"
+            )
+            return advice if missing else None
         return find_java(self._environment, self._folder_of_jvms)
 
     def _one_life(self, java: Java | None, restarts: int) -> str:
@@ -320,7 +325,7 @@ class SparkProcess:
 
     def _event(self, child: _Child, frame: Frame, restarts: int) -> None:
         if frame["event"] == "failed":
-            child.reason = f"Spark cannot start: {frame['reason']}"
+            child.reason = frame["reason"]
             return
         with self._condition:
             child.ready, child.last_answer = True, self._clock()

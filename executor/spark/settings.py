@@ -78,6 +78,22 @@ def cores(settings: SparkSettings) -> int:
     return 8
 
 
+def of_session(settings: SparkSettings) -> dict[str, str]:
+    """What a session may set for itself, also one behind a Connect endpoint."""
+    values = {
+        "spark.sql.shuffle.partitions": str(cores(settings)),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # A plan is printed for each job, for nobody: as little of it as can be.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxPlanStringLength": "100",
+        "spark.sql.debug.maxToStringFields": "1",
+        **SEMANTICS,
+    }
+    return values | dict(settings.extra)
+
+
 def configuration(settings: SparkSettings) -> dict[str, str]:
     """The whole configuration of a session that we start ourselves (not of a Connect endpoint)."""
     scratch = settings.scratch
@@ -90,20 +106,11 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
-        "spark.sql.shuffle.partitions": str(cores(settings)),
         "spark.default.parallelism": str(cores(settings)),
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # A plan is printed for each job, for nobody: as little of it as can be.
-        "spark.sql.ui.explainMode": "simple",
-        "spark.sql.maxPlanStringLength": "100",
-        "spark.sql.debug.maxToStringFields": "1",
         "spark.cleaner.referenceTracking.blocking": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "WARN",
-        **SEMANTICS,
     }
     if settings.local:
         values |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    return values | dict(settings.extra)
+    return values | of_session(settings)

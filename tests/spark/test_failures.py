@@ -64,7 +64,14 @@ def test_everything_else_is_the_engine_s(error: Exception) -> None:
     assert type(error).__name__ in str(raised)
 
 
-def test_a_cancelled_job_is_57014() -> None:
-    raised = to_exception(describe(SparkError(None, None, "Job 3 cancelled part of cancelled job group request-1")))
+@pytest.mark.parametrize(
+    "error",
+    [
+        SparkError(None, None, "Job 3 cancelled part of cancelled job group request-1"),
+        SparkError("OPERATION_CANCELED", {}, "[OPERATION_CANCELED] Operation has been canceled."),
+    ],
+)
+def test_a_cancelled_job_is_57014(error: Exception) -> None:
+    raised = to_exception(describe(error))
     assert isinstance(raised, SqlError)
     assert raised.sqlstate == "57014"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -176,11 +175,11 @@ def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path) ->
     assert time.monotonic() - started < 10  # it does not wait for the backoff
 
 
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is not None, reason="the packages of Spark Connect are there")
-def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path) -> None:
+def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)  # as Python sees a package that is not there
     supervisor = SparkProcess(replace(settings(tmp_path), master="sc://127.0.0.1:15002"))
     assert not supervisor.wait_ready(10)
-    assert "pyspark[connect]" in supervisor.status.reason
+    assert "millstream[connect]: no grpc" in supervisor.status.reason
     supervisor.stop()
 
 

@@ -1,0 +1,91 @@
+"""A real Spark Connect endpoint on this machine: the server that pyspark brings along, on a loopback port of its own.
+
+Owns: its start, readiness, and end by SIGKILL. It is a child process, and knows nothing of Millstream.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+from executor.spark.java import Java, find_java
+from tests.rig.process import die_with_parent, free_port, wait_until
+
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+#: It lives for a minute: code that is compiled once, and quickly, is better than good code.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Endpoint:
+    """One endpoint; it can be started again on the same port after its end."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` takes its scratch files and its log."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def master(self) -> str:
+        """What ``spark.master`` is set to."""
+        return f"sc://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts it; ``wait`` waits for it."""
+        found = importlib.util.find_spec("pyspark")
+        java = find_java(os.environ)
+        assert found is not None and found.origin is not None and isinstance(java, Java)
+        home = Path(found.origin).parent
+        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(home / "bin" / "spark-submit"), *_options(self.port, self._folder), "spark-internal"],
+                cwd=self._folder,
+                env={**os.environ, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent(),
+            )
+
+    def wait(self, seconds: float = 120) -> None:
+        """Returns when it accepts connections."""
+        wait_until(self._listens, seconds, "Spark Connect endpoint")
+
+    def kill9(self) -> None:
+        """Its end, in the midst of whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "endpoint.log"
+
+    def _listens(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self._log.read_text(errors="replace")[-6000:]
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _options(port: int, folder: Path) -> list[str]:
+    """spark-submit's options; its shell scripts become the JVM, so that our child is the JVM."""
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder),
+    }
+    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", _JAVA, "--class", _SERVER]
+    for name, value in settings.items():
+        words += ["--conf", f"{name}={value}"]
+    return words
