@@ -19,6 +19,8 @@ Failure = dict[str, str]
 _INTEGERS: Final = {'"INT"': "integer", '"SMALLINT"': "smallint", '"BIGINT"': "bigint"}
 #: raise_error('22011:negative substring length not allowed'), printed by the dialect.
 _RAISED: Final = re.compile(r"(?s)([0-9A-Z]{5}):(.*)")
+#: What gRPC prints of a call that failed, between lines of its own.
+_DETAILS: Final = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _FIXED: Final[dict[str, tuple[str, str]]] = {
     "DIVIDE_BY_ZERO": ("22012", "division by zero"),
     "REMAINDER_BY_ZERO": ("22012", "division by zero"),
@@ -55,7 +57,8 @@ def _is_cancelled(condition: str, text: str) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
+    details = _DETAILS.search(str(error))
+    text = details.group(1) if details is not None else str(error).strip()
     return text.splitlines()[0][:500] if text else ""
 
 

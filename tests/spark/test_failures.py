@@ -75,3 +75,8 @@ def test_a_cancelled_job_is_57014(error: Exception) -> None:
     raised = to_exception(describe(error))
     assert isinstance(raised, SqlError)
     assert raised.sqlstate == "57014"
+
+
+def test_what_grpc_says_is_one_line() -> None:
+    text = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = X\n\tdetails = "Connection refused"\n>'
+    assert describe(SparkError(None, None, text))["message"] == "SparkError: Connection refused"
