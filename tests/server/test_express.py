@@ -512,15 +512,21 @@ KEYS = st.sampled_from([b"1", b"2", b"3", b"12", b"+1", b" 2", b"x", b"", b"9999
 READS = st.one_of(
     st.sampled_from(list(REQUESTS.values())),
     st.builds(read, KEYS, st.sampled_from(["point", "small"]), st.booleans()),
-    st.builds(row, KEYS, st.sampled_from([b"", b"a", b"abcdef", None])),
 )
+ROWS = st.builds(row, KEYS, st.sampled_from([b"", b"a", b"abcdef", None]))
 BYTES = st.one_of(st.sampled_from(list(b"\x00\x01\x05123PSxE")), st.integers(0, 255))
-MUTATED = st.builds(
-    lambda data, place, byte: data[: place % len(data)] + bytes([byte]) + data[place % len(data) + 1 :],
-    READS,
-    st.integers(5, 200),
-    BYTES,
-)
+
+
+def mutated(requests: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Requests with one byte changed."""
+    return st.builds(
+        lambda data, place, byte: data[: place % len(data)] + bytes([byte]) + data[place % len(data) + 1 :],
+        requests,
+        st.integers(5, 200),
+        BYTES,
+    )
+
+
 SESSION = st.sampled_from(
     [
         request(("Q", text + b"\0"))
@@ -548,7 +554,9 @@ def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data
         assert learned(peer, each) == ordinary.feed(each)  # the unnamed statement is now the same for both
     for data_of_row in (row(b"1", b"a"), row(b"12", b"")):
         assert peer.feed(data_of_row) == ordinary.feed(data_of_row)
-    one = st.one_of(READS, MUTATED.filter(ends_ready), MUTATED.filter(ends_ready), SESSION)
+    # A row whose Sync has not come is answered before its frame is known to be broken, or not: both are right.
+    rows = mutated(ROWS).filter(lambda data: ends_ready(data) and is_framed(data))
+    one = st.one_of(READS, ROWS, mutated(READS).filter(ends_ready), rows, SESSION)
     for each in data.draw(st.lists(st.one_of(one, one, st.tuples(one, one), st.integers(1, 3)), max_size=40)):
         if isinstance(each, int):
             house.owner.query(ROW % each)
@@ -573,3 +581,13 @@ def ends_ready(data: bytes) -> bool:
     return (
         not decoder.buffered and "FunctionCall" not in kinds and sum(kind in ("Sync", "Query") for kind in kinds) == 1
     )
+
+
+def is_framed(data: bytes) -> bool:
+    """Whether a request consists of whole messages."""
+    decoder = Decoder(startup=False)
+    decoder.feed(data)
+    try:
+        return bool(list(decoder)) and not decoder.buffered
+    except SqlError:
+        return False
