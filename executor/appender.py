@@ -248,6 +248,11 @@ class Appender:
             known = self._makers[id(insert)] = (insert, row_makers(insert))
         return known[1]
 
+    def check(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
+        """Raises what ``append`` would raise for the values of one execution."""
+        for make in self._makers_of(insert) or ():
+            make(parameters)
+
     def append(self, insert: Insert, rows: list[tuple[Value, ...]], sync: bool, done: Done) -> bool:
         """Queues one statement's rows; see DatabaseSession.append_rows."""
         makers = self._makers_of(insert)

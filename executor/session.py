@@ -381,6 +381,10 @@ class DatabaseSession:
             return False
         return self.database.appender.append(insert, rows, self.synchronous_commit, done)
 
+    def check_row(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
+        """Raises what an INSERT that is appended later would raise for a bad value."""
+        self.database.appender.check(insert, parameters)
+
     def point_reader(self, query: Query) -> PointReader | None:
         """The reader of a query that looks one group of a continuous view up; None for every other."""
         return None if self._transaction is not None else point_reader(self.database, query)

@@ -128,7 +128,9 @@ class Decoder:
             return parser(buffer, start + 5, end)
         except SqlError as error:
             return Malformed(message_type, error)
-        except (StructError, ValueError, IndexError):
+        except StructError:  # it ends before its fields do, and nothing has come behind it yet
+            return Malformed(message_type, _invalid("insufficient data left in message"))
+        except (ValueError, IndexError):
             return Malformed(message_type, _invalid("invalid message format"))
 
     def _gather(self) -> None:
