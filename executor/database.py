@@ -459,9 +459,8 @@ class Database:
         for oid, upto in frontiers.items():
             stream = self.streams.get(oid)
             if stream is not None and isinstance(stream.feed, FileFeed):
-                stream.feed.release(
-                    lowest
-                )  # the names are kept beside the log, which need not wait for the files' rows
+                # Kept beside the log are the files' names, so the log need not wait for the files' rows.
+                stream.feed.release(lowest)
             elif stream is not None:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held

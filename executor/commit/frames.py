@@ -102,11 +102,7 @@ class ValuesEncoder:
             self._head.pack(len(rows), len(self._descriptor), self._count, *lengths),
             self._described,
         ]
-        for buffer, length in zip(buffers, lengths, strict=True):
-            pieces.append(buffer)
-            if length % 8:
-                pieces.append(_PADDING[-length % 8])
-        return b"".join(pieces)
+        return _joined(pieces, buffers, lengths)
 
 
 def _writer(kind: pa.DataType, bits: int) -> _Writer:
@@ -187,6 +183,11 @@ def _assemble(rows: int, descriptor: bytes, buffers: list[_Buffer]) -> bytes | N
         descriptor,
         _PADDING[-(_HEAD.size + 4 * count + len(descriptor)) % 8],
     ]
+    return _joined(pieces, buffers, lengths)
+
+
+def _joined(pieces: list[_Buffer], buffers: list[_Buffer], lengths: list[int]) -> bytes:
+    """The head's pieces, then the buffers, each to a multiple of 8 bytes."""
     for buffer, length in zip(buffers, lengths, strict=True):
         pieces.append(buffer)
         if length % 8:

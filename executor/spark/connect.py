@@ -56,7 +56,7 @@ class ConnectSession(Session):
             session.removeTag(name)
 
     def job_ids(self, group: str) -> list[int]:
-        """None: the endpoint does not tell them."""
+        """Empty: the endpoint does not tell them."""
         return []
 
     def cancel(self, group: str) -> None:

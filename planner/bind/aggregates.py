@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
 from planner.algebra import SortKey
-from planner.bind.environment import Environment
+from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.overloads import Beyond, Overload, Table, find_function, table
 from planner.bind.resolution import Ambiguous, TypeCall
@@ -83,7 +83,7 @@ def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
         env.binding.remember(scalar, item)
         arguments.append(scalar)
     env.groups.is_used = True
-    return Call("grouping", tuple(arguments), INT4)
+    return Call(GROUPING, tuple(arguments), INT4)
 
 
 def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
@@ -105,7 +105,7 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
         raise env.error("42809", hint, node)
-    chosen = _choose(env, name, arguments, node)
+    chosen = choose(env, name, arguments, node, _OVERLOADS[name])
     coerced = tuple(
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
@@ -113,11 +113,11 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
 
 
-def _choose(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Overload:
-    """The aggregate that a call means. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
+def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Overload:
+    """The aggregate or window function of a call. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
     words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
     try:
-        chosen = find_function(name, tuple(item.type.oid for item in arguments), _OVERLOADS[name])
+        chosen = find_function(name, tuple(item.type.oid for item in arguments), known)
     except Ambiguous:
         raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS) from None
     if chosen is None or isinstance(chosen, TypeCall):

@@ -14,7 +14,7 @@ from planner.algebra import SortKey
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Windows
 from planner.bind.expressions import bind_scalar, text_if_unknown
-from planner.bind.ordering import direction
+from planner.bind.ordering import check_sortable, direction
 from planner.bind.targets import Target
 from planner.expression import ColumnRef, Scalar
 from planner.walk import walk
@@ -75,9 +75,7 @@ def _sortable(env: Environment, node: Any, targets: Sequence[Target], clause: st
         target = named_target(env.binding, name, targets, clause, node)
     scalar = target.scalar if target is not None else bind_scalar(replace(env, clause=clause), node)
     scalar = text_if_unknown(env, scalar, node)
-    if scalar.type.name == "json":
-        hint = "Use an explicit ordering operator or modify the query."
-        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    check_sortable(env, scalar, node)
     return scalar
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope
 from planner.expression import AggregateCall, Column, WindowCall
+
+#: The call that GROUPING() is until its query's groups are known.
+GROUPING: Final = "grouping"
 
 
 @dataclass(slots=True)

@@ -12,21 +12,19 @@ and an Aggregate without keys beside it for the sets (), whose row is there even
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.bind.context import Binding
-from planner.bind.environment import Groups
+from planner.bind.environment import GROUPING, Groups
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import volatility
 from planner.walk import RELATIONS, SCALARS, children, descend
 
-#: The call that GROUPING() is until its query's groups are known.
-GROUPING: Final = "grouping"
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 
 
@@ -86,12 +84,11 @@ class Grouping:
         ]
         if len(set(masks)) == 1:
             return Literal(masks[0], INT4)
-        branches = tuple((self._in_sets([number]), Literal(mask, INT4)) for number, mask in enumerate(masks))
+        branches = tuple((self._in_set(number), Literal(mask, INT4)) for number, mask in enumerate(masks))
         return Case(branches[:-1], branches[-1][1], INT4)
 
-    def _in_sets(self, numbers: Sequence[int]) -> Scalar:
-        """Whether a row belongs to one of some sets."""
-        return Call("in", (ColumnRef(self._set), *(Literal(number, INT4) for number in numbers)), BOOL)
+    def _in_set(self, number: int) -> Scalar:
+        return _among(self._set, [number])
 
     def _determined(self, node: ColumnRef, whole: Scalar | WindowCall) -> Column:
         """The key column of a column that a grouped primary key determines: it becomes a key itself."""
@@ -118,33 +115,24 @@ class Grouping:
         keyed = [number for number, keys in enumerate(self._sets) if keys]
         empty = [number for number, keys in enumerate(self._sets) if not keys]
         if not empty:
-            return self._of_sets(keyed, self._set, self._keys)
+            return self._of_sets(keyed)
         if volatility(self._input) == "volatile":
             raise unsupported("a volatile function below several grouping sets", "Compute it in a table first.")
-        arms = [self._totals(empty)]
-        if keyed:
-            arms.append(self._copied(self._of_sets(keyed, self._set, self._keys)))
-        relation = arms.pop()
         columns = (self._set, *(column for column, _ in self._keys), *(column for column, _ in self._groups.aggregates))
-        for arm in arms:
-            relation = SetOperation("union", True, relation, arm, columns)
-        return (
-            relation
-            if relation.columns == columns
-            else Project(
-                relation, tuple((new, ColumnRef(old)) for new, old in zip(columns, relation.columns, strict=True))
-            )
-        )
+        totals = self._totals(empty)
+        if not keyed:
+            pairs = zip(columns, totals.columns, strict=True)
+            return Project(totals, tuple((new, ColumnRef(old)) for new, old in pairs))
+        return SetOperation("union", True, self._copied(self._of_sets(keyed)), totals, columns)
 
-    def _of_sets(self, numbers: list[int], number: Column, keys: list[tuple[Column, Scalar]]) -> Aggregate:
+    def _of_sets(self, numbers: list[int]) -> Aggregate:
         """The groups of sets with keys: each row counts once for each set."""
-        copies = Join("inner", self._input, _numbers(number_of := self._copy(number), numbers), None)
-        computed: list[tuple[Column, Scalar]] = [(number, ColumnRef(number_of))]
-        for column, key in keys:
+        copies = Join("inner", self._input, _numbers(number := self._copy(self._set), numbers), None)
+        computed: list[tuple[Column, Scalar]] = [(self._set, ColumnRef(number))]
+        for column, key in self._keys:
             having = [place for place in numbers if key in self._sets[place]]
-            inside = Call("in", (ColumnRef(number_of), *(Literal(place, INT4) for place in having)), BOOL)
-            null = Literal(None, key.type)
-            computed.append((column, key if having == numbers else Case(((inside, key),), null, key.type)))
+            kept = Case(((_among(number, having), key),), Literal(None, key.type), key.type)
+            computed.append((column, key if having == numbers else kept))
         return Aggregate(copies, tuple(computed), tuple(self._groups.aggregates))
 
     def _copied(self, relation: Relation) -> Relation:
@@ -163,6 +151,11 @@ class Grouping:
         outputs += [(self._copy(column), Literal(None, column.type)) for column, _ in self._keys]
         outputs += [(self._copy(column), ColumnRef(column)) for column, _ in aggregates]
         return Project(total, tuple(outputs))
+
+
+def _among(column: Column, numbers: list[int]) -> Scalar:
+    """Whether a row belongs to one of some sets."""
+    return Call("in", (ColumnRef(column), *(Literal(number, INT4) for number in numbers)), BOOL)
 
 
 def _numbers(column: Column, numbers: list[int]) -> Values:

@@ -14,14 +14,13 @@ from typing import Any, Final, cast
 from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
-from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, aggregate_call, bind_filter
+from planner.bind.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, choose
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
-from planner.bind.ordering import direction
-from planner.bind.overloads import Beyond, Overload, Table, find_function, table
-from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.ordering import check_sortable, direction
+from planner.bind.overloads import Overload, Table, table
 from planner.bind.typenames import names_of
-from planner.bind.types import coerce, common_type, display
+from planner.bind.types import NUMBERS, coerce, common_type, display
 from planner.expression import (
     ColumnRef,
     FrameBound,
@@ -36,7 +35,7 @@ from planner.walk import used_columns
 
 Bind = Callable[[Environment, Any], Scalar]
 
-#: Results by name; "value": the type of the first argument.
+#: Results by name; None: the type of the value that the call is about.
 _RESULTS: Final[dict[str, SqlType | None]] = {
     **dict.fromkeys(("row_number", "rank", "dense_rank"), INT8),
     **dict.fromkeys(("percent_rank", "cume_dist"), FLOAT8),
@@ -108,26 +107,13 @@ def _call(env: Environment, name: str, node: Any, bind: Bind) -> WindowCall:
     if node.agg_filter is not None:
         raise env.error("0A000", "FILTER is not implemented for non-aggregate window functions", node)
     arguments = [bind(env, item) for item in node.args or ()]
-    chosen = _choose(env, name, arguments, node)
+    chosen = choose(env, name, arguments, node, _OVERLOADS[name])
     kind = _value_type(env, arguments, chosen, node)
     coerced = tuple(
         _coerced(env, item, INT4 if declared == "int4" else kind, place)
         for item, declared, place in zip(arguments, chosen.arguments, node.args or (), strict=True)
     )
     return WindowCall(name, coerced, _RESULTS[name] or kind)
-
-
-def _choose(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Overload:
-    words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
-    try:
-        chosen = find_function(name, tuple(item.type.oid for item in arguments), _OVERLOADS[name])
-    except Ambiguous:
-        raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS) from None
-    if chosen is None or isinstance(chosen, TypeCall):
-        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
-    if isinstance(chosen, Beyond):
-        raise unsupported(chosen.words, position=env.binding.position(node))
-    return chosen
 
 
 def _value_type(env: Environment, arguments: list[Scalar], chosen: Overload, node: Any) -> SqlType:
@@ -211,9 +197,7 @@ def _order(env: Environment, over: _Definition, bind: Bind) -> tuple[SortKey, ..
 
 
 def _sortable(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    if scalar.type.name == "json":
-        hint = "Use an explicit ordering operator or modify the query."
-        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    check_sortable(env, scalar, node)
     return _coerced(env, scalar, _known(scalar.type), node)
 
 
@@ -234,7 +218,6 @@ _ENDS: Final[dict[int, FrameBound]] = {
     0x4000: "following",
 }
 _EXCLUSIONS: Final[dict[int, FrameExclusion]] = {0x8000: "current_row", 0x10000: "group", 0x20000: "ties"}
-_NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
 _TIMES: Final = ("date", "timestamp", "timestamptz", "time", "interval")
 
 
@@ -293,7 +276,7 @@ def _range_type(env: Environment, call: WindowCall, over: _Definition, node: Any
         message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
         raise env.error("42P20", message, over.node)
     kind = call.order_by[0].expression.type
-    if kind.name in _NUMBERS:
+    if kind.name in NUMBERS:
         return kind
     if kind.name in _TIMES:
         return INTERVAL
