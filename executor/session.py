@@ -287,7 +287,7 @@ class DatabaseSession:
         self._require(target)
         if isinstance(target, Table):
             bindings = self._reader.bindings(statement.source, transaction)
-            changes = transaction.writer().insert(statement, parameters, bindings, self.time_zone)
+            changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
@@ -319,12 +319,9 @@ class DatabaseSession:
     def _change(self, statement: Update | Delete, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         self._require(statement.target)
         bindings = self._reader.bindings(statement.relation, transaction)
-        writer = transaction.writer()
-        if isinstance(statement, Update):
-            changes = writer.update(statement, parameters, bindings, self.time_zone)
-            return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
-        changes = writer.delete(statement, parameters, bindings, self.time_zone)
-        return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
+        changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
+        word = "UPDATE" if isinstance(statement, Update) else "DELETE"
+        return _changed(f"{word} {changes.count}", statement.returning, changes.returned)
 
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:

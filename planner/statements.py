@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Stream, Table, View
+from catalog.objects import Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
@@ -37,10 +37,30 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """RETURNING: ``expressions`` over the changed row's columns (Insert.row, Update.new or Delete.old)."""
+    """RETURNING: ``expressions`` over the changed row (Insert.row, Update.new or Delete.old) and what was beside it."""
 
     expressions: tuple[tuple[Column, Scalar], ...]
     outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """DO UPDATE: a row in the way has the columns ``old``, the row that it stopped those of the Insert (``excluded``).
+
+    Where ``predicate`` is true over both, ``assigned`` are the columns of the row that takes the old one's place.
+    """
+
+    old: tuple[Column, ...]
+    predicate: Scalar | None
+    assigned: tuple[tuple[Column, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """ON CONFLICT: what becomes of a row whose key of ``keys`` is taken; ``update`` None is DO NOTHING."""
+
+    keys: tuple[UniqueKey, ...]
+    update: Upsert | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +78,15 @@ class Insert:
     checks: tuple[tuple[str, Scalar], ...] = ()
     returning: Returning | None = None
     literals: tuple[tuple[Scalar, ...], ...] | None = None
+    conflict: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row."""
+    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row.
+
+    ``beside``: columns of FROM that RETURNING uses.
+    """
 
     target: Table
     relation: Relation
@@ -71,17 +95,22 @@ class Update:
     new: tuple[Column, ...]
     checks: tuple[tuple[str, Scalar], ...] = ()
     returning: Returning | None = None
+    beside: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row."""
+    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row.
+
+    ``beside``: columns of USING that RETURNING uses.
+    """
 
     target: Table
     relation: Relation
     row_id: Column
     old: tuple[Column, ...]
     returning: Returning | None = None
+    beside: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from planner.algebra import Project
+from planner.bind.assigning import default_of
 from planner.bind.context import Binding
-from planner.bind.dml import checks_of, default_of
+from planner.bind.dml import checks_of
 from planner.bind.select import bind_query
 from planner.bind.sources import find_object, scan_object
 from planner.bind.typenames import declared_typmod, names_of

@@ -1,0 +1,190 @@
+"""What a statement would change, computed before anything of it is applied.
+
+Owns: the rows that INSERT, UPDATE and DELETE take away and bring, CHECK (23514) and NOT NULL (23502) over these, and
+RETURNING. All of a statement reads the tables as they were before it, whatever it changes. Keys and references are
+``constraints.py``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SqlError
+from catalog.objects import Table
+from catalog.types import INT8
+from executor.embedded.changes import Change, distinct_ids, insertion, removal, replacement, schema_of
+from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.constraints import check_not_null, failing_row
+from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
+from executor.nodes import column_name
+from planner.algebra import Filter, Project, Relation, Snapshot
+from planner.expression import Column, ColumnRef, Scalar
+from planner.statements import Delete, Insert, Returning, Update, Upsert
+
+_ROWS: Final = "__rows"
+_RELATIONS: Final = 512
+#: A row's place among those proposed and the identity of the one that it met, as columns.
+_PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
+
+Modification = Insert | Update | Delete
+Checks = tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a statement runs with besides the tables."""
+
+    parameters: Parameters = ()
+    bindings: Bindings = field(default_factory=dict)
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Changes by table, how many rows the statement counts, and RETURNING's rows."""
+
+    changes: Mapping[int, Change]
+    count: int
+    returned: pa.Table | None = None
+
+
+@dataclass(slots=True)
+class Effects:
+    """Computes effects over one connection."""
+
+    connection: Connection
+    _relations: dict[int, tuple[object, Relation]] = field(default_factory=dict)
+
+    def of(self, statement: Modification, arguments: Arguments) -> Effect:
+        """A statement's effect. Raises the errors of its expressions, 21000, 23502 and 23514."""
+        match statement:
+            case Insert():
+                return self._insert(statement, arguments)
+            case Update():
+                return self._update(statement, arguments)
+            case Delete():
+                return self._delete(statement, arguments)
+
+    def _insert(self, statement: Insert, arguments: Arguments) -> Effect:
+        table = statement.target
+        assert isinstance(table, Table)
+        rows = typed(table, self._query(statement.source, arguments))
+        self.check(table, statement.checks, statement.row, rows, arguments)
+        conflict, change = statement.conflict, insertion(table, rows)
+        if conflict is not None and conflict.update is None:
+            rows = undisputed(self.connection, table, conflict.keys, rows)
+            change = insertion(table, rows)
+        elif conflict is not None and conflict.update is not None:
+            met = meetings(self.connection, table, conflict.keys[0], rows)
+            change, rows = self._upsert(statement, conflict.update, met, rows, arguments)
+        returned = self._returned(statement.returning, statement.row, rows, arguments)
+        return Effect({table.oid: change}, rows.num_rows, returned)
+
+    def _upsert(
+        self, statement: Insert, update: Upsert, met: Meetings, rows: pa.Table, arguments: Arguments
+    ) -> tuple[Change, pa.Table]:
+        """The change, and the rows as they are then in the order in which they were proposed."""
+        table, conflict = statement.target, statement.conflict
+        assert isinstance(table, Table) and conflict is not None
+        both = (_PLACE, _MET, *update.old, *statement.row)
+        beside = pa.Table.from_arrays(
+            [met.places, met.row_ids, *met.old.columns, *rows.take(met.places).columns],
+            names=[column_name(column) for column in both],
+        )
+        kept = tuple((column, ColumnRef(column)) for column in (_PLACE, _MET, *update.old))
+        outputs = (*kept, *update.assigned)
+        found = self._evaluate(self._over_rows(update, both, outputs, update.predicate), both, beside, arguments)
+        places, row_ids, width = found.column(0), found.column(1), 2 + len(update.old)
+        old, new = typed(table, found.select(range(2, width))), typed(table, _from(found, width))
+        check_once(self.connection, table, conflict.keys[0], (places, row_ids, old, new), rows)
+        self.check(table, statement.checks, statement.row, new, arguments)
+        is_free = np.ones(rows.num_rows, np.bool_)
+        is_free[met.places.to_numpy()] = False
+        free = np.flatnonzero(is_free)
+        change = Change(row_ids, old, pa.concat_tables([new, rows.take(free)]), new.num_rows)
+        order = np.argsort(np.concatenate([places.to_numpy(), free]))
+        return change, change.inserted.take(order)
+
+    def _update(self, statement: Update, arguments: Arguments) -> Effect:
+        table = statement.target
+        found = distinct_ids(self._query(statement.relation, arguments), column_name(statement.row_id))
+        old, new = (typed(table, found.select(list(map(column_name, row)))) for row in (statement.old, statement.new))
+        self.check(table, statement.checks, statement.new, new, arguments)
+        change = replacement(found.column(column_name(statement.row_id)), old, new)
+        returned = self._returned(statement.returning, (*statement.new, *statement.beside), found, arguments)
+        return Effect({table.oid: change}, found.num_rows, returned)
+
+    def _delete(self, statement: Delete, arguments: Arguments) -> Effect:
+        table = statement.target
+        found = distinct_ids(self._query(statement.relation, arguments), column_name(statement.row_id))
+        old = typed(table, found.select(list(map(column_name, statement.old))))
+        change = removal(found.column(column_name(statement.row_id)), old)
+        returned = self._returned(statement.returning, (*statement.old, *statement.beside), found, arguments)
+        return Effect({table.oid: change}, found.num_rows, returned)
+
+    # Expressions over rows --------------------------------------------------------------------------------------
+
+    def check(
+        self, table: Table, checks: Checks, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
+    ) -> None:
+        """CHECK: false is a violation, NULL is none (23514). NOT NULL comes first, as in PostgreSQL."""
+        check_not_null(table, rows)
+        if not checks or not rows.num_rows:
+            return
+        outputs = tuple((Column(-1 - place, name, check.type), check) for place, (name, check) in enumerate(checks))
+        results = self._evaluate(self._over_rows(checks, row, outputs), row, rows, arguments)
+        for (name, _), values in zip(checks, results.columns, strict=True):
+            place = pc.index(values, pa.scalar(False)).as_py()
+            if place >= 0:
+                message = f'new row for relation "{table.name}" violates check constraint "{name}"'
+                raise SqlError("23514", message, failing_row(rows, place))
+
+    def _returned(
+        self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
+    ) -> pa.Table | None:
+        """RETURNING over rows whose columns are ``row`` by position or, where they are more, by name."""
+        if returning is None:
+            return None
+        if rows.num_columns != len(row):
+            rows = rows.select(list(map(column_name, row)))
+        return self._evaluate(self._over_rows(returning, row, returning.expressions), row, rows, arguments)
+
+    def _over_rows(
+        self,
+        owner: object,
+        row: tuple[Column, ...],
+        outputs: tuple[tuple[Column, Scalar], ...],
+        predicate: Scalar | None = None,
+    ) -> Relation:
+        """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
+        known = self._relations.get(id(owner))
+        if known is None:
+            leaf: Relation = Snapshot(_ROWS, row, tuple(map(column_name, row)))
+            known = (owner, Project(leaf if predicate is None else Filter(leaf, predicate), outputs))
+            if len(self._relations) >= _RELATIONS:
+                self._relations.clear()
+            self._relations[id(owner)] = known
+        return known[1]
+
+    def _evaluate(self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments) -> pa.Table:
+        bound = rows.rename_columns([column_name(column) for column in row])
+        bindings = {**arguments.bindings, f"s_{_ROWS}": bound}
+        return self.connection.query(relation, bindings, arguments.parameters, arguments.time_zone)
+
+    def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
+        return self.connection.query(relation, arguments.bindings, arguments.parameters, arguments.time_zone)
+
+
+def typed(table: Table, rows: pa.Table) -> pa.Table:
+    """Rows under the table's names and types, position by position."""
+    return pa.Table.from_arrays(rows.columns, schema=schema_of(table))
+
+
+def _from(rows: pa.Table, column: int) -> pa.Table:
+    return rows.select(range(column, rows.num_columns))
