@@ -33,11 +33,13 @@ from planner.statements import (
     CopyOut,
     CreateStream,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Drop,
     Explain,
     Insert,
+    Merge,
     NoOperation,
     Output,
     Query,
@@ -256,11 +258,13 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case Insert():
                 return self._insert(statement, parameters, transaction)
-            case Update() | Delete():
+            case Update() | Delete() | Merge():
                 return self._change(statement, parameters, transaction)
             case Truncate(targets=targets):
                 transaction.writer().truncate(targets)
                 return Result("TRUNCATE TABLE")
+            case CreateTableAs():
+                return self._create_as(statement, parameters, transaction)
             case CreateTable() | CreateStream() | CreateView() | Drop() | AlterView():
                 return self._define(statement, transaction)
             case Explain():
@@ -286,7 +290,7 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement.source, transaction)
+            bindings = self._reader.bindings(statement, transaction)
             changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -316,12 +320,14 @@ class DatabaseSession:
         ddl.check_not_null(target, table)
         return table
 
-    def _change(self, statement: Update | Delete, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+    def _change(
+        self, statement: Update | Delete | Merge, parameters: tuple[Value, ...], transaction: Transaction
+    ) -> Result:
         self._require(statement.target)
-        bindings = self._reader.bindings(statement.relation, transaction)
+        bindings = self._reader.bindings(statement, transaction)
         changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
-        word = "UPDATE" if isinstance(statement, Update) else "DELETE"
-        return _changed(f"{word} {changes.count}", statement.returning, changes.returned)
+        returning = None if isinstance(statement, Merge) else statement.returning
+        return _changed(f"{type(statement).__name__.upper()} {changes.count}", returning, changes.returned)
 
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
@@ -334,6 +340,17 @@ class DatabaseSession:
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
         return ddl.define(self.database, transaction, statement)
+
+    def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        writer = transaction.writer()
+        filled = statement.filled and not statement.exists
+        rows = self._reader.table(statement.query.relation, parameters, transaction) if filled else None
+        created = ddl.define(self.database, transaction, CreateTable(statement.table, statement.exists))
+        if rows is None:
+            return replace(created, tag="CREATE TABLE AS")
+        found = self.catalog.find(statement.table.name, statement.table.schema)
+        assert isinstance(found, Table)
+        return Result(f"SELECT {writer.append(found, rows).count}")
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""

@@ -114,6 +114,30 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeAction:
+    """What a WHEN clause of MERGE does; ``row`` is the new row of an insert or update, over the relation's columns."""
+
+    kind: Literal["insert", "update", "delete", "nothing"]
+    row: tuple[tuple[Column, Scalar], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE: ``relation`` yields each joined row: the target's ``row_id`` and ``old`` row (NULL: none), and ``action``,
+    the index of what is done with it (NULL: nothing).
+    """
+
+    target: Table
+    relation: Relation
+    row_id: Column
+    action: Column
+    old: tuple[Column, ...]
+    new: tuple[Column, ...]
+    actions: tuple[MergeAction, ...]
+    checks: tuple[tuple[str, Scalar], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """TRUNCATE."""
 
@@ -125,6 +149,16 @@ class CreateTable:
     """CREATE TABLE; ``table`` has the next free oid. ``exists`` when IF NOT EXISTS met an existing relation."""
 
     table: Table
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
+
+    table: Table
+    query: Query
+    filled: bool = True
     exists: bool = False
 
 
@@ -283,8 +317,10 @@ Statement = (
     | Insert
     | Update
     | Delete
+    | Merge
     | Truncate
     | CreateTable
+    | CreateTableAs
     | CreateStream
     | CreateView
     | Drop

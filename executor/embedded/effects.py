@@ -1,7 +1,7 @@
 """What a statement would change, computed before anything of it is applied.
 
-Owns: the rows that INSERT, UPDATE and DELETE take away and bring, CHECK (23514) and NOT NULL (23502) over these, and
-RETURNING. All of a statement reads the tables as they were before it, whatever it changes. Keys and references are
+Owns: the rows that INSERT, UPDATE, DELETE and MERGE take away and bring, CHECK (23514) and NOT NULL (23502) over these,
+and RETURNING. All of a statement reads the tables as they were before it, whatever it changes. Keys and references are
 ``constraints.py``'s.
 """
 
@@ -18,21 +18,21 @@ import pyarrow.compute as pc
 from catalog.errors import SqlError
 from catalog.objects import Table
 from catalog.types import INT8
-from executor.embedded.changes import Change, distinct_ids, insertion, removal, replacement, schema_of
+from executor.embedded.changes import Change, distinct_ids, insertion, nothing, removal, replacement, schema_of
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.constraints import check_not_null, failing_row
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
 from executor.nodes import column_name
 from planner.algebra import Filter, Project, Relation, Snapshot
 from planner.expression import Column, ColumnRef, Scalar
-from planner.statements import Delete, Insert, Returning, Update, Upsert
+from planner.statements import Delete, Insert, Merge, MergeAction, Returning, Update, Upsert
 
 _ROWS: Final = "__rows"
 _RELATIONS: Final = 512
 #: A row's place among those proposed and the identity of the one that it met, as columns.
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
 
-Modification = Insert | Update | Delete
+Modification = Insert | Update | Delete | Merge
 Checks = tuple[tuple[str, Scalar], ...]
 
 
@@ -70,6 +70,8 @@ class Effects:
                 return self._update(statement, arguments)
             case Delete():
                 return self._delete(statement, arguments)
+            case Merge():
+                return self._merge(statement, arguments)
 
     def _insert(self, statement: Insert, arguments: Arguments) -> Effect:
         table = statement.target
@@ -127,6 +129,29 @@ class Effects:
         change = removal(found.column(column_name(statement.row_id)), old)
         returned = self._returned(statement.returning, (*statement.old, *statement.beside), found, arguments)
         return Effect({table.oid: change}, found.num_rows, returned)
+
+    def _merge(self, statement: Merge, arguments: Arguments) -> Effect:
+        """Each clause's rows at once: no clause sees what another does."""
+        table, change = statement.target, nothing(statement.target)
+        found = self._query(statement.relation, arguments)
+        for index, action in enumerate(statement.actions):
+            rows = found.filter(pc.field(column_name(statement.action)) == index)
+            if action.kind != "nothing" and rows.num_rows:
+                change = change.also(self._merged(statement, action, rows, arguments))
+        if len(change.row_ids.unique()) < len(change.row_ids):
+            hint = "Ensure that not more than one source row matches any one target row."
+            raise SqlError("21000", "MERGE command cannot affect row a second time", hint=hint)
+        return Effect({table.oid: change}, change.deleted.num_rows + change.inserted.num_rows - change.updated)
+
+    def _merged(self, statement: Merge, action: MergeAction, rows: pa.Table, arguments: Arguments) -> Change:
+        table, row_ids = statement.target, rows.column(column_name(statement.row_id))
+        old = typed(table, rows.select(list(map(column_name, statement.old))))
+        if action.kind == "delete":
+            return removal(row_ids, old)
+        row = statement.relation.columns
+        new = typed(table, self._evaluate(self._over_rows(action, row, action.row), row, rows, arguments))
+        self.check(table, statement.checks, statement.new, new, arguments)
+        return insertion(table, new) if action.kind == "insert" else replacement(row_ids, old, new)
 
     # Expressions over rows --------------------------------------------------------------------------------------
 

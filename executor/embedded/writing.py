@@ -94,7 +94,7 @@ class WriteTransaction:
         bindings: Bindings = NOTHING,
         timezone: str = "UTC",
     ) -> Changes:
-        """INSERT, UPDATE or DELETE. Raises the constraints' errors; nothing of a failed statement stays."""
+        """INSERT, UPDATE, DELETE or MERGE. Raises the constraints' errors; nothing of a failed statement stays."""
         with self._statement():
             effect = self._effects.of(statement, Arguments(parameters, bindings, timezone))
             self._apply(dict(effect.changes))

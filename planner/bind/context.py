@@ -53,6 +53,7 @@ class Binding:
         self.depends_on: dict[int, None] = {}
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
+        self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0

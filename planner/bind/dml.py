@@ -60,7 +60,7 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
     return found
 
 
-def _positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
+def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
     """Indexes of the columns that an INSERT names."""
     if not items:
         return list(range(len(target.columns)))
@@ -86,15 +86,15 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
         raise unsupported("OVERRIDING", "Leave it out.")
     target = writable(binding, node.relation, "insert into")
     level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    indexes = _positions(binding, target, node.cols)
+    indexes = insert_positions(binding, target, node.cols)
     query = node.selectStmt
-    row = _row_columns(binding, target)
+    row = row_columns(binding, target)
     source = _plain_values(query)
     if source is not None:
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
         check_widths(env, source)
-        rows = tuple(_value_row(env, target, indexes, cells, node.cols, default) for cells in source)
+        rows = tuple(value_row(env, target, indexes, cells, node.cols, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     else:
@@ -105,7 +105,8 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
     return Insert(target, relation, row, checks_of(binding, target, row), returning, literals, conflict)
 
 
-def _row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
+def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
+    """New columns for a row of the target."""
     return tuple(binding.column(column.name, column.type) for column in target.columns)
 
 
@@ -127,7 +128,7 @@ def _is_plain(scalar: Scalar) -> bool:
     )
 
 
-def _value_row(
+def value_row(
     env: Environment,
     target: Table | Stream,
     indexes: list[int],
@@ -135,6 +136,7 @@ def _value_row(
     named: Any,
     default: Callable[[int], Scalar],
 ) -> tuple[Scalar, ...]:
+    """A complete row from the expressions for the columns that an INSERT names."""
     if cells or named:
         _check_width(env, len(cells), indexes, named, cells)
     values: dict[int, Scalar] = {}
@@ -182,8 +184,8 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
 # --- UPDATE and DELETE -----------------------------------------------------------------------------------------------
 
 
-def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, Column, Scope]:
-    """The target's scan with its row identity, and its columns by name."""
+def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) -> tuple[Table, Scan, Column, Scope]:
+    """The target's scan with its row identity, and its columns by name; ``nullable`` where it is joined optionally."""
     target = writable(binding, node, verb)
     if isinstance(target, Stream):
         hint = "A stream is append-only."
@@ -191,22 +193,22 @@ def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, C
             "0A000", f'cannot {verb} foreign table "{target.name}"', hint=hint, position=binding.position(node)
         )
     alias = node.alias.aliasname if node.alias is not None else None
-    scan, scope = scan_object(binding, target, alias, False)
-    row_id = binding.column(ROW_ID, INT8, False)
+    scan, scope = scan_object(binding, target, alias, nullable)
+    row_id = binding.column(ROW_ID, INT8, nullable)
     return target, replace(scan, columns=(*scan.columns, row_id), sources=(*scan.sources, ROW_ID)), row_id, scope
 
 
 def bind_update(binding: Binding, node: Any) -> Update:
     """UPDATE target SET ... [FROM ...] [WHERE ...]."""
     level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    target, scan, row_id, scope = _target_scan(binding, node.relation, "update")
+    target, scan, row_id, scope = target_scan(binding, node.relation, "update")
     other = _others(level, scope, node.fromClause)
     relation: Relation = scan if other is None else Join("inner", scan, other.relation, None)
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause))
     assigned = assignments(env, target, node.targetList)
-    old, new = _row_columns(binding, target), _row_columns(binding, target)
+    old, new = row_columns(binding, target), row_columns(binding, target)
     returning = _returning(level, target, new, node, other)
     returning, beside = _passed(binding, returning, other)
     outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
@@ -221,11 +223,11 @@ def bind_update(binding: Binding, node: Any) -> Update:
 def bind_delete(binding: Binding, node: Any) -> Delete:
     """DELETE FROM target [USING ...] [WHERE ...]. What RETURNING takes from USING makes the semi join a join."""
     level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    target, scan, row_id, scope = _target_scan(binding, node.relation, "delete from")
+    target, scan, row_id, scope = target_scan(binding, node.relation, "delete from")
     other = _others(level, scope, node.usingClause)
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
-    old = _row_columns(binding, target)
+    old = row_columns(binding, target)
     returning, beside = _passed(binding, _returning(level, target, old, node, other), other)
     relation: Relation = scan
     if other is not None:

@@ -68,10 +68,9 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     """
     if type(node).__name__ != "SelectStmt":
         raise unsupported("INSERT, UPDATE or DELETE as a query", "Run it as a statement.", level.binding.position(node))
-    if node.intoClause is not None:
-        raise unsupported(
-            "SELECT INTO", "Use CREATE TABLE and INSERT ... SELECT.", level.binding.position(node.intoClause.rel)
-        )
+    if node.intoClause is not None and node.intoClause is not level.binding.into:
+        position = level.binding.position(node.intoClause.rel)
+        raise SqlError("42601", "SELECT ... INTO is not allowed here", position=position)
     if node.lockingClause:
         raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
     if node.withClause is not None:

@@ -10,9 +10,10 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from planner.bind import ddl, dml, utility
+from planner.bind import ddl, dml, merge, utility
 from planner.bind.context import Binding, Context
 from planner.bind.select import bind_query
+from planner.bind.table_as import bind_select_into, into_of
 from planner.parse import Raw, nested_too_deep
 from planner.statements import CreateView, Statement
 
@@ -40,8 +41,8 @@ def bind(raw: Raw, context: Context) -> Bound:
 def bind_node(binding: Binding, node: Any) -> Statement:
     """The statement that a parse node is."""
     if type(node).__name__ == "SelectStmt":
-        return bind_query(binding, node)
-    for family in (dml.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
+        return bind_query(binding, node) if into_of(node) is None else bind_select_into(binding, node)
+    for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
         handler = family.get(type(node).__name__)
         if handler is not None:
             return handler(binding, node)

@@ -18,6 +18,7 @@ from catalog.objects import Check, ColumnDefinition, ForeignKey, Stream, Table, 
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.sources import find_object
+from planner.bind.table_like import like
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
@@ -41,6 +42,8 @@ class _Parts:
     keys: list[UniqueKey] = field(default_factory=list)
     foreign: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
     checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
+    copied_checks: list[Check] = field(default_factory=list)
+    copied_keys: list[UniqueKey] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
     def name(self, given: str | None, *words: str) -> str:
@@ -89,7 +92,7 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
     table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
-    checks = tuple(_check(binding, parts, item) for item in parts.checks)
+    checks = (*parts.copied_checks, *(_check(binding, parts, item) for item in parts.checks))
     foreign = tuple(_foreign_key(binding, parts, table, item, columns) for item, columns in parts.foreign)
     return CreateTable(replace(table, foreign_keys=foreign, checks=checks), exists)
 
@@ -148,7 +151,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     for item in items:
         kind = type(item).__name__
         if kind == "TableLikeClause":
-            raise unsupported("LIKE in CREATE TABLE", "List the columns.", binding.position(item.relation))
+            _like(binding, parts, item, stream)
         if kind == "ColumnDef":
             _column(binding, parts, item)
     for item in items:
@@ -158,7 +161,29 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     for item in (*items, *(node.constraints or ())):
         if type(item).__name__ == "Constraint":
             _constraint(binding, parts, item, names_of(item.keys) or names_of(item.fk_attrs), stream)
+    for key in parts.copied_keys:
+        _copy_key(parts, key)
     return parts
+
+
+def _like(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
+    if stream:
+        raise SqlError("0A000", "LIKE is not supported for creating foreign tables")
+    columns, checks, keys = like(binding, node)
+    for column in columns:
+        if parts.column(column.name) is not None:
+            raise SqlError("42701", f'column "{column.name}" specified more than once')
+        parts.columns.append(column)
+    parts.copied_checks += checks
+    parts.copied_keys += keys
+
+
+def _copy_key(parts: _Parts, key: UniqueKey) -> None:
+    """A key under a name of its own."""
+    if key.primary and any(other.primary for other in parts.keys):
+        raise SqlError("42P16", f'multiple primary keys for table "{parts.table}" are not allowed')
+    words = ("pkey",) if key.primary else (*key.columns, "key")
+    parts.keys.append(replace(key, name=parts.name(None, *words)))
 
 
 def _column(binding: Binding, parts: _Parts, node: Any) -> None:
