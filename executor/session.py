@@ -40,6 +40,7 @@ from planner.statements import (
     Explain,
     Insert,
     Merge,
+    Modifying,
     NoOperation,
     Output,
     Query,
@@ -258,7 +259,7 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case Insert():
                 return self._insert(statement, parameters, transaction)
-            case Update() | Delete() | Merge():
+            case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate(targets=targets):
                 transaction.writer().truncate(targets)
@@ -321,13 +322,18 @@ class DatabaseSession:
         return table
 
     def _change(
-        self, statement: Update | Delete | Merge, parameters: tuple[Value, ...], transaction: Transaction
+        self, statement: Update | Delete | Merge | Modifying, parameters: tuple[Value, ...], transaction: Transaction
     ) -> Result:
-        self._require(statement.target)
+        for part in _parts(statement):
+            self._require(part.target)
         bindings = self._reader.bindings(statement, transaction)
         changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
-        returning = None if isinstance(statement, Merge) else statement.returning
-        return _changed(f"{type(statement).__name__.upper()} {changes.count}", returning, changes.returned)
+        main = statement.main if isinstance(statement, Modifying) else statement
+        if isinstance(main, Query):
+            return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
+        word = "INSERT 0" if isinstance(main, Insert) else type(main).__name__.upper()
+        returning = None if isinstance(main, Merge) else main.returning
+        return _changed(f"{word} {changes.count}", returning, changes.returned)
 
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
@@ -414,6 +420,14 @@ class DatabaseSession:
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._rollback()
+
+
+def _parts(statement: Update | Delete | Merge | Modifying) -> list[Insert | Update | Delete | Merge]:
+    """The single changes of a statement."""
+    if not isinstance(statement, Modifying):
+        return [statement]
+    main = [] if isinstance(statement.main, Query) else [statement.main]
+    return [*(part for _, part in statement.parts), *main]
 
 
 def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:

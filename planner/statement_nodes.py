@@ -18,6 +18,7 @@ from planner.statements import (
     Insert,
     Merge,
     MergeAction,
+    Modifying,
     Query,
     Returning,
     Update,
@@ -27,7 +28,7 @@ from planner.walk import NODES, transform
 
 #: Classes whose fields may hold expressions, which may call session functions or hold parameters.
 _HOLDERS: Final = (
-    *(Query, Insert, Update, Delete, Merge, CopyOut, CreateTableAs, Explain, ExecutePrepared),
+    *(Query, Insert, Update, Delete, Merge, Modifying, CopyOut, CreateTableAs, Explain, ExecutePrepared),
     *(Returning, Conflict, Upsert, MergeAction),
 )
 

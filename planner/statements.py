@@ -138,6 +138,17 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Modifying:
+    """WITH of statements that change rows: each part's RETURNING is, by its name, a leaf of what follows.
+
+    Such a leaf is a ``Snapshot`` whose sources number RETURNING's columns.
+    """
+
+    parts: tuple[tuple[str, Insert | Update | Delete], ...]
+    main: Query | Insert | Update | Delete | Merge
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """TRUNCATE."""
 
@@ -318,6 +329,7 @@ Statement = (
     | Update
     | Delete
     | Merge
+    | Modifying
     | Truncate
     | CreateTable
     | CreateTableAs

@@ -30,6 +30,7 @@ from planner.statements import (
     ExecutePrepared,
     Insert,
     Merge,
+    Modifying,
     Output,
     Prepare,
     Query,
@@ -55,6 +56,7 @@ WRITES: Final[dict[type, str]] = {
     Update: "UPDATE",
     Delete: "DELETE",
     Merge: "MERGE",
+    Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
     CreateTable: "CREATE TABLE",
     CreateTableAs: "CREATE TABLE AS",
@@ -183,7 +185,9 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         if error.position is not None:
             error.position += statement.offset
         raise
-    if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete | Merge):
+    if prepared.plan is not None and not isinstance(
+        prepared.plan.statement, Query | Insert | Update | Delete | Merge | Modifying
+    ):
         raise unsupported(
             "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
         )

@@ -8,7 +8,7 @@ and RETURNING. All of a statement reads the tables as they were before it, whate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -25,14 +25,14 @@ from executor.embedded.upserting import Meetings, check_once, meetings, undisput
 from executor.nodes import column_name
 from planner.algebra import Filter, Project, Relation, Snapshot
 from planner.expression import Column, ColumnRef, Scalar
-from planner.statements import Delete, Insert, Merge, MergeAction, Returning, Update, Upsert
+from planner.statements import Delete, Insert, Merge, MergeAction, Modifying, Query, Returning, Update, Upsert
 
 _ROWS: Final = "__rows"
 _RELATIONS: Final = 512
 #: A row's place among those proposed and the identity of the one that it met, as columns.
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
 
-Modification = Insert | Update | Delete | Merge
+Modification = Insert | Update | Delete | Merge | Modifying
 Checks = tuple[tuple[str, Scalar], ...]
 
 
@@ -43,6 +43,8 @@ class Arguments:
     parameters: Parameters = ()
     bindings: Bindings = field(default_factory=dict)
     time_zone: str = "UTC"
+    #: Rows that the statement changes already, by table.
+    taken: Mapping[int, Change] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Effects:
                 return self._delete(statement, arguments)
             case Merge():
                 return self._merge(statement, arguments)
+            case Modifying():
+                return self._modifying(statement, arguments)
 
     def _insert(self, statement: Insert, arguments: Arguments) -> Effect:
         table = statement.target
@@ -115,7 +119,7 @@ class Effects:
 
     def _update(self, statement: Update, arguments: Arguments) -> Effect:
         table = statement.target
-        found = distinct_ids(self._query(statement.relation, arguments), column_name(statement.row_id))
+        found = self._found(statement, arguments)
         old, new = (typed(table, found.select(list(map(column_name, row)))) for row in (statement.old, statement.new))
         self.check(table, statement.checks, statement.new, new, arguments)
         change = replacement(found.column(column_name(statement.row_id)), old, new)
@@ -124,11 +128,36 @@ class Effects:
 
     def _delete(self, statement: Delete, arguments: Arguments) -> Effect:
         table = statement.target
-        found = distinct_ids(self._query(statement.relation, arguments), column_name(statement.row_id))
+        found = self._found(statement, arguments)
         old = typed(table, found.select(list(map(column_name, statement.old))))
         change = removal(found.column(column_name(statement.row_id)), old)
         returned = self._returned(statement.returning, (*statement.old, *statement.beside), found, arguments)
         return Effect({table.oid: change}, found.num_rows, returned)
+
+    def _found(self, statement: Update | Delete, arguments: Arguments) -> pa.Table:
+        """The rows to change, each once, and none that another part of the statement changes."""
+        name = column_name(statement.row_id)
+        rows = distinct_ids(self._query(statement.relation, arguments), name)
+        taken = arguments.taken.get(statement.target.oid)
+        if taken is None or not len(taken.row_ids):
+            return rows
+        is_free = ~np.isin(rows.column(name).to_numpy(), taken.row_ids.to_numpy())
+        return rows.filter(pa.array(is_free))
+
+    def _modifying(self, statement: Modifying, arguments: Arguments) -> Effect:
+        """All parts' changes as one: each sees what the ones before it returned, and the tables as they were."""
+        changes: dict[int, Change] = {}
+        for name, part in statement.parts:
+            effect = self.of(part, replace(arguments, taken=changes))
+            changes = _together(changes, effect.changes)
+            if effect.returned is not None:
+                rows = effect.returned.rename_columns([str(index) for index in range(effect.returned.num_columns)])
+                arguments = replace(arguments, bindings={**arguments.bindings, f"s_{name}": rows})
+        if isinstance(statement.main, Query):
+            rows = self._query(statement.main.relation, arguments)
+            return Effect(changes, rows.num_rows, rows)
+        effect = self.of(statement.main, replace(arguments, taken=changes))
+        return replace(effect, changes=_together(changes, effect.changes))
 
     def _merge(self, statement: Merge, arguments: Arguments) -> Effect:
         """Each clause's rows at once: no clause sees what another does."""
@@ -204,6 +233,13 @@ class Effects:
 
     def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
         return self.connection.query(relation, arguments.bindings, arguments.parameters, arguments.time_zone)
+
+
+def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict[int, Change]:
+    both = dict(first)
+    for oid, change in second.items():
+        both[oid] = both[oid].also(change) if oid in both else change
+    return both
 
 
 def typed(table: Table, rows: pa.Table) -> pa.Table:

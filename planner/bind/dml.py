@@ -77,15 +77,20 @@ def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any,
     return found
 
 
+def _level(around: Level, node: Any) -> Level:
+    """A statement's level; ``around`` is what a statement in WITH sees of that clause."""
+    return around if node.withClause is None else with_ctes(around, node.withClause)
+
+
 # --- INSERT ----------------------------------------------------------------------------------------------------------
 
 
-def bind_insert(binding: Binding, node: Any) -> Insert:
+def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
     if node.override not in (None, OverridingKind.OVERRIDING_NOT_SET):
         raise unsupported("OVERRIDING", "Leave it out.")
     target = writable(binding, node.relation, "insert into")
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
+    level = _level(level or Level(binding), node)
     indexes = insert_positions(binding, target, node.cols)
     query = node.selectStmt
     row = row_columns(binding, target)
@@ -198,9 +203,9 @@ def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) 
     return target, replace(scan, columns=(*scan.columns, row_id), sources=(*scan.sources, ROW_ID)), row_id, scope
 
 
-def bind_update(binding: Binding, node: Any) -> Update:
+def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Update:
     """UPDATE target SET ... [FROM ...] [WHERE ...]."""
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
+    level = _level(level or Level(binding), node)
     target, scan, row_id, scope = target_scan(binding, node.relation, "update")
     other = _others(level, scope, node.fromClause)
     relation: Relation = scan if other is None else Join("inner", scan, other.relation, None)
@@ -220,9 +225,9 @@ def bind_update(binding: Binding, node: Any) -> Update:
     return Update(target, whole, outputs[0][0], old, new, checks, returning, tuple(column for column, _ in beside))
 
 
-def bind_delete(binding: Binding, node: Any) -> Delete:
+def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Delete:
     """DELETE FROM target [USING ...] [WHERE ...]. What RETURNING takes from USING makes the semi join a join."""
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
+    level = _level(level or Level(binding), node)
     target, scan, row_id, scope = target_scan(binding, node.relation, "delete from")
     other = _others(level, scope, node.usingClause)
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
@@ -311,7 +316,7 @@ def _passed(
     )
 
 
-HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+HANDLERS: Final[dict[str, Callable[..., Statement]]] = {
     "InsertStmt": bind_insert,
     "UpdateStmt": bind_update,
     "DeleteStmt": bind_delete,

@@ -12,6 +12,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from planner.bind import ddl, dml, merge, utility
 from planner.bind.context import Binding, Context
+from planner.bind.modifying import with_modifications
 from planner.bind.select import bind_query
 from planner.bind.table_as import bind_select_into, into_of
 from planner.parse import Raw, nested_too_deep
@@ -30,7 +31,7 @@ def bind(raw: Raw, context: Context) -> Bound:
     """What a parsed statement means against a catalog. Raises SqlError with a position where one is known."""
     binding = Binding(raw, context)
     try:
-        statement = bind_node(binding, raw.node)
+        statement = with_modifications(binding, bind_node(binding, raw.node))
     except RecursionError:
         raise nested_too_deep() from None
     if not isinstance(statement, CreateView):
