@@ -14,6 +14,9 @@ from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 
+#: A new row's columns with their values once those of generated columns are computed; empty where there are none.
+Generated = tuple[tuple[Column, Scalar], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -79,6 +82,7 @@ class Insert:
     returning: Returning | None = None
     literals: tuple[tuple[Scalar, ...], ...] | None = None
     conflict: Conflict | None = None
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ class Update:
     checks: tuple[tuple[str, Scalar], ...] = ()
     returning: Returning | None = None
     beside: tuple[Column, ...] = ()
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ class Merge:
     new: tuple[Column, ...]
     actions: tuple[MergeAction, ...]
     checks: tuple[tuple[str, Scalar], ...] = ()
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +244,7 @@ class CopyIn:
     defaults: tuple[tuple[int, Scalar], ...] = ()
     checks: tuple[tuple[str, Scalar], ...] = ()
     row: tuple[Column, ...] = ()
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,18 @@ from executor.embedded.upserting import Meetings, check_once, meetings, undisput
 from executor.nodes import column_name
 from planner.algebra import Filter, Project, Relation, Snapshot
 from planner.expression import Column, ColumnRef, Scalar
-from planner.statements import Delete, Insert, Merge, MergeAction, Modifying, Query, Returning, Update, Upsert
+from planner.statements import (
+    Delete,
+    Generated,
+    Insert,
+    Merge,
+    MergeAction,
+    Modifying,
+    Query,
+    Returning,
+    Update,
+    Upsert,
+)
 
 _ROWS: Final = "__rows"
 _RELATIONS: Final = 512
@@ -80,7 +91,8 @@ class Effects:
     def _insert(self, statement: Insert, arguments: Arguments) -> Effect:
         table = statement.target
         assert isinstance(table, Table)
-        rows = typed(table, self._query(statement.source, arguments))
+        rows = self._query(statement.source, arguments)
+        rows = self.complete(table, statement.generated, statement.row, rows, arguments)
         self.check(table, statement.checks, statement.row, rows, arguments)
         conflict, change = statement.conflict, insertion(table, rows)
         if conflict is not None and conflict.update is None:
@@ -107,7 +119,8 @@ class Effects:
         outputs = (*kept, *update.assigned)
         found = self._evaluate(self._over_rows(update, both, outputs, update.predicate), both, beside, arguments)
         places, row_ids, width = found.column(0), found.column(1), 2 + len(update.old)
-        old, new = typed(table, found.select(range(2, width))), typed(table, _from(found, width))
+        old = typed(table, found.select(range(2, width)))
+        new = self.complete(table, statement.generated, statement.row, _from(found, width), arguments)
         check_once(self.connection, table, conflict.keys[0], (places, row_ids, old, new), rows)
         self.check(table, statement.checks, statement.row, new, arguments)
         is_free = np.ones(rows.num_rows, np.bool_)
@@ -120,10 +133,14 @@ class Effects:
     def _update(self, statement: Update, arguments: Arguments) -> Effect:
         table = statement.target
         found = self._found(statement, arguments)
-        old, new = (typed(table, found.select(list(map(column_name, row)))) for row in (statement.old, statement.new))
+        old, new = (found.select(list(map(column_name, row))) for row in (statement.old, statement.new))
+        old, new = typed(table, old), self.complete(table, statement.generated, statement.new, new, arguments)
         self.check(table, statement.checks, statement.new, new, arguments)
         change = replacement(found.column(column_name(statement.row_id)), old, new)
-        returned = self._returned(statement.returning, (*statement.new, *statement.beside), found, arguments)
+        row = (*statement.new, *statement.beside)
+        beside = found.select(list(map(column_name, statement.beside)))
+        rows = pa.Table.from_arrays([*new.columns, *beside.columns], names=list(map(column_name, row)))
+        returned = self._returned(statement.returning, row, rows, arguments)
         return Effect({table.oid: change}, found.num_rows, returned)
 
     def _delete(self, statement: Delete, arguments: Arguments) -> Effect:
@@ -178,11 +195,20 @@ class Effects:
         if action.kind == "delete":
             return removal(row_ids, old)
         row = statement.relation.columns
-        new = typed(table, self._evaluate(self._over_rows(action, row, action.row), row, rows, arguments))
+        new = self._evaluate(self._over_rows(action, row, action.row), row, rows, arguments)
+        new = self.complete(table, statement.generated, statement.new, new, arguments)
         self.check(table, statement.checks, statement.new, new, arguments)
         return insertion(table, new) if action.kind == "insert" else replacement(row_ids, old, new)
 
     # Expressions over rows --------------------------------------------------------------------------------------
+
+    def complete(
+        self, table: Table, generated: Generated, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
+    ) -> pa.Table:
+        """New rows under the table's names and types, with the values of generated columns."""
+        if generated:
+            rows = self._evaluate(self._over_rows(generated, row, generated), row, rows, arguments)
+        return typed(table, rows)
 
     def check(
         self, table: Table, checks: Checks, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments

@@ -27,6 +27,7 @@ from executor.embedded.dialect import STORE, type_text
 from executor.embedded.effects import Arguments, Effects, Modification, typed
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
+from planner.statements import Generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,16 @@ class WriteTransaction:
             return Changes(effect.count, effect.returned)
 
     def append(
-        self, table: Table, rows: pa.Table, checks: tuple[tuple[str, Scalar], ...] = (), row: tuple[Column, ...] = ()
+        self,
+        table: Table,
+        rows: pa.Table,
+        checks: tuple[tuple[str, Scalar], ...] = (),
+        row: tuple[Column, ...] = (),
+        generated: Generated = (),
     ) -> Changes:
-        """COPY: complete rows in the table's column order. ``checks`` are over ``row``, as an INSERT's."""
+        """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
         with self._statement():
-            rows = typed(table, rows)
+            rows = self._effects.complete(table, generated, row, rows, Arguments())
             self._effects.check(table, checks, row, rows, Arguments())
             self._apply({table.oid: tools.insertion(table, rows)})
             return Changes(rows.num_rows)

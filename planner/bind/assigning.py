@@ -14,6 +14,7 @@ from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.generated import refuse_updated
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
@@ -51,7 +52,15 @@ def assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict
         if item.indirection:
             raise unsupported("assignment to a part of a column", position=env.binding.position(item))
         found[index] = _assigned(env, target.columns[index], item.val)
+        if not _is_default(item.val):
+            refuse_updated(target.columns[index])
     return found
+
+
+def _is_default(node: Any) -> bool:
+    if type(node).__name__ == "MultiAssignRef" and type(node.source).__name__ == "RowExpr":
+        node = node.source.args[node.colno - 1]
+    return type(node).__name__ == "SetToDefault"
 
 
 def _assigned(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:

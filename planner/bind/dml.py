@@ -23,6 +23,7 @@ from planner.bind.conflict import bind_conflict
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
+from planner.bind.generated import generated_of, refuse_inserted
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from, find_object, scan_object
@@ -107,7 +108,8 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         row = relation.columns
     conflict = bind_conflict(level, target, row, node)
     returning = _returning(level, target, row, node)
-    return Insert(target, relation, row, checks_of(binding, target, row), returning, literals, conflict)
+    checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
+    return Insert(target, relation, row, checks, returning, literals, conflict, generated)
 
 
 def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
@@ -148,6 +150,7 @@ def value_row(
     for index, cell in zip(indexes, cells, strict=False):
         if type(cell).__name__ != "SetToDefault":
             values[index] = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            refuse_inserted(target.columns[index])
     return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
 
 
@@ -179,6 +182,8 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
         index: assign(env, scalar, target.columns[index], place)
         for index, scalar, place in zip(indexes, scalars, places, strict=False)
     }
+    for index in values:
+        refuse_inserted(target.columns[index])
     outputs = tuple(
         (column, values[index] if index in values else default_of(binding, definition))
         for index, (column, definition) in enumerate(zip(row, target.columns, strict=True))
@@ -221,8 +226,9 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
         outputs.append((column, assigned.get(index, ColumnRef(source))))
     whole = Project(relation, (*outputs, *beside))
-    checks = checks_of(binding, target, new)
-    return Update(target, whole, outputs[0][0], old, new, checks, returning, tuple(column for column, _ in beside))
+    checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
+    taken = tuple(column for column, _ in beside)
+    return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
 
 
 def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Delete:

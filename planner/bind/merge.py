@@ -21,6 +21,7 @@ from planner.bind.context import Binding
 from planner.bind.dml import ROW_ID, checks_of, insert_positions, row_columns, target_scan, value_row, writable
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean
+from planner.bind.generated import generated_of
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from
@@ -68,7 +69,8 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
     identity, choice = binding.column(ROW_ID, INT8), binding.column("action", INT4)
     outputs = ((identity, ColumnRef(row_id)), (choice, action), *((c, ColumnRef(s)) for s, c in copies.items()))
     old = tuple(copies[column] for column in clauses.old)
-    return Merge(target, Project(joined, outputs), identity, choice, old, new, actions, checks_of(binding, target, new))
+    checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
+    return Merge(target, Project(joined, outputs), identity, choice, old, new, actions, checks, generated)
 
 
 _KINDS: Final[dict[Any, Any]] = {

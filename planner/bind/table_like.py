@@ -16,6 +16,7 @@ from planner.bind.sources import find_object
 #: Bits of TableLikeClause.options (parsenodes.h).
 _CONSTRAINTS: Final = 1 << 2
 _DEFAULTS: Final = 1 << 3
+_GENERATED: Final = 1 << 4
 _IDENTITY: Final = 1 << 5
 _INDEXES: Final = 1 << 6
 
@@ -32,4 +33,6 @@ def like(binding: Binding, node: Any) -> tuple[tuple[ColumnDefinition, ...], tup
 
 def _column(column: ColumnDefinition, options: int) -> ColumnDefinition:
     default = column.default if options & _DEFAULTS else None
-    return replace(column, default=default, identity=column.identity if options & _IDENTITY else "")
+    generated = column.generated if options & _GENERATED else None
+    identity = column.identity if options & _IDENTITY else ""
+    return replace(column, default=default, generated=generated, identity=identity)
