@@ -34,13 +34,14 @@ _HOLDERS: Final = (
 
 
 def roots(value: Any) -> list[Any]:
-    """The relations and scalars that a statement's fields hold."""
+    """The relations and scalars that a statement's fields hold; an Insert's ``literals`` are in its source."""
     if isinstance(value, NODES):
         return [value]
     if isinstance(value, tuple):
         return [root for item in value for root in roots(item)]
     if isinstance(value, _HOLDERS):
-        return [root for item in fields(value) for root in roots(getattr(value, item.name))]
+        names = (item.name for item in fields(value) if item.name != "literals")
+        return [root for name in names for root in roots(getattr(value, name))]
     return []
 
 
