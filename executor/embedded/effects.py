@@ -38,7 +38,6 @@ from planner.statements import (
     Upsert,
 )
 
-_ROWS: Final = "__rows"
 _RELATIONS: Final = 512
 #: A row's place among those proposed and the identity of the one that it met, as columns.
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
@@ -67,12 +66,16 @@ class Effect:
     returned: pa.Table | None = None
 
 
+#: Relations over bound rows by what they were made for, of all transactions, so that each stays prepared.
+OverRows = dict[int, tuple[object, Relation]]
+
+
 @dataclass(slots=True)
 class Effects:
     """Computes effects over one connection."""
 
     connection: Connection
-    _relations: dict[int, tuple[object, Relation]] = field(default_factory=dict)
+    relations: OverRows
 
     def of(self, statement: Modification, arguments: Arguments) -> Effect:
         """A statement's effect. Raises the errors of its expressions, 21000, 23502 and 23514."""
@@ -168,8 +171,7 @@ class Effects:
             effect = self.of(part, replace(arguments, taken=changes))
             changes = _together(changes, effect.changes)
             if effect.returned is not None:
-                rows = effect.returned.rename_columns([str(index) for index in range(effect.returned.num_columns)])
-                arguments = replace(arguments, bindings={**arguments.bindings, f"s_{name}": rows})
+                arguments = replace(arguments, bindings={**arguments.bindings, f"s_{name}": numbered(effect.returned)})
         if isinstance(statement.main, Query):
             rows = self._query(statement.main.relation, arguments)
             return Effect(changes, rows.num_rows, rows)
@@ -243,18 +245,17 @@ class Effects:
         predicate: Scalar | None = None,
     ) -> Relation:
         """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
-        known = self._relations.get(id(owner))
+        known = self.relations.get(id(owner))
         if known is None:
-            leaf: Relation = Snapshot(_ROWS, row, tuple(map(column_name, row)))
+            leaf: Relation = Snapshot(_leaf(row), row, tuple(map(str, range(len(row)))))
             known = (owner, Project(leaf if predicate is None else Filter(leaf, predicate), outputs))
-            if len(self._relations) >= _RELATIONS:
-                self._relations.clear()
-            self._relations[id(owner)] = known
+            if len(self.relations) >= _RELATIONS:
+                self.relations.clear()
+            self.relations[id(owner)] = known
         return known[1]
 
     def _evaluate(self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments) -> pa.Table:
-        bound = rows.rename_columns([column_name(column) for column in row])
-        bindings = {**arguments.bindings, f"s_{_ROWS}": bound}
+        bindings = {**arguments.bindings, f"s_{_leaf(row)}": numbered(rows)}
         return self.connection.query(relation, bindings, arguments.parameters, arguments.time_zone)
 
     def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
@@ -266,6 +267,16 @@ def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict
     for oid, change in second.items():
         both[oid] = both[oid].also(change) if oid in both else change
     return both
+
+
+def _leaf(row: tuple[Column, ...]) -> str:
+    """A leaf's name by its types: an input of another shape under one name would cost all prepared statements."""
+    return f"__rows{hash(tuple(column.type.arrow for column in row)) & 0xFFFF_FFFF:x}"
+
+
+def numbered(rows: pa.Table) -> pa.Table:
+    """Rows as a leaf of them names its columns."""
+    return rows.rename_columns([str(index) for index in range(rows.num_columns)])
 
 
 def typed(table: Table, rows: pa.Table) -> pa.Table:

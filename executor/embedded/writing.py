@@ -24,7 +24,7 @@ from executor.embedded.changes import Change, Changes
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.constraints import Checker
 from executor.embedded.dialect import STORE, type_text
-from executor.embedded.effects import Arguments, Effects, Modification, typed
+from executor.embedded.effects import Arguments, Effects, Modification, OverRows, typed
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated
@@ -64,6 +64,7 @@ class WriteTransaction:
         connection: Connection,
         definitions: Mapping[int, Table],
         ended: Callable[[WriteTransaction, int | None], None],
+        relations: OverRows,
     ) -> None:
         self.connection = connection
         #: The tables as this transaction sees them.
@@ -76,7 +77,7 @@ class WriteTransaction:
         self._savepoints: list[tuple[str, int]] = []
         self._broken = False
         self._open = True
-        self._effects = Effects(connection)
+        self._effects = Effects(connection, relations)
         connection.begin()
 
     # Statements -------------------------------------------------------------------------------------------------

@@ -38,11 +38,17 @@ def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
     assert isinstance(statement, Insert | Update | Delete)
     if isinstance(statement.target, Stream):
         raise unsupported("INSERT into a stream in WITH", "Make it a statement of its own.", position)
-    leaf = f"__with{len(binding.modifications)}"
+    leaf = _leaf(binding, statement)
     binding.modifications.append((leaf, statement))
     if statement.returning is None:
         return Refused("0A000", f'WITH query "{name}" does not have a RETURNING clause')
     return Returned(item, leaf, statement.returning)
+
+
+def _leaf(binding: Binding, statement: Insert | Update | Delete) -> str:
+    """A name of its own in the statement, and in others only for rows of the same types: inputs are known by it."""
+    outputs = statement.returning.outputs if statement.returning is not None else ()
+    return "_".join((f"__with{len(binding.modifications)}", *(output.type.name for output in outputs)))
 
 
 def read_returned(binding: Binding, returned: Returned) -> BoundQuery:
