@@ -1,8 +1,9 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, defaults, assignment casts, checks and RETURNING. An INSERT of plain VALUES keeps its rows beside
+Owns: column lists, joins with FROM and USING, checks and RETURNING. Values are ``assigning``'s, ON CONFLICT
+``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
 the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
-(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join and never does.
+(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
 """
 
 from __future__ import annotations
