@@ -96,7 +96,7 @@ class WriteTransaction:
         bindings: Bindings = NOTHING,
         timezone: str = "UTC",
     ) -> Changes:
-        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. Raises the constraints' errors; nothing of a failed statement stays."""
+        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement."""
         with self._statement():
             effect = self._effects.of(statement, Arguments(parameters, bindings, timezone))
             self._apply(dict(effect.changes))
