@@ -82,4 +82,5 @@ def date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def hop_start(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return macro("ms_hop_start", *arguments)
+    slide, _, *rest = arguments
+    return macro("ms_hop_start", slide, *rest)

@@ -133,23 +133,24 @@ def _date_bin(dialect: object, arguments: list[Expr], node: Call) -> Expr:
 
 def _hop_start(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     """date_bin, and a number of slides earlier."""
-    kind, slide = _binned(node)
-    earlier = binary(exp.Mul, arguments[3], exp.Var(this=f"{slide}L"))
-    return _at(binary(exp.Sub, _bin(arguments, slide), earlier), kind)
+    step, _, time, origin, _ = node.arguments
+    kind, slide = _binned(Call("date_bin", (step, time, origin), node.type))
+    earlier = binary(exp.Mul, arguments[4], exp.Var(this=f"{slide}L"))
+    return _at(binary(exp.Sub, _bin([arguments[0], *arguments[2:4]], slide), earlier), kind)
 
 
 def _binned(node: Call) -> tuple[str, int]:
     """The type of the times, and the constant stride in microseconds."""
     months, days, microseconds = _interval(node, 0)
     stride = days * _DAY + microseconds
-    kinds = {item.type.name for item in node.arguments[1:3]}
+    kinds = {item.type.name for item in node.arguments[1:]}
     if months or stride <= 0 or len(kinds) != 1 or not kinds <= {"timestamp", "timestamptz"}:
         raise _refuse(node)
     return kinds.pop(), stride
 
 
 def _bin(arguments: list[Expr], stride: int) -> Expr:
-    value, origin = (function("UNIX_MICROS", _cast(item, "TIMESTAMP")) for item in arguments[1:3])
+    value, origin = (function("UNIX_MICROS", _cast(item, "TIMESTAMP")) for item in arguments[1:])
     past = function("PMOD", binary(exp.Sub, value.copy(), origin), exp.Var(this=f"{stride}L"))
     return binary(exp.Sub, operand(value), past)
 

@@ -152,7 +152,7 @@ def _hops(binding: Binding, source: Relation, call: Call) -> tuple[Relation, Sca
         raise unsupported(f"hop() with {count} windows for each row", instead, binding.origin(call)[0])
     number = binding.column("window_number", INT4, False)
     rows = Values((number,), tuple((Literal(place, INT4),) for place in range(count)))
-    start = Call("hop_start", (slide, time, origin, ColumnRef(number)), call.type)
+    start = Call("hop_start", (slide, size, time, origin, ColumnRef(number)), call.type)
     copies = Join("inner", source, rows, None)
     is_exact = microseconds(size) % microseconds(slide) == 0
     if is_exact and isinstance(time, ColumnRef) and not time.column.nullable:
