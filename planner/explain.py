@@ -49,10 +49,12 @@ _SCANS: Final = {"table": "Scan on", "stream": "Stream Scan on", "view": "View S
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the executor knows of a path: when its statements run, and where; each a short phrase."""
+    """What the executor knows of a path: when its statements run, and where, each a short phrase; and the watermark of
+    its stream, if it has one."""
 
     when: str = "in the background, the rest when the view is read"
     where: str = "any engine"
+    watermark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
     yield f"Stream Pipeline of {_stream_name(path)}"
     yield f"  When: {facts.when}"
     yield f"  Where: {facts.where}"
+    if facts.watermark:
+        yield f"  Watermark: latest {facts.watermark}"
     for statement in path.statements:
         state = states[statement.target]
         yield f"  State {state.name}"
@@ -298,6 +302,7 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
             "Stream": _stream_name(item),
             "When": known.when,
             "Where": known.where,
+            **({"Watermark": f"latest {known.watermark}"} if known.watermark else {}),
             "Statements": [statement(part) for part in item.statements],
         }
 
