@@ -1,7 +1,7 @@
 """Windows over event time in GROUP BY: tumble, hop and session, which PostgreSQL has not.
 
-Owns: their arguments, and what a grouping's input becomes for them. A window is known by the time when it starts, of
-the type of the event time; it ends where ``size`` has passed, which does not belong to it any more::
+Owns: their arguments, and what a grouping's input becomes for hop (``sessions`` has the rest). A window is known by the
+time when it starts, of the type of the event time; it ends where ``size`` has passed, which is the next one's::
 
     tumble(ts, size)         date_bin(size, ts, origin)
     hop(ts, slide, size)     R x {0, 1, ...}: the start of the n-th last window that has begun at ts, if it holds ts
@@ -18,14 +18,15 @@ from typing import Any, Final, TypeGuard
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
-from planner.algebra import Filter, Join, Relation, SortKey, Values, Window
+from planner.algebra import Filter, Join, Relation, Values
 from planner.bind.aggregates import NO_MATCH
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
+from planner.bind.sessions import in_sessions
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
 from planner.eventtime import later, microseconds
-from planner.expression import Call, Case, ColumnRef, Literal, Scalar, WindowCall
+from planner.expression import Call, ColumnRef, Literal, Scalar
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -115,7 +116,7 @@ def is_placeholder(scalar: object) -> TypeGuard[Call]:
     return isinstance(scalar, Call) and scalar.function in (HOP, SESSION)
 
 
-def window_key(binding: Binding, keys: Sequence[Scalar], sets: int) -> Scalar | None:
+def window_key(binding: Binding, keys: Sequence[Scalar], sets: int) -> Call | None:
     """The one key that is hop() or session(), if there is one. Raises 0A000 where it cannot be told from others."""
     found = [(item, key) for key in keys for item in walk(key) if is_placeholder(item)]
     if not found:
@@ -132,16 +133,15 @@ def window_key(binding: Binding, keys: Sequence[Scalar], sets: int) -> Scalar | 
     return call
 
 
-def expand(binding: Binding, source: Relation, window: Scalar, others: tuple[Scalar, ...]) -> tuple[Relation, Scalar]:
+def expand(binding: Binding, source: Relation, window: Call, others: tuple[Scalar, ...]) -> tuple[Relation, Scalar]:
     """The rows with the windows that each belongs to, and the start of the window over them.
 
     ``others`` are the keys beside the window. A row without a time is in the window NULL, once. Raises 0A000 for more
     windows than a row may be multiplied by.
     """
-    assert isinstance(window, Call)
     if window.function == HOP:
         return _hops(binding, source, window)
-    return _sessions(binding, source, window, others)
+    return in_sessions(binding, source, window, others)
 
 
 def _hops(binding: Binding, source: Relation, call: Call) -> tuple[Relation, Scalar]:
@@ -163,17 +163,3 @@ def _hops(binding: Binding, source: Relation, call: Call) -> tuple[Relation, Sca
     timeless = (Call("is_null", (time,), BOOL), Call("eq", (ColumnRef(number), Literal(0, INT4)), BOOL))
     predicate = Call("or", (holds, Call("and", timeless, BOOL)), BOOL)
     return Filter(copies, predicate), start
-
-
-def _sessions(binding: Binding, source: Relation, call: Call, others: tuple[Scalar, ...]) -> tuple[Relation, Scalar]:
-    """Two passes: does a row begin a session, and when did the last one begin that began by then."""
-    time, gap = call.arguments
-    order = (SortKey(time),)
-    before = binding.column("before", call.type)
-    previous = Window(source, ((before, WindowCall("lag", (time,), call.type, others, order)),))
-    goes_on = Call("le", (time, later(ColumnRef(before), microseconds(gap))), BOOL)
-    none = Literal(None, call.type)
-    began = Case(((goes_on, none),), time, call.type)
-    start = binding.column("session", call.type)
-    started = Window(previous, ((start, WindowCall("max", (began,), call.type, others, order)),))
-    return started, Case(((Call("is_null", (time,), BOOL), none),), ColumnRef(start), call.type)

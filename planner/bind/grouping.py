@@ -19,10 +19,12 @@ from catalog.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.bind.context import Binding
 from planner.bind.environment import GROUPING, Groups
-from planner.bind.eventtime import expand, is_placeholder, refuse_outside, window_key
+from planner.bind.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
+from planner.bind.sessions import sessions_of_stream
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.pipelines import Kinds
 from planner.rules.support import volatility
 from planner.walk import RELATIONS, SCALARS, children, descend
 
@@ -131,8 +133,10 @@ class Grouping:
             return Project(totals, tuple((new, ColumnRef(old)) for new, old in pairs))
         return SetOperation("union", True, self._copied(self._of_sets(keyed)), totals, columns)
 
-    def _of_windows(self, window: Scalar) -> Aggregate:
+    def _of_windows(self, window: Call) -> Relation:
         """The groups of rows in windows that no expression over the row alone can tell."""
+        if window.function == SESSION and Kinds().of(self._input) == "stream":
+            return sessions_of_stream(self._binding, self._input, self._keys, window, self._groups.aggregates)
         others = tuple(key for _, key in self._keys if key != window)
         source, start = expand(self._binding, self._input, window, others)
         keys = tuple((column, start if key == window else key) for column, key in self._keys)
