@@ -94,8 +94,8 @@ def _check_length(env: Environment, name: str, length: Scalar, node: Any) -> Non
 
 def _placeholder(env: Environment, call: Call, node: Any) -> Scalar:
     """A call that makes its query one over groups, in which it must be a key."""
-    if env.clause != "GROUP BY" and (env.groups is None or env.in_aggregate or env.in_window):
-        where = "aggregates" if env.in_aggregate else "window functions" if env.in_window else env.clause
+    if env.clause != "GROUP BY" and (env.groups is None or env.in_aggregate):
+        where = "an aggregate" if env.in_aggregate else env.clause
         raise refuse_outside(call.function, env.binding.position(node), f" in {where}")
     if env.groups is not None:
         env.groups.is_used = True

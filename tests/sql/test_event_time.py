@@ -61,6 +61,12 @@ QUERIES = [
         f"SELECT w, k, count(*), sum(v) FROM {hop('ts', '1 minute', 2)} GROUP BY w, k HAVING count(*) > 1",
     ),
     (
+        "SELECT hop(ts, '1 minute', '2 minutes') AS w, k, rank() OVER (PARTITION BY hop(ts, '1 minute', '2 minutes') "
+        "ORDER BY sum(v)) FROM r GROUP BY w, k HAVING hop(ts, '1 minute', '2 minutes') > '2001-01-01'",
+        "SELECT w, k, rank() OVER (PARTITION BY w ORDER BY sum(v)) "
+        f"FROM {hop('ts', '1 minute', 1)} GROUP BY w, k HAVING w > '2001-01-01'",
+    ),
+    (
         "SELECT hop(tz, '2 minutes', '3 minutes') + interval '3 minutes' AS ends, count(*) FROM r "
         "GROUP BY hop(tz, '2 minutes', '3 minutes')",
         f"SELECT w + interval '3 minutes', count(*) FROM {hop('tz', '2 minutes', 1, '+00')} "
