@@ -104,6 +104,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("extract", 2, 2),  # literal field, source
     Function("date_trunc", 2, 2),
     Function("date_bin", 3, 3),
+    Function("hop_start", 5, 5),  # slide, size, time, origin, n: date_bin(slide, time, origin) - n * slide
     Function("make_date", 3, 3),
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),

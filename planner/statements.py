@@ -12,6 +12,7 @@ from typing import Literal
 from catalog.objects import Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
+from planner.eventtime import Keeping
 from planner.expression import Column, Scalar
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
@@ -191,7 +192,8 @@ class CreateStream:
 class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
-    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous.
+    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
+    says for how long the view has its groups, where its options do.
     """
 
     view: View
@@ -200,6 +202,7 @@ class CreateView:
     exists: bool = False
     notices: tuple[str, ...] = ()
     position: int | None = None
+    keeping: Keeping | None = None
 
 
 @dataclass(frozen=True, slots=True)

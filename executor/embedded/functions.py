@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from executor.embedded.arithmetic import add, average_final, divide, float_only, multiply, rounded, variance_final
 from executor.embedded.nodes import called, cast_to
-from executor.embedded.temporal import date_bin, date_trunc, extract
+from executor.embedded.temporal import date_bin, date_trunc, extract, hop_start
 from executor.embedded.textual import concat, concat_values, like, octets, padded, regex, substring, trimmed
 from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
@@ -140,6 +140,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "extract": extract,
     "date_trunc": date_trunc,
     "date_bin": date_bin,
+    "hop_start": hop_start,
     "make_date": _named("make_date"),
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),

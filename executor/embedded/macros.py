@@ -232,6 +232,10 @@ CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
     ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;
+CREATE MACRO ms_hop_start(slide, source, origin, number) AS
+    origin + to_microseconds(
+        ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(slide)) - number * epoch_us(slide)
+    );
 """
 
 #: In the order of creation, since a macro's body is bound when it is made.

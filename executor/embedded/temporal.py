@@ -1,7 +1,7 @@
 """Parts of dates and times, and their truncation, as PostgreSQL gives them.
 
-Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc`` and ``date_bin``. A
-timestamptz is taken apart in the session's time zone.
+Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date_trunc``, ``date_bin`` and
+``hop_start``. A timestamptz is taken apart in the session's time zone.
 """
 
 from __future__ import annotations
@@ -79,3 +79,8 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 def date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return macro("ms_date_bin", *arguments)
+
+
+def hop_start(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    slide, _, *rest = arguments
+    return macro("ms_hop_start", slide, *rest)

@@ -13,6 +13,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.environment import Environment
+from planner.bind.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
 from planner.bind.resolution import Ambiguous, TypeCall
 from planner.bind.typenames import names_of
@@ -137,6 +138,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
+    if name in EVENT_TIME:
+        return bind_event_time(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "concat":
         return _concat(env, arguments, node)

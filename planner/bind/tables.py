@@ -23,13 +23,14 @@ from planner.bind.table_like import like
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
+from planner.bind.watermarks import bind_watermark
 from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.statements import CreateStream, CreateTable
 from planner.walk import walk
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")
-_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null")
+_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 #: Names of hidden columns.
 _RESERVED: Final = ("__rowid", "__lsn", "__ordinal")
 
@@ -129,11 +130,17 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
         instead = "Use two timestamps, or a number of seconds."
         raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
+    for item in node.options or ():
+        if item.defname == "watermark":
+            bind_watermark(binding, item.arg.sval, parts.columns, item)
     oid = binding.context.catalog.next_oid
     return CreateStream(Stream(oid, name, tuple(parts.columns), options, schema), exists)
 
 
 def _stream_option(binding: Binding, item: Any) -> tuple[str, str]:
+    if item.defname in ("retention", "emit"):
+        instead = f"Give it to the views of the stream: CREATE VIEW ... WITH ({item.defname} = ...)."
+        raise unsupported(f"the stream option {item.defname}", instead, binding.position(item))
     if item.defname not in _STREAM_OPTIONS:
         hint = f"Valid options in this context are: {', '.join(_STREAM_OPTIONS)}"
         raise SqlError("HV00D", f'invalid option "{item.defname}"', hint=hint, position=binding.position(item))

@@ -24,6 +24,7 @@ from planner.bind.tables import is_taken, target_schema
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
+from planner.bind.watermarks import bind_length, keeping_of
 from planner.expression import Call
 from planner.functions import FUNCTIONS
 from planner.parse import text_after_as
@@ -31,8 +32,10 @@ from planner.statements import AlterView, CreateTableAs, CreateView, Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
-_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded")}
-_PLANNED: Final = frozenset(("retention", "tables", "trigger", "final_work", "total_work", "latency_goal"))
+_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": ("changes", "final")}
+#: Options that are part of a view's query.
+_FIXED: Final = ("retention", "emit")
+_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
@@ -83,7 +86,8 @@ def _create(
     if exists and replaces:
         _check_replaced(binding, view)
     position = binding.streams[0][1] if binding.streams else None
-    return CreateView(view, query, replaces and exists, exists and not replaces, position=position)
+    keeping = keeping_of(binding, dict(view.options), continuous)
+    return CreateView(view, query, replaces and exists, exists and not replaces, position=position, keeping=keeping)
 
 
 def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
@@ -155,6 +159,10 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             continue
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
+        if name == "retention":
+            bind_length(value, name, position)
+            found[name] = value
+            continue
         if name not in _OPTIONS:
             raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
         if value not in _OPTIONS[name]:
@@ -175,13 +183,22 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
         raise SqlError("42809", f'"{view.name}" is not a view')
     for command in node.cmds:
         if command.subtype == AlterTableType.AT_SetRelOptions:
+            _refuse_fixed(binding, command.def_)
             view = replace(view, options=_options(view.options, command.def_, binding))
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
+            _refuse_fixed(binding, command.def_)
             reset = {item.defname.lower() for item in command.def_}
             view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
         else:
             raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
     return AlterView(view)
+
+
+def _refuse_fixed(binding: Binding, items: Any) -> None:
+    for item in items:
+        if item.defname.lower() in _FIXED:
+            instead = "Create the view again."
+            raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
 # --- what may not stand below a grouping -----------------------------------------------------------------------------
