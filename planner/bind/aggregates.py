@@ -12,18 +12,16 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
 from planner.algebra import SortKey
+from planner.bind.choice import NO_MATCH, choose_overload
 from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
-from planner.bind.overloads import Beyond, Overload, Table, find_function, table
-from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.overloads import Overload, Table, table
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
 from planner.expression import AggregateCall, Call, ColumnRef, Scalar
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
-NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
-AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
@@ -105,26 +103,12 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
         raise env.error("42809", hint, node)
-    chosen = choose(env, name, arguments, node, _OVERLOADS[name])
+    chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
     coerced = tuple(
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
     )
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
-
-
-def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Overload:
-    """The aggregate or window function of a call. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
-    words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
-    try:
-        chosen = find_function(name, tuple(item.type.oid for item in arguments), known)
-    except Ambiguous:
-        raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS) from None
-    if chosen is None or isinstance(chosen, TypeCall):
-        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
-    if isinstance(chosen, Beyond):
-        raise unsupported(chosen.words, position=env.binding.position(node))
-    return chosen
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
@@ -147,7 +131,9 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "array_agg":
             return array(kind)
         case "min" | "max":
-            return TEXT if kind.name == "varchar" else kind if kind.name == "numeric" else by_name(kind.name)
+            return (
+                TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else by_name(kind.name)
+            )
         case "sum":
             return _sum(kind)
         case "avg":

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
+from catalog.errors import unsupported
+from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, numeric
+from planner.bind.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.choice import choose, no_function
 from planner.bind.environment import Environment
-from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
-from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.overloads import ANY, Overload, Table, table
+from planner.bind.resolution import TypeCall
 from planner.bind.typenames import names_of
-from planner.bind.types import coerce, display, numeric_result, target_type
+from planner.bind.types import blank_padded, coerce, display, numeric_result, target_type
 from planner.bind.windows import bind_window
 from planner.expression import Call, Cast, Literal, Scalar
 from planner.functions import FUNCTIONS, WINDOW_FUNCTIONS
@@ -155,7 +156,7 @@ def _check_plain(env: Environment, node: Any, name: str) -> None:
 
 
 def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    chosen = _choose(env, name, arguments, node)
+    chosen = choose(env, name, arguments, node, _OVERLOADS.get(name, {}), _INSTEAD.get(name))
     if isinstance(chosen, TypeCall):
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"
@@ -169,6 +170,8 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
     if chosen.name == "mod":
         coerced = [Cast(item, by_name(chosen.result)) if item.type.name != chosen.result else item for item in coerced]
     kind = _numeric_kind(env, chosen.name, coerced, node) if chosen.result == "numeric" else by_name(chosen.result)
+    if chosen.name == "octet_length":
+        coerced = [blank_padded(item) for item in coerced]
     call = Call(chosen.name, tuple(coerced), kind)
     if FUNCTIONS[chosen.name].volatility != "immutable":
         env.binding.remember(call, node, name)
@@ -185,35 +188,18 @@ def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scala
     return found
 
 
-def _choose(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Overload | TypeCall:
-    """What the call means. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
-    try:
-        found = find_function(name, tuple(item.type.oid for item in arguments), _OVERLOADS.get(name, {}))
-    except Ambiguous:
-        raise _no_function(env, name, arguments, node, ambiguous=True) from None
-    if found is None or (isinstance(found, TypeCall) and not is_known(found.target)):
-        raise _no_function(env, name, arguments, node, ambiguous=False)
-    if isinstance(found, Beyond):
-        raise unsupported(found.words, _INSTEAD.get(name), env.binding.position(node))
-    return found
-
-
-def _no_function(env: Environment, name: str, arguments: list[Scalar], node: Any, ambiguous: bool) -> SqlError:
-    written = ".".join(names_of(node.funcname)) or name
-    signature = f"{written}({', '.join(display(item.type) for item in arguments)})"
-    if ambiguous:
-        return env.error("42725", f"function {signature} is not unique", node, hint=AMBIGUOUS)
-    return env.error("42883", f"function {signature} does not exist", node, hint=NO_MATCH)
-
-
 def _concat(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     if not arguments:
-        raise _no_function(env, "concat", arguments, node, ambiguous=False)
-    shown = [
-        item if item.type == BOOL else coerce(env.binding, item, TEXT, "explicit", place)  # its output is not its cast
-        for item, place in zip(arguments, node.args, strict=True)
-    ]
-    return Call("concat_values", tuple(item for item in shown if item is not None), TEXT)
+        raise no_function(env, arguments, node)
+    shown = [_shown(env, item, place) for item, place in zip(arguments, node.args, strict=True)]
+    return Call("concat_values", tuple(shown), TEXT)
+
+
+def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    """A value as its output function writes it, which for boolean is not its cast: the engines know that one."""
+    if scalar.type == BOOL:
+        return scalar
+    return coerce(env.binding, blank_padded(scalar), TEXT, "explicit", node) or scalar
 
 
 def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: Any) -> SqlType:
