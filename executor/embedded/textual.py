@@ -41,6 +41,17 @@ def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     )
 
 
+def concat_ws(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    shown = (_shown(printer, value, item.type) for value, item in zip(arguments[1:], node.arguments[1:], strict=True))
+    return function("concat_ws", arguments[0], *shown)
+
+
+def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Without a count, as many characters as are put in."""
+    count = arguments[3] if len(arguments) == 4 else function("length", arguments[1].copy())
+    return macro("ms_overlay", *arguments[:3], count)
+
+
 def like(kind: type[Any]) -> Build:
     """LIKE; the escape is the backslash, named only where a pattern may hold one (DuckDB is faster without)."""
 

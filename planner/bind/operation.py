@@ -83,6 +83,8 @@ def _digits(text: str) -> SqlType:
 def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:
     if overload.name == "power" and overload.result == "numeric":
         raise unsupported("power of numeric", "Cast an operand to double precision.", env.binding.position(node))
+    if overload.name.startswith("shift_"):
+        return Call(overload.name, (left, right), left.type)
     if symbol in COMPARISONS:
         return Call(overload.name, _same_width(left, right), BOOL)
     if overload.result == "numeric":
