@@ -164,4 +164,34 @@ CREATE MACRO ms_to_timestamp(x) AS CASE
     ELSE make_timestamptz(round_even(x * 1e6, 0)::BIGINT) END;
 """
 
-STATEMENTS: Final = _FLOATS + _NUMBERS + _TEXTS + _TIMES
+#: Of sums of squares, and of a group's values in order without NULLs (orderedsetaggs.c).
+_AGGREGATES: Final = f"""
+CREATE MACRO ms_covar_samp(sxy, n) AS CASE WHEN n > 1 THEN sxy / (n - 1) END;
+CREATE MACRO ms_corr(sxx, syy, sxy) AS CASE WHEN sxx = 0 OR syy = 0 THEN NULL ELSE sxy / sqrt(sxx * syy) END;
+CREATE MACRO ms_regr_r2(sxx, syy, sxy) AS CASE WHEN sxx = 0 THEN NULL WHEN syy = 0 THEN 1
+    ELSE sxy * sxy / (sxx * syy) END;
+CREATE MACRO ms_regr_slope(sxx, syy, sxy) AS CASE WHEN sxx <> 0 THEN sxy / sxx END;
+CREATE MACRO ms_regr_intercept(sxx, syy, sxy, x, y) AS CASE WHEN sxx <> 0 THEN y - x * sxy / sxx END;
+CREATE MACRO ms_percentile_disc(s, q) AS CASE WHEN q IS NOT NULL
+    THEN s[greatest(ceil(q * len(s))::BIGINT, 1)] END;
+CREATE MACRO ms_percentile_between(low, high, share) AS CASE WHEN low = high THEN low
+    ELSE low + share * (high - low) END;
+CREATE MACRO ms_percentile_cont(s, q) AS {
+    let(
+        "s: s, r: q * (len(s) - 1)",
+        "ms_percentile_between(v.s[floor(v.r)::BIGINT + 1], v.s[ceil(v.r)::BIGINT + 1], v.r - floor(v.r))",
+    )
+};
+CREATE MACRO ms_mode(s) AS {
+    let(
+        "s: s, n: map_entries(list_histogram(s))",
+        let(
+            "s: v.s, n: v.n, m: list_max(list_transform(v.n, lambda e: e.value))",
+            "v.s[list_min(list_transform(list_filter(v.n, lambda e: e.value = v.m),"
+            " lambda e: list_position(v.s, e.key)))]",
+        ),
+    )
+};
+"""
+
+STATEMENTS: Final = _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES

@@ -14,6 +14,7 @@ from planner.bind.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calling import Bind, Special, called
 from planner.bind.choice import choose
 from planner.bind.environment import Environment
+from planner.bind.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.overloads import ANY
 from planner.bind.resolution import TypeCall
 from planner.bind.signatures import INSTEAD, OVERLOADS
@@ -30,6 +31,10 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
+    if node.agg_within_group:
+        return bind_ordered_set(env, node, bind)
+    if name in ORDERED_SETS:
+        raise env.error("42809", f"WITHIN GROUP is required for ordered-set aggregate {name}", node)
     if node.over is not None:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
@@ -49,8 +54,6 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 def _check_plain(env: Environment, node: Any, name: str) -> None:
     """DISTINCT, ORDER BY and FILTER belong to aggregates."""
-    if node.agg_within_group:
-        raise unsupported("WITHIN GROUP", position=env.binding.position(node))
     for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
         if present:
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)

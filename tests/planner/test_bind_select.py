@@ -293,7 +293,7 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
         ("select i from a where (i, s) in (select i, x from b)", None),
         ("select i from a where t similar to 'x'", "similar"),
         ("select unistr(t) from a", "unistr"),
-        ("select ts at time zone t from a", "a time zone that is no constant"),
+        ("select ts at time zone t from a", None),
         ("select i from a where i > all (select x from b)", ">"),
         ("insert into a (i) values (1) on conflict do nothing", "on conflict"),
         ("merge into a using b on a.i = b.i when matched then delete", None),
