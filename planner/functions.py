@@ -131,6 +131,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("justify_interval", 1, 1),
     Function("isfinite", 1, 1),
     Function("overlaps", 4, 4),
+    Function("to_char", 2, 2),  # a constant pattern
     Function("to_timestamp", 1, 1),  # of seconds
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),

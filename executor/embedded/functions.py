@@ -25,6 +25,7 @@ from executor.embedded.arithmetic import (
     whole_quotient,
     width_bucket,
 )
+from executor.embedded.formatting import to_char
 from executor.embedded.nodes import called, cast_to
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, is_finite
 from executor.embedded.textual import (
@@ -216,6 +217,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "isfinite": is_finite,
     "overlaps": _named("ms_overlaps"),
     "to_timestamp": _named("ms_to_timestamp"),
+    "to_char": to_char,
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),
     "clock_timestamp": _named("now"),

@@ -194,4 +194,29 @@ CREATE MACRO ms_mode(s) AS {
 };
 """
 
-STATEMENTS: Final = _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES
+#: Pieces of to_char(): of a number as text, ``s``, which has its decimals.
+_FORMATS: Final = """
+CREATE MACRO ms_ordinal_suffix(s) AS CASE WHEN right(s, 2) IN ('11', '12', '13') THEN 'th'
+    WHEN right(s, 1) = '1' THEN 'st' WHEN right(s, 1) = '2' THEN 'nd' WHEN right(s, 1) = '3' THEN 'rd' ELSE 'th' END;
+CREATE MACRO ms_ordinal(s, suffix) AS s || CASE WHEN suffix = 'TH' THEN upper(ms_ordinal_suffix(s))
+    ELSE ms_ordinal_suffix(s) END;
+CREATE MACRO ms_char_float(x, digits) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x) >= power(10::DOUBLE, digits)
+    THEN error('!0A000!to_char() of a number with more digits than its type keeps is not supported') ELSE x END;
+CREATE MACRO ms_char_digits(s) AS CASE WHEN split_part(ltrim(s, '-'), '.', 1) = '0' THEN ''
+    ELSE split_part(ltrim(s, '-'), '.', 1) END;
+CREATE MACRO ms_char_fits(s, digits) AS length(split_part(ltrim(s, '-'), '.', 1)) <= digits;
+CREATE MACRO ms_char_whole(s, digits, forced, decimals) AS CASE
+    WHEN NOT ms_char_fits(s, digits) THEN repeat('#', digits)
+    WHEN ms_char_digits(s) = '' AND forced = 0 AND decimals = 0 THEN '0'
+    ELSE lpad(ms_char_digits(s), greatest(length(ms_char_digits(s)), forced)::INTEGER, '0') END;
+CREATE MACRO ms_char_decimals(s, digits, decimals) AS CASE WHEN NOT ms_char_fits(s, digits)
+    THEN repeat('#', decimals) ELSE split_part(s, '.', 2) END;
+CREATE MACRO ms_char_kept(d, kept) AS left(d, kept) || rtrim(substring(d, kept + 1), '0');
+CREATE MACRO ms_char_zero(whole, decimals) AS CASE WHEN whole = '' AND decimals = '' THEN '0' ELSE whole END;
+CREATE MACRO ms_char_grouped(s, place) AS CASE WHEN length(s) > place
+    THEN left(s, length(s) - place) || ',' || right(s, place) ELSE s END;
+CREATE MACRO ms_char_sign(s, plus) AS CASE WHEN starts_with(s, '-') THEN '-'
+    WHEN s IS NOT NULL THEN plus END;
+"""
+
+STATEMENTS: Final = _FORMATS + _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES

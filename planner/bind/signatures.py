@@ -11,6 +11,7 @@ from typing import Final
 from planner.bind.overloads import Overload, Table, table
 
 _TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
+_FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")
 _HYPERBOLIC: Final = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
 
 #: PostgreSQL's names: "canonical: arguments > result; ... | ..." with "=" for the name itself.
@@ -70,6 +71,8 @@ _SIGNATURES: Final[dict[str, str]] = {
         for kind in ("timestamp", "timestamptz", "time")
         for one, other in product((kind, "interval"), repeat=2)
     ),
+    "to_char": "=: "
+    + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
     "to_timestamp": "=: float8 > timestamptz",
     "lower": "=: text > text",
     "upper": "=: text > text",
@@ -119,7 +122,6 @@ _SIGNATURES: Final[dict[str, str]] = {
 }
 #: What to write instead of functions that PostgreSQL has and Millstream has not.
 INSTEAD: Final[dict[str, str]] = {
-    "to_char": "Use date_trunc(), extract() or a cast to text.",
     "to_date": "Use a cast to date.",
     "to_number": "Use a cast to numeric.",
     "generate_series": "Insert the numbers into a table.",

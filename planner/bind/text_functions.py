@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from pglast import keywords
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, BYTEA, INT4, TEXT
 from planner.bind.calling import Special
 from planner.bind.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
 from planner.expression import Call, Literal, Scalar
+from planner.formats import moment_pattern, number_pattern
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -184,9 +185,26 @@ def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any)
     return Call("mul", (Call("octet_length", (arguments[0],), INT4), Literal(8, INT4)), INT4)
 
 
+def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """The pattern is read here, so that what no engine writes is refused with its place."""
+    value, pattern = arguments
+    if not isinstance(pattern, Literal):
+        raise unsupported("to_char() with a computed pattern", "Give it as a constant.", env.binding.position(node))
+    is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
+    if pattern.value is None or (is_moment and not pattern.value):
+        return Literal(None, TEXT)
+    try:
+        (moment_pattern if is_moment else number_pattern)(str(pattern.value))
+    except SqlError as error:
+        error.position = env.binding.position(node)
+        raise
+    return Call("to_char", (value, pattern), TEXT)
+
+
 TEXT_FUNCTIONS: Final[dict[str, Special]] = {
     **dict.fromkeys(("quote_ident", "quote_literal", "quote_nullable"), _quote),
     "normalize": _normalize,
     **dict.fromkeys(("encode", "decode"), _recode),
+    "to_char": _to_char,
     "bit_length": _bit_length,
 }
