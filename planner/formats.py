@@ -130,3 +130,49 @@ def number_pattern(pattern: str) -> NumberPattern:
         not match["fm"],
         sign,
     )
+
+
+#: Fields that are read, by what they say, and how they look: between others, or right before another field's digits.
+_READ: Final = {
+    "YYYY": ("year", "[0-9]{4}", "[0-9]{4}"),
+    "MM": ("month", "[0-9]{1,2}", "[0-9]{2}"),
+    "MON": ("name", "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", ""),
+    "DD": ("day", "[0-9]{1,2}", "[0-9]{2}"),
+    "HH24": ("hour", "[0-9]{1,2}", "[0-9]{2}"),
+    "HH12": ("half", "[0-9]{1,2}", "[0-9]{2}"),
+    "HH": ("half", "[0-9]{1,2}", "[0-9]{2}"),
+    "MI": ("minute", "[0-9]{1,2}", "[0-9]{2}"),
+    "SS": ("second", "[0-9]{1,2}", "[0-9]{2}"),
+    "MS": ("millis", "[0-9]{3}", "[0-9]{3}"),
+    "US": ("micros", "[0-9]{6}", "[0-9]{6}"),
+    "AM": ("noon", "(?i:am|pm)", ""),
+    "PM": ("noon", "(?i:am|pm)", ""),
+}
+
+
+@lru_cache(256)
+def moment_reader(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """A regular expression of the texts that a pattern reads to the letter, and what its groups say.
+
+    PostgreSQL reads more (missing and other separators, blanks, rests): such texts are refused when they come.
+    """
+    items = moment_pattern(pattern)
+    shape, groups = "", []
+    for place, item in enumerate(items):
+        if isinstance(item, str):
+            if item.isalnum():
+                raise unsupported("letters in the pattern of to_date() and to_timestamp()")
+            shape += "".join(f"[{char}]" if char not in "^\\[]" else f"\\{char}" for char in item)
+            continue
+        if item.name not in _READ or not item.fill or item.ordinal:
+            raise unsupported(f"the pattern {item.text} of to_date() and to_timestamp()")
+        meaning, apart, joined = _READ[item.name]
+        before_field = place + 1 < len(items) and isinstance(items[place + 1], Word)
+        shape += f"({joined if before_field and joined else apart})"
+        groups.append(meaning)
+    known = set(groups)
+    if len(known) != len(groups) or "year" not in known or {"name", "month"} <= known or {"hour", "half"} <= known:
+        raise unsupported(f'to_date() and to_timestamp() with the pattern "{pattern}"', "Begin with YYYY-MM-DD.")
+    if ("half" in known) != ("noon" in known):
+        raise unsupported("a 12-hour clock without AM or PM in to_timestamp()")
+    return shape, tuple(groups)

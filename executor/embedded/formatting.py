@@ -1,4 +1,4 @@
-"""to_char() in DuckDB's SQL: a concatenation of the pattern's fields.
+"""to_char() in DuckDB's SQL, a concatenation of the pattern's fields; and to_timestamp(), which takes a text apart.
 
 Owns: how each field of ``planner.formats`` is written, of times and intervals and of numbers (formatting.c).
 """
@@ -11,12 +11,12 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import TEXT, SqlType
+from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.casts import FLOATS, local
 from executor.embedded.nodes import cast_to, decimal, macro
 from executor.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
-from planner.formats import NumberPattern, Word, moment_pattern, number_pattern
+from planner.formats import NumberPattern, Word, moment_pattern, moment_reader, number_pattern
 
 Value = Callable[[Expr], Expr]
 
@@ -220,3 +220,27 @@ def _rounded(printer: Any, value: Expr, kind: SqlType, decimals: int) -> Expr:
     whole = kind.precision - kind.scale if kind.name == "numeric" else 19
     to = decimal(min(38, whole + 1 + decimals), decimals)
     return cast_to(printer, exp.Cast(this=value, to=to), TEXT)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """The timestamp that a text tells in a constant pattern; 0A000 for a text that is not to the pattern's letter."""
+    pattern = node.arguments[1]
+    assert isinstance(pattern, Literal)
+    shape, groups = moment_reader(str(pattern.value))
+    texts = {
+        meaning: function("regexp_extract", arguments[0].copy(), text(shape), number(place))
+        for place, meaning in enumerate(groups, 1)
+    }
+
+    def of(meaning: str, default: int = 0) -> Expr:
+        found = texts.get(meaning)
+        return number(default) if found is None else cast_to(printer, found, INT4)
+
+    month = macro("ms_month_number", texts["name"]) if "name" in texts else of("month", 1)
+    hour = macro("ms_half_day", of("half"), texts["noon"]) if "half" in texts else of("hour")
+    below = binary(exp.Add, binary(exp.Mul, of("millis"), number(1000)), of("micros"))
+    made = macro("ms_read_moment", of("year"), month, of("day", 1), hour, of("minute"), of("second"), below)
+    return macro("ms_read", arguments[0], text(shape), text(str(pattern.value)), made)

@@ -25,7 +25,7 @@ from executor.embedded.arithmetic import (
     whole_quotient,
     width_bucket,
 )
-from executor.embedded.formatting import to_char
+from executor.embedded.formatting import read_moment, to_char
 from executor.embedded.nodes import called, cast_to
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, is_finite
 from executor.embedded.textual import (
@@ -218,6 +218,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "overlaps": _named("ms_overlaps"),
     "to_timestamp": _named("ms_to_timestamp"),
     "to_char": to_char,
+    "read_moment": read_moment,
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),
     "clock_timestamp": _named("now"),

@@ -219,4 +219,18 @@ CREATE MACRO ms_char_sign(s, plus) AS CASE WHEN starts_with(s, '-') THEN '-'
     WHEN s IS NOT NULL THEN plus END;
 """
 
-STATEMENTS: Final = _FORMATS + _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES
+#: Of to_timestamp().
+_READING: Final = """
+CREATE MACRO ms_month_number(name) AS (strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(name)) + 2) // 3;
+CREATE MACRO ms_half_day(hour, noon) AS CASE WHEN hour < 1 OR hour > 12
+    THEN error('!22007!hour "' || hour || '" is invalid for the 12-hour clock')
+    ELSE hour % 12 + CASE WHEN lower(noon) = 'pm' THEN 12 ELSE 0 END END;
+CREATE MACRO ms_read_moment(y, mon, d, h, m, s, below) AS CASE WHEN h > 23 OR m > 59 OR s > 59
+    THEN error('!22008!date/time field value out of range: "' || h || ':' || m || ':' || s || '"')
+    ELSE ms_make_timestamp(y, mon, d, h, m, s) + to_microseconds(below) END;
+CREATE MACRO ms_read(s, shape, pattern, made) AS CASE WHEN regexp_full_match(s, shape) THEN made
+    WHEN s IS NOT NULL
+    THEN error('!0A000!reading "' || s || '" with the pattern "' || pattern || '" is not supported') END;
+"""
+
+STATEMENTS: Final = _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING

@@ -73,7 +73,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     ),
     "to_char": "=: "
     + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
-    "to_timestamp": "=: float8 > timestamptz",
+    "to_timestamp": "=: float8 > timestamptz | read_moment: text text > timestamptz",
+    "to_date": "read_moment: text text > date",
     "lower": "=: text > text",
     "upper": "=: text > text",
     "initcap": "=: text > text",
@@ -122,7 +123,6 @@ _SIGNATURES: Final[dict[str, str]] = {
 }
 #: What to write instead of functions that PostgreSQL has and Millstream has not.
 INSTEAD: Final[dict[str, str]] = {
-    "to_date": "Use a cast to date.",
     "to_number": "Use a cast to numeric.",
     "generate_series": "Insert the numbers into a table.",
     "regexp_replace": "Use replace().",

@@ -6,18 +6,19 @@ Owns: values shown by their output functions (concat, concat_ws, format, quote_*
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from pglast import keywords
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, BYTEA, INT4, TEXT
+from catalog.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
 from planner.bind.calling import Special
 from planner.bind.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
-from planner.expression import Call, Literal, Scalar
-from planner.formats import moment_pattern, number_pattern
+from planner.expression import Call, Cast, Literal, Scalar
+from planner.formats import moment_pattern, moment_reader, number_pattern
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -193,12 +194,28 @@ def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
+    _check(env, moment_pattern if is_moment else number_pattern, pattern, node)
+    return Call("to_char", (value, pattern), TEXT)
+
+
+def _check(env: Environment, read: Callable[[str], object], pattern: Literal, node: Any) -> None:
     try:
-        (moment_pattern if is_moment else number_pattern)(str(pattern.value))
+        read(str(pattern.value))
     except SqlError as error:
         error.position = env.binding.position(node)
         raise
-    return Call("to_char", (value, pattern), TEXT)
+
+
+def _read_moment(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """to_date() and to_timestamp() of a text."""
+    value, pattern = arguments
+    kind = DATE if name == "to_date" else SqlType("timestamptz")
+    if not isinstance(pattern, Literal):
+        raise unsupported(f"{name}() with a computed pattern", "Give it as a constant.", env.binding.position(node))
+    if pattern.value is None:
+        return Literal(None, kind)
+    _check(env, moment_reader, pattern, node)
+    return Cast(Call("read_moment", (value, pattern), TIMESTAMP), kind)
 
 
 TEXT_FUNCTIONS: Final[dict[str, Special]] = {
@@ -206,5 +223,6 @@ TEXT_FUNCTIONS: Final[dict[str, Special]] = {
     "normalize": _normalize,
     **dict.fromkeys(("encode", "decode"), _recode),
     "to_char": _to_char,
+    "read_moment": _read_moment,
     "bit_length": _bit_length,
 }
