@@ -10,7 +10,7 @@ from catalog.errors import SqlError
 from catalog.types import TEXT, SqlType
 from executor.embedded.casts import to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, chain, function, operand, text
+from executor.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
 
@@ -67,6 +67,32 @@ def like(kind: type[Any]) -> Build:
 
 def regex(options: str) -> Build:
     return lambda printer, arguments, node: function("regexp_matches", *arguments, text(options))
+
+
+def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, options = arguments
+    found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))
+    return cast_to(printer, found, node.type)
+
+
+def regex_extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """NULL where nothing matches."""
+    value, pattern, _, options = arguments
+    matched = function("regexp_matches", value.copy(), pattern.copy(), options.copy())
+    return case([(matched, function("regexp_extract", *arguments))], exp.null())
+
+
+def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, _, options = arguments
+    count = node.arguments[2]
+    assert isinstance(count, Literal)
+    places = range(1, int(str(count.value)) + 1) if count.value else range(1)
+    parts = [
+        function("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(place), options.copy())
+        for place in places
+    ]
+    matched = function("regexp_matches", value, pattern, options)
+    return case([(matched, function("list_value", *parts))], exp.null())
 
 
 def substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:

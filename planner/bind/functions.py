@@ -16,6 +16,7 @@ from planner.bind.choice import choose
 from planner.bind.environment import Environment
 from planner.bind.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.overloads import ANY
+from planner.bind.regex_functions import REGEX_FUNCTIONS
 from planner.bind.resolution import TypeCall
 from planner.bind.signatures import INSTEAD, OVERLOADS
 from planner.bind.text_functions import TEXT_FUNCTIONS, VARIADIC
@@ -118,4 +119,4 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
             raise unsupported(f"{name}() of numeric", "Cast to double precision.", env.binding.position(node))
 
 
-_SPECIAL: Final[dict[str, Special]] = {**TEXT_FUNCTIONS, **TIME_FUNCTIONS}
+_SPECIAL: Final[dict[str, Special]] = {**TEXT_FUNCTIONS, **TIME_FUNCTIONS, **REGEX_FUNCTIONS}
