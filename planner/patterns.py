@@ -167,3 +167,26 @@ def rewrite(replacement: str, groups: int) -> str:
             continue
         place += 1
     return "".join(found)
+
+
+def similar(pattern: str, escape: str = "\\") -> str | None:
+    """SIMILAR TO's pattern as a regular expression (similar_escape, regexp.c); None for what only SUBSTRING takes."""
+    found, place, in_class = [], 0, False
+    while place < len(pattern):
+        char = pattern[place]
+        place += 1
+        if escape and char == escape:
+            following = pattern[place : place + 1]
+            place += 1
+            if following == '"' and not in_class:
+                return None
+            found.append("\\" + following)
+        elif in_class:
+            in_class = char != "]"
+            found.append("\\\\" if char == "\\" else char)
+        elif char == "[":
+            in_class = True
+            found.append(char)
+        else:
+            found.append({"%": ".*", "_": ".", "(": "(?:"}.get(char, f"\\{char}" if char in "\\.^$" else char))
+    return f"^(?:{''.join(found)})$"

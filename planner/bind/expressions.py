@@ -34,7 +34,7 @@ from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.operation import any_of, compare, operand_types, operate, prefix
-from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, negate
+from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, bind_similar, negate
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
@@ -176,7 +176,7 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
         case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
             return bind_like(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_SIMILAR:
-            raise unsupported("SIMILAR TO", "Use LIKE, or a regular expression with ~.", env.binding.position(node))
+            return bind_similar(env, node, bind_scalar)
         case _:
             return bind_between(env, node, bind_scalar)
 

@@ -14,3 +14,8 @@ SELECT regexp_like('abc', 'b', 'g');
 SELECT regexp_replace('aXbxc', 'x', '-', 'gi'), regexp_replace('aXbxc', 'x', '-', 'gic'), regexp_replace('tel: 030/123-45', '[^\d]', '', 'g'), regexp_replace('John Smith', '(\w+)\s(\w+)', '\2, \1'), substring('foobar' from 'o(.)b'), substring('foobar' from 'z');
 
 DROP TABLE x;
+
+SELECT 'abc' SIMILAR TO 'abc', 'abc' SIMILAR TO 'a', 'abc' SIMILAR TO '%(b|d)%', 'abc' SIMILAR TO '(b|c)%', 'abc' NOT SIMILAR TO '_b_', 'a.c' SIMILAR TO 'a.c', 'abc' SIMILAR TO 'a.c', 'aab' SIMILAR TO 'a{2}b', 'a%' SIMILAR TO 'a\%', 'a%' SIMILAR TO 'a#%' ESCAPE '#', 'abc' SIMILAR TO '[a-c]+', 'a^b$' SIMILAR TO 'a^b$', NULL SIMILAR TO 'a', 'a' SIMILAR TO NULL, 'aXb' SIMILAR TO '(a|b)X(a|b)', E'a\nb' SIMILAR TO 'a_b', 'x' SIMILAR TO '', '' SIMILAR TO '%';
+SELECT 'a' SIMILAR TO 'a' ESCAPE 'xx';
+SELECT 1 SIMILAR TO '1';
+SELECT 'a' LIKE 'a' ESCAPE 'xx';
