@@ -39,7 +39,7 @@ from planner.bind.recursion import refers_to
 from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, Refused, Returned, bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
-from planner.bind.types import castable, coerce, common_type
+from planner.bind.types import coerce, common_type
 from planner.bind.windows import definitions
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
@@ -274,8 +274,7 @@ def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], node
 def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
         scalar = coerce(binding, scalar, TEXT) or scalar
-    level = "implicit" if castable(scalar.type, kind, "implicit") else "explicit"
-    found = coerce(binding, scalar, kind, level, node)  # type: ignore[arg-type]
+    found = coerce(binding, scalar, kind, "implicit", node)
     assert found is not None, "common_type chose a type that both sides coerce to"
     return found
 
