@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from executor.embedded.arithmetic import add, average_final, divide, float_only, multiply, rounded, variance_final
+from executor.embedded.arrays import ARRAYS
 from executor.embedded.nodes import called, cast_to
 from executor.embedded.temporal import date_bin, date_trunc, extract
 from executor.embedded.textual import concat, concat_values, like, octets, padded, regex, substring, trimmed
@@ -147,4 +148,5 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "avg_final": average_final,
     "variance_final": variance_final,
     "error": _error,
+    **ARRAYS,
 }

@@ -234,5 +234,42 @@ CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;
 """
 
+#: Lists as PostgreSQL's arrays: a NULL is an element like any other to all but @> and &&.
+_ARRAYS: Final = """
+CREATE MACRO ms_any(results) AS CASE WHEN list_contains(results, TRUE) THEN TRUE
+    WHEN list_count(results) = len(results) THEN FALSE END;
+CREATE MACRO ms_all(results) AS CASE WHEN list_contains(results, FALSE) THEN FALSE
+    WHEN list_count(results) = len(results) THEN TRUE END;
+CREATE MACRO ms_subscript(a, i) AS CASE WHEN i > 0 THEN list_extract(a, i) END;
+CREATE MACRO ms_slice(a, low, high) AS CASE WHEN a IS NULL OR low IS NULL OR high IS NULL THEN NULL
+    WHEN high < greatest(low, 1) THEN list_slice(a, 1, 0) ELSE list_slice(a, greatest(low, 1), high) END;
+CREATE MACRO ms_array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_dims(a) AS CASE WHEN len(a) > 0 THEN '[1:' || len(a) || ']' END;
+CREATE MACRO ms_array_length(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN len(a) END;
+CREATE MACRO ms_array_lower(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_cat(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE list_concat(a, b) END;
+CREATE MACRO ms_array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
+CREATE MACRO ms_array_replace(a, x, y) AS
+    list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_array_position(a, x) AS list_position(a, x);
+CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
+    THEN error('!22004!initial position must not be null')
+    ELSE list_position(list_slice(a, greatest(i, 1), len(a)), x) + greatest(i, 1) - 1 END;
+CREATE MACRO ms_array_positions(a, x) AS
+    list_filter(generate_series(1, len(a)), lambda i: a[i] IS NOT DISTINCT FROM x);
+CREATE MACRO ms_array_joined(items, d) AS
+    substring(array_to_string(list_transform(items, lambda e: d || e), ''), length(d) + 1);
+CREATE MACRO ms_array_to_string(items, d, shown) AS ms_array_joined(
+    list_filter(list_transform(items, lambda e: coalesce(e, shown)), lambda e: e IS NOT NULL), d);
+CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '' THEN CAST([] AS VARCHAR[])
+    WHEN d IS NULL THEN string_split(s, '') WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN [s] END
+    ELSE string_split(s, d) END, lambda e: nullif(e, missing));
+CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
+    THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
+    ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
+    ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
+"""
+
 #: In the order of creation, since a macro's body is bound when it is made.
-STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS

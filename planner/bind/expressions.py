@@ -29,11 +29,12 @@ from catalog.types import (
     numeric,
 )
 from planner.bind.aggregates import bind_grouping
+from planner.bind.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.operation import any_of, compare, operate, prefix
-from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, negate
+from planner.bind.predicates import again, bind_between, bind_like, negate
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
@@ -165,7 +166,7 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
             return negate(found) if names_of(node.name)[-1] == "<>" else found
         case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
-            return bind_array_operation(env, node, bind_scalar)
+            return bind_quantified(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
             name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
@@ -265,6 +266,9 @@ def _min_max(env: Environment, node: Any) -> Scalar:
 
 
 def _cast(env: Environment, node: Any) -> Scalar:
+    elements = bind_array_cast(env, node, bind_scalar)
+    if elements is not None:
+        return elements
     target = type_of(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
@@ -345,8 +349,8 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
-    "A_ArrayExpr": _refuse("ARRAY[...]", "Use IN (...), or aggregate with array_agg()."),
-    "A_Indirection": _refuse("subscript or field selection"),
+    "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
+from planner.bind import arrays
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.environment import Environment
-from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
+from planner.bind.overloads import ANY, Beyond, Overload, find_function, signatures
 from planner.bind.resolution import Ambiguous, TypeCall
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, numeric_result, target_type
@@ -100,7 +101,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "regexp_replace": "Use replace().",
     "regexp_match": "Use ~.",
     "regexp_matches": "Use ~.",
-    "array_to_string": "Use string_agg().",
     "nextval": "Give the values yourself.",
     "statement_timestamp": "Use now().",
     "cbrt": "Use power().",
@@ -111,17 +111,7 @@ _INSTEAD: Final[dict[str, str]] = {
 }
 
 
-def _parse_signatures(name: str, text: str) -> Table:
-    canonical, _, rest = text.partition(":")
-    canonical = name if canonical == "=" else canonical
-    found = []
-    for signature in rest.split(";"):
-        arguments, result = signature.split(">")
-        found.append(Overload(canonical, tuple(arguments.split()), result.strip()))
-    return table(found)
-
-
-_OVERLOADS: Final = {name: _parse_signatures(name, text) for name, text in _SIGNATURES.items()}
+_OVERLOADS: Final = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
 def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -137,6 +127,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
+    if name in arrays.FUNCTIONS:
+        return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "concat":
         return _concat(env, arguments, node)

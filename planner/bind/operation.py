@@ -13,6 +13,7 @@ from catalog.types import BOOL, TEXT, SqlType, by_name, numeric
 from planner.bind.environment import Environment
 from planner.bind.operators import COMPARISONS, NEGATED, binary_operators, prefix_operators
 from planner.bind.overloads import Beyond, Overload, find_operator
+from planner.bind.polymorphic import ARRAYS, coerced, result
 from planner.bind.resolution import Ambiguous
 from planner.bind.types import STRINGS, coerce, display, numeric_result, target_type, wider
 from planner.expression import Call, Cast, Literal, Scalar
@@ -35,6 +36,9 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))
+    if ARRAYS.intersection(overload.arguments):
+        arguments = coerced(env, overload, (left, right), nodes)
+        return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)

@@ -19,6 +19,7 @@ _STAMPS: Final = ("date", "timestamp", "timestamptz")
 ARITHMETIC: Final = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 COMPARISONS: Final = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex_imatch"}
+SETS: Final = {"@>": "array_contains", "<@": "array_contained", "&&": "array_overlaps"}
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
 
@@ -70,6 +71,7 @@ def _comparison(name: str) -> Iterator[Overload]:
             yield Overload(name, (left, right), "bool")
     for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "jsonb", "oid"):
         yield Overload(name, (alike, alike), "bool")
+    yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
 
@@ -97,6 +99,12 @@ def _binary(symbol: str) -> Iterator[Overload]:
         for left, right in (("text", "text"), ("text", "anynonarray"), ("anynonarray", "text")):
             yield Overload("concat", (left, right), "text")
         yield Overload("concat", ("bytea", "bytea"), "bytea")
+        arrays, element = "anycompatiblearray", "anycompatible"
+        yield Overload("array_cat", (arrays, arrays), arrays)
+        yield Overload("array_append", (arrays, element), arrays)
+        yield Overload("array_prepend", (element, arrays), arrays)
+    elif symbol in SETS:
+        yield Overload(SETS[symbol], ("anyarray", "anyarray"), "bool")
 
 
 @cache

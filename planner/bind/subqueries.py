@@ -14,6 +14,7 @@ from pglast.enums import SubLinkType
 from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
 from planner.algebra import Project, Relation
+from planner.bind.arrays import array_of_query
 from planner.bind.environment import Environment, Subquery
 from planner.bind.operation import compare
 from planner.bind.typenames import names_of
@@ -31,8 +32,10 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
             return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
         case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
             return _quantified(env, node, bind)
+        case SubLinkType.ARRAY_SUBLINK:
+            return array_of_query(env, _single(env, env.subquery(node.subselect, env.scope), node), node)
         case _:
-            raise unsupported("ARRAY(subquery)", "Use array_agg().", env.binding.position(node))
+            raise unsupported("this subquery", position=env.binding.position(node))
 
 
 def _single(env: Environment, query: Subquery, node: Any) -> Relation:

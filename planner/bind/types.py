@@ -20,13 +20,14 @@ from catalog.types import (
     TYPES,
     UNCONSTRAINED,
     SqlType,
+    array,
     by_name,
     numeric,
 )
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.resolution import Level, pathway
-from planner.expression import Cast, Literal, Parameter, Scalar
+from planner.expression import Call, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -90,11 +91,40 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if target.element is not None and isinstance(scalar, Literal | Call):
+        items = _retyped_items(binding, scalar, target, level, node)
+        if items is not None:
+            return items
     if isinstance(scalar, Literal):
         folded = _fold(scalar, target, level)
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def _retyped_items(binding: Binding, scalar: Literal | Call, target: SqlType, level: Level, node: Any) -> Scalar | None:
+    """A constant array, or one of listed elements, with each element coerced; None for every other."""
+    assert target.element is not None
+    inner = scalar.type.element
+    if inner is None or (isinstance(scalar, Literal) and scalar.value is None):
+        return None
+    if isinstance(scalar, Call):
+        items = scalar.arguments if scalar.function == "array" else None
+    else:
+        assert isinstance(scalar.value, tuple)
+        items = tuple(Literal(item, inner) for item in scalar.value)
+    if items is None:
+        return None
+    found = [coerce(binding, item, target.element, level, node) for item in items]
+    return array_of([item for item in found if item is not None], target.element)
+
+
+def array_of(items: Sequence[Scalar], element: SqlType) -> Scalar:
+    """The array of some elements of its type: a constant where they all are."""
+    literals = [item for item in items if isinstance(item, Literal)]
+    if len(literals) == len(items):
+        return Literal(tuple(item.value for item in literals), array(element))
+    return Call("array", tuple(items), array(element))
 
 
 def castable(source: SqlType, target: SqlType, level: Level) -> bool:
@@ -126,7 +156,7 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
 
 def _base(target: SqlType) -> SqlType:
     """What a client is told of a parameter: the type without modifiers."""
-    return target if target.element is not None else by_name(target.name)
+    return array(_base(target.element)) if target.element is not None else by_name(target.name)
 
 
 def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
@@ -201,7 +231,7 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
     if chosen.name == "numeric":
         return common_numeric([as_numeric(kind) for kind in known])
     if chosen.element is not None:
-        return chosen
+        return array(common_type([kind.element for kind in known if kind.element is not None], what, position))
     # Modifiers stay only where all inputs agree on them.
     same = all(kind == chosen for kind in known)
     return chosen if same else by_name(chosen.name)

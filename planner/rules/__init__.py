@@ -16,6 +16,7 @@ from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
@@ -32,6 +33,7 @@ REWRITES: Final[tuple[Rule, ...]] = (
     fold_constants,  # first: a predicate that is literally true or false decides what the others see
     compare_dates,  # after folding, which makes constants of dates and intervals
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
+    look_up_arrays,  # anywhere: a filter stays one
     merge_filters,  # one filter per place, so that the next rule sees all predicates at once
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
     push_down_filters,  # turns cross joins with filters into inner joins with predicates

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TIMESTAMP, numeric
+from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
 from planner.algebra import Filter, Project, Relation
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
+from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
@@ -63,6 +64,10 @@ def _pushed_over(relation: Relation, *parts: Callable[[Relation], Scalar]) -> Re
 def _over_union() -> Relation:
     both_tables = union("union", True, project(R, x=R.a), project(S, x=S.b))
     return where(both_tables, call("gt", ref(both_tables, "x"), 1))
+
+
+def _any(function: str, value: Scalar) -> Scalar:
+    return Call("any", (lit(function, TEXT), value, Parameter(0, array(INT4))), BOOL)
 
 
 CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
@@ -131,6 +136,11 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         factor_disjunctions,
         lambda: where(cross(R, S), either(eq(R.a, S.a), both(eq(R.b, 2), eq(R.a, S.a)))),
     ),
+    "look_up_arrays": (
+        look_up_arrays,
+        lambda: where(join("inner", R, S, _any("eq", S.a)), both(eq(R.b, 1), _any("eq", R.a), _any("gt", R.b))),
+    ),
+    "look_up_arrays_not_negated": (look_up_arrays, lambda: where(R, negate(_any("eq", R.a)))),
     "prune_columns": (
         prune_columns,
         lambda: project(
