@@ -125,6 +125,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_to_string", 2, 3),
     Function("string_to_array", 2, 3),
     Function("trim_array", 2, 2),
+    # What set-returning functions yield, as an array.
+    Function("series", 3, 3),  # first, last, step
+    Function("array_subscripts", 2, 3),
+    Function("regexp_split_to_array", 2, 3),
     Function("array_contains", 2, 2),
     Function("array_contained", 2, 2),
     Function("array_overlaps", 2, 2),

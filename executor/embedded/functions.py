@@ -14,6 +14,7 @@ from sqlglot import exp
 from executor.embedded.arithmetic import add, average_final, divide, float_only, multiply, rounded, variance_final
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.nodes import called, cast_to
+from executor.embedded.sets import SETS
 from executor.embedded.temporal import date_bin, date_trunc, extract
 from executor.embedded.textual import concat, concat_values, like, octets, padded, regex, substring, trimmed
 from executor.nodes import Build, Expr, binary, chain, function, operand, text
@@ -149,4 +150,5 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     **ARRAYS,
+    **SETS,
 }

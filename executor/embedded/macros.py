@@ -267,6 +267,16 @@ CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '
 CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
     THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
     ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
+CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
+    THEN error('!22023!step size cannot equal zero') ELSE generate_series(a, b, step) END;
+CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    WHEN (b - a) * sign(step) < 0 THEN []
+    ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
+        lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
+CREATE MACRO ms_array_subscripts(a, d, backwards) AS CASE WHEN d = 1 AND backwards
+    THEN list_reverse(generate_series(1, len(a))) WHEN d = 1 THEN generate_series(1, len(a)) END;
 CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
     ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
 """

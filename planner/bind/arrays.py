@@ -41,6 +41,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "array_positions": "=: anycompatiblearray anycompatible > _int4",
     "array_to_string": "=: anyarray text > text; anyarray text text > text",
     "string_to_array": "=: text text > _text; text text text > _text",
+    "regexp_split_to_array": "=: text text > _text; text text text > _text",
     "trim_array": "=: anyarray int4 > anyarray",
 }
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}

@@ -234,6 +234,7 @@ def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) 
 
 
 def _case(env: Environment, node: Any) -> Scalar:
+    env = env.without_sets("CASE")
     subject = bind_typed(env, node.arg) if node.arg is not None else None
     if subject is not None and is_volatile(subject):
         raise unsupported("CASE of a volatile function", "Compute it in a subquery.", env.binding.position(node.arg))
@@ -257,7 +258,7 @@ def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) ->
 
 
 def _coalesce(env: Environment, node: Any) -> Scalar:
-    return _variadic(env, "coalesce", "COALESCE", node.args)
+    return _variadic(env.without_sets("COALESCE"), "coalesce", "COALESCE", node.args)
 
 
 def _min_max(env: Environment, node: Any) -> Scalar:

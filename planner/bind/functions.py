@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.bind import arrays
+from planner.bind import arrays, sets
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.environment import Environment
 from planner.bind.overloads import ANY, Beyond, Overload, find_function, signatures
@@ -95,7 +95,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "to_date": "Use a cast to date.",
     "to_timestamp": "Use a cast to timestamp.",
     "to_number": "Use a cast to numeric.",
-    "generate_series": "Insert the numbers into a table.",
     "concat_ws": "Use || and coalesce().",
     "format": "Use ||.",
     "regexp_replace": "Use replace().",
@@ -127,6 +126,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
+    if name in sets.FUNCTIONS:
+        return sets.bind_in_expression(env, node, bind)
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]

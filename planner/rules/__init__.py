@@ -22,6 +22,7 @@ from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
+from planner.rules.unnest_in_place import unnest_in_place
 from planner.validate import validate
 
 __all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "rewrite"]
@@ -35,6 +36,7 @@ REWRITES: Final[tuple[Rule, ...]] = (
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
     look_up_arrays,  # anywhere: a filter stays one
     merge_filters,  # one filter per place, so that the next rule sees all predicates at once
+    unnest_in_place,  # before pushing: a filter may go below it, and not into a lateral join's right side
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
     push_down_filters,  # turns cross joins with filters into inner joins with predicates
     merge_projects,  # after pushing, which moves filters out from between projections
