@@ -35,6 +35,7 @@ from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.operation import any_of, compare, operate, prefix
 from planner.bind.predicates import again, bind_between, bind_like, negate
+from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
@@ -144,7 +145,7 @@ def _operation(env: Environment, node: Any) -> Scalar:
     """A_Expr: a left spine of plain operators is folded in a loop."""
     spine = []
     current = node
-    while type(current).__name__ == "A_Expr" and current.kind == A_Expr_Kind.AEXPR_OP and current.lexpr is not None:
+    while _has_left(current) and not is_row(current.lexpr):
         spine.append(current)
         current = current.lexpr
     if not spine:
@@ -158,7 +159,13 @@ def _operation(env: Environment, node: Any) -> Scalar:
     return scalar
 
 
+def _has_left(node: Any) -> bool:
+    return type(node).__name__ == "A_Expr" and node.kind == A_Expr_Kind.AEXPR_OP and node.lexpr is not None
+
+
 def _special_operation(env: Environment, node: Any) -> Scalar:
+    if is_row(node.lexpr) and node.kind in _OF_ROWS:
+        return _OF_ROWS[node.kind](env, node)
     match node.kind:
         case A_Expr_Kind.AEXPR_OP:
             return prefix(env, names_of(node.name)[-1], bind_scalar(env, node.rexpr), node, node.rexpr)
@@ -183,6 +190,19 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             return bind_between(env, node, bind_scalar)
 
 
+def _rows_in(env: Environment, node: Any) -> Scalar:
+    found = rows_in_list(env, node, bind_scalar)
+    return negate(found) if names_of(node.name)[-1] == "<>" else found
+
+
+_OF_ROWS: Final[dict[Any, Callable[[Environment, Any], Scalar]]] = {
+    A_Expr_Kind.AEXPR_OP: lambda env, node: compare_rows(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_IN: _rows_in,
+    A_Expr_Kind.AEXPR_DISTINCT: lambda env, node: rows_distinct(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_NOT_DISTINCT: lambda env, node: negate(rows_distinct(env, node, bind_scalar)),
+}
+
+
 def _boolean(env: Environment, node: Any) -> Scalar:
     word = {BoolExprType.AND_EXPR: "AND", BoolExprType.OR_EXPR: "OR", BoolExprType.NOT_EXPR: "NOT"}[node.boolop]
     arguments = tuple(bind_boolean(env, item, word) for item in node.args)
@@ -191,7 +211,8 @@ def _boolean(env: Environment, node: Any) -> Scalar:
 
 def _null_test(env: Environment, node: Any) -> Scalar:
     name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
-    return Call(name, (bind_typed(env, node.arg),), BOOL)
+    of_row = row_null_test(env, node, name, bind_scalar)
+    return of_row or Call(name, (bind_typed(env, node.arg),), BOOL)
 
 
 _TESTS: Final = {

@@ -17,6 +17,7 @@ from planner.algebra import Project, Relation
 from planner.bind.arrays import array_of_query
 from planner.bind.environment import Environment, Subquery
 from planner.bind.operation import compare
+from planner.bind.rows import is_row, row_in_query
 from planner.bind.typenames import names_of
 from planner.expression import Call, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 
@@ -48,15 +49,14 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
     """x IN (q), x = ANY (q) and x <> ALL (q)."""
     every = node.subLinkType == SubLinkType.ALL_SUBLINK
     symbol = names_of(node.operName)[-1] if node.operName else "="
-    if type(node.testexpr).__name__ == "RowExpr":
-        raise unsupported(
-            "(a, b) IN (subquery)", "Use EXISTS with one comparison for each column.", env.binding.position(node)
-        )
     if (symbol, every) not in (("=", False), ("<>", True)):
         word = "ALL" if every else "ANY"
         raise unsupported(
             f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node)
         )
+    if is_row(node.testexpr):
+        matched = row_in_query(env, node, bind)
+        return Call("not", (matched,), BOOL) if every else matched
     argument = bind(env, node.testexpr)
     query = env.subquery(node.subselect, env.scope)
     column, *others = query.relation.columns

@@ -289,7 +289,6 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
     ("query", "construct"),
     [
         ("select array[array[1, 2]]", "array"),
-        ("select i from a where (i, s) in (select i, x from b)", None),
         ("select i from a where t similar to 'x'", "similar"),
         ("select overlay(t placing 'x' from 1) from a", "overlay"),
         ("select ts at time zone 'UTC' from a", None),

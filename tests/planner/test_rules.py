@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
 from planner.algebra import Filter, Project, Relation, Unnest, Values
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, Literal, Parameter, Scalar
 from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.look_up_arrays import look_up_arrays
+from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
@@ -78,6 +79,12 @@ def _items(value: Scalar) -> tuple[tuple[Column, Scalar], ...]:
 
 def _unnested(value: Scalar) -> Relation:
     return Unnest(Values((), ((),)), _items(value))
+
+
+def _in_rows() -> Scalar:
+    equal = both(eq(R.a, S.a), eq(R.b, S.b))
+    branches = ((Exists(where(S, equal)), lit(True)), (Exists(where(S, call("is_null", equal))), Literal(None, BOOL)))
+    return Case(branches, lit(False), BOOL)
 
 
 CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
@@ -151,6 +158,7 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         lambda: where(join("inner", R, S, _any("eq", S.a)), both(eq(R.b, 1), _any("eq", R.a), _any("gt", R.b))),
     ),
     "look_up_arrays_not_negated": (look_up_arrays, lambda: where(R, negate(_any("eq", R.a)))),
+    "match_rows": (match_rows, lambda: where(R, both(_in_rows(), negate(_in_rows()), either(_in_rows(), eq(R.a, 1))))),
     "unnest_in_place": (
         unnest_in_place,
         lambda: where(join("inner", R, _unnested(R.a), call("gt", R.b, 1)), eq(R.c, 1)),
