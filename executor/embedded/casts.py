@@ -73,6 +73,10 @@ def local(printer: DuckPrinter, argument: Expr) -> Expr:
 def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
     """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
     pair = (source.name, target.name)
+    if pair == ("json", "jsonb"):
+        return function("doc_jsonb", argument)
+    if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
+        raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -157,7 +161,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
         case "json" | "jsonb":
-            return macro("ms_json", argument, text(target.name))
+            return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
         case "timestamptz" if printer.timezone != "UTC":

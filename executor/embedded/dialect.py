@@ -21,7 +21,7 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded import arithmetic, casts, functions, sets, windows
-from executor.nodes import Build, Expr, function, number, operand, text
+from executor.nodes import Build, Expr, chain, function, number, operand, text
 from executor.printer import Printer
 from planner.algebra import Delta, Scan, Snapshot, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
@@ -256,6 +256,25 @@ def _list(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: 
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
 
 
+def _documents(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
+    """json_agg and json_object_agg over values that are documents already; rows come one to a line."""
+    rows = isinstance(node.arguments[-1], Call) and node.arguments[-1].function == "json_row"
+    if len(arguments) == 1:
+        (opening, closing), items = "[]", arguments[0]
+    else:
+        opening, closing = "{ ", " }"
+        items = operand(chain(exp.DPipe, [function("doc_key", arguments[0]), text(" : "), operand(arguments[1])]))
+    separator = text(", \n " if rows and len(arguments) == 1 else ", ")
+    whole = chain(exp.DPipe, [text(opening), _joined(around, items, separator), text(closing)])
+    return function("doc_jsonb", whole) if node.type.name == "jsonb" else operand(whole)
+
+
+def _joined(around: _Aggregation, items: Expr, separator: Expr) -> Expr:
+    if around.order or around.over is not None:
+        return function("array_to_string", around.call("list", items), separator)
+    return around.call("string_agg", items, separator)
+
+
 def _sum(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
     """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
     kind = node.type.name
@@ -306,5 +325,6 @@ _AGGREGATES: Final[dict[str, Aggregation]] = {
     "avg": _avg,
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("string_agg", "array_agg"), _list),
+    **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),
     **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _variance),
 }

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from executor.embedded.arithmetic import add, average_final, divide, float_only, multiply, rounded, variance_final
 from executor.embedded.arrays import ARRAYS
+from executor.embedded.jsons import JSONS
 from executor.embedded.nodes import called, cast_to
 from executor.embedded.sets import SETS
 from executor.embedded.temporal import date_bin, date_trunc, extract
@@ -150,5 +151,6 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     **ARRAYS,
+    **JSONS,
     **SETS,
 }

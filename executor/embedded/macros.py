@@ -174,8 +174,6 @@ CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_json(s, name) AS CASE WHEN s IS NULL OR json_valid(s) THEN s
-    ELSE error('!22P02!invalid input syntax for type ' || name) END;
 CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)

@@ -121,7 +121,9 @@ def _column(env: Environment, node: Any) -> Scalar:
     if type(node.fields[-1]).__name__ == "A_Star":
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     names = names_of(node.fields)
-    if len(names) == 1 and env.scope.source(names[0]) and not any(e.name == names[0] for e in env.scope.entries):
+    source = env.scope.source(names[0]) if len(names) == 1 else None
+    whole = source is not None and source.value is None
+    if whole and not any(entry.name == names[0] for entry in env.scope.entries):
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     entry = resolve(env.binding, env.scope, names, node)
     if isinstance(entry.scalar, ColumnRef):

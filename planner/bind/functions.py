@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.bind import arrays, sets
+from planner.bind import arrays, jsons, sets
 from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_aggregate
 from planner.bind.environment import Environment
 from planner.bind.overloads import ANY, Beyond, Overload, find_function, signatures
@@ -103,10 +103,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "nextval": "Give the values yourself.",
     "statement_timestamp": "Use now().",
     "cbrt": "Use power().",
-    "to_json": "Use a cast to json.",
-    "to_jsonb": "Use a cast to jsonb.",
-    "json_agg": "Use string_agg() or array_agg().",
-    "jsonb_agg": "Use string_agg() or array_agg().",
 }
 
 
@@ -126,8 +122,10 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
-    if name in sets.FUNCTIONS:
+    if sets.is_set(node):
         return sets.bind_in_expression(env, node, bind)
+    if name in jsons.FUNCTIONS:
+        return jsons.bind_json_function(env, node, bind)
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]

@@ -8,17 +8,17 @@ readers).
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from catalog.errors import SqlError, invalid_text, out_of_range, unsupported
 from catalog.types import DISPLAY, MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
 from planner.bind.intervals import interval_value
+from planner.documents import canonical, check, parse
 from planner.expression import Value
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
@@ -258,34 +258,11 @@ def _uuid(text: str, kind: SqlType) -> Value:
 
 
 def _json(text: str, kind: SqlType) -> Value:
-    try:
-        json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise SqlError("22P02", "invalid input syntax for type json", detail=f'The input is "{text[:200]}".') from None
-    return text
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
+    return check(text)
 
 
 def _jsonb(text: str, kind: SqlType) -> Value:
-    _json(text, kind)
-    return _jsonb_text(json.loads(text, parse_float=Decimal, parse_int=Decimal))
-
-
-def _jsonb_text(value: Any) -> str:
-    """jsonb's own output: keys by length and then bytes, one blank after colons and commas."""
-    if isinstance(value, dict):
-        keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
-        return (
-            "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_jsonb_text(value[key])}" for key in keys) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_jsonb_text, value)) + "]"
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return json.dumps(value, ensure_ascii=False)
+    return canonical(parse(text))
 
 
 def _array(text: str, kind: SqlType, time_zone: str) -> Value:

@@ -36,7 +36,7 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))
-    if ARRAYS.intersection(overload.arguments):
+    if ARRAYS.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
         return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])

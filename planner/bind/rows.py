@@ -115,6 +115,22 @@ def row_null_test(env: Environment, node: Any, name: str, bind: Bind) -> Scalar 
     return _joined("and", tuple(Call(name, (value,), BOOL) for value in values))
 
 
+def row_values(env: Environment, node: Any, bind: Bind) -> list[tuple[str, Scalar]] | None:
+    """The columns of a row constructor or of an item of FROM, with their names; None for what is no row.
+
+    A row that an outer join fills up is NULL as a whole, which its columns do not tell: 0A000.
+    """
+    if is_row(node):
+        return [(f"f{place}", scalar) for place, (scalar, _) in enumerate(_items(env, node, bind), 1)]
+    source = _whole_row(env, node)
+    if source is None or source.value is not None:
+        return None
+    if source.padded:
+        instead = "Name its columns."
+        raise unsupported("a whole row of the outer side of a join", instead, env.binding.position(node))
+    return [(entry.name, entry.scalar) for entry in source.entries]
+
+
 def _whole_row(env: Environment, node: Any) -> Any:
     """The item of FROM whose name stands for its row."""
     if type(node).__name__ != "ColumnRef" or len(node.fields) != 1 or type(node.fields[0]).__name__ == "A_Star":

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.types import TEXT, SqlType, array
+from planner.bind import jsons
 from planner.bind.aggregates import choose
 from planner.bind.environment import Environment
 from planner.bind.overloads import Overload, Table, signatures
@@ -35,6 +36,9 @@ _SIGNATURES: Final[dict[str, str]] = {
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
+NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS)
+
+
 @dataclass(frozen=True, slots=True)
 class SetColumn:
     """A column of a function in FROM: its values as an array; ``fixed`` where no alias of the table renames it."""
@@ -46,7 +50,7 @@ class SetColumn:
 
 def is_set(node: Any) -> bool:
     """Whether a parse node is a call of a set-returning function."""
-    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in FUNCTIONS
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in NAMES
 
 
 def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -60,7 +64,9 @@ def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
     if env.sets is None:
         raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node)
     inner = env.without_sets(name)
-    (column,) = bind_columns(inner, node, bind)
+    column, *others = bind_columns(inner, node, bind)
+    if others:
+        raise jsons.refuse_record(env, node)
     found = ColumnRef(env.sets.add(env.binding, name, column.values))
     env.binding.remember(found, node, name)
     return found
@@ -74,6 +80,8 @@ def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ..
             scalar = coerce(env.binding, scalar, TEXT) or scalar
         return (SetColumn("", array_of([scalar], scalar.type)),)
     name = names_of(node.funcname)[-1]
+    if name in jsons.SETS:
+        return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node, bind))
     arguments = [bind(env, item) for item in node.args or ()]
     chosen = choose(env, name, arguments, node, FUNCTIONS[name])
     return (SetColumn(name, _values(env, chosen, coerced(env, chosen, arguments, node.args or ()), node)),)

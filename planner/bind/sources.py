@@ -314,7 +314,11 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     relation = Unnest(Values((), ((),)), tuple(items), number)
     outputs = tuple(Output(column.name, column.type) for column in relation.columns)
     names = tuple(output.name for output in outputs)
-    return _derived(level, BoundQuery(relation, outputs), names, node.alias, found[0][0], node, nullable)
+    item, scope = _derived(level, BoundQuery(relation, outputs), names, node.alias, found[0][0], node, nullable)
+    if len(names) == 1:
+        (source,) = scope.sources
+        scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
+    return item, scope
 
 
 def _element(values: Scalar) -> SqlType:
@@ -348,6 +352,8 @@ def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
     left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"), beside)
     visible = _beside(level, beside, left_scope, node.larg)
     right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"), visible)
+    left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
+    right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
     if kind in ("right", "full") and is_dependent(right, left):
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
@@ -364,6 +370,10 @@ def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
     if node.alias is not None:
         scope = _renamed(level.binding, Scope((Source(node.alias.aliasname, entries),), entries), node.alias, node)
     return Join(kind, left, right, predicate), scope
+
+
+def _padded(scope: Scope) -> Scope:
+    return replace(scope, sources=tuple(replace(source, padded=True) for source in scope.sources))
 
 
 def subqueries_of(level: Level) -> Any:

@@ -4,7 +4,7 @@ INSERT INTO s VALUES (1, '{3,4}', 'x,y'), (2, '{}', ''), (3, NULL, NULL), (4, '{
 SELECT * FROM generate_series(1, 5);
 SELECT * FROM generate_series(1, 10, 3) g;
 SELECT x FROM generate_series(10, 1, -4) AS g (x);
-SELECT g.x FROM generate_series(1::bigint, 3) AS g (x);
+SELECT g.x, g FROM generate_series(1::bigint, 3) AS g (x);
 SELECT g FROM generate_series(1, 3) AS g;
 SELECT sum(g), count(*) FROM generate_series(1, 100000) g WHERE g % 7 = 0;
 SELECT * FROM generate_series(5, 1);
