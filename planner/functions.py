@@ -161,6 +161,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_contained", 2, 2),
     Function("array_overlaps", 2, 2),
     Function("array_has", 2, 2),  # 'any' of eq where NULL is as good as false
+    Function("hashed_chance", 2, 2),  # a number from 0 to 1 by a row's identity and a seed
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),

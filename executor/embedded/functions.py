@@ -150,6 +150,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "avg_final": average_final,
     "variance_final": variance_final,
     "error": _error,
+    "hashed_chance": _named("ms_hashed_chance"),
     **ARRAYS,
     **JSONS,
     **SETS,

@@ -23,6 +23,7 @@ from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, unify
 from planner.bind.names import output_name
 from planner.bind.operation import operate
+from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.sets import bind_columns
 from planner.bind.typenames import declared_typmod, names_of
@@ -108,7 +109,9 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
         case "RangeFunction":
             return _functions(level, node, nullable, beside)
         case "RangeTableSample":
-            raise unsupported("TABLESAMPLE", position=level.binding.position(node))
+            relation, scope = _item(level, node.relation, nullable, beside)
+            env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", subqueries_of(level))
+            return sampled(env, node, relation), scope
         case name:
             raise unsupported(name, position=level.binding.position(node))
 
