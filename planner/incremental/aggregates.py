@@ -83,8 +83,11 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _average(call, never_null)
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case name if name not in _IDEMPOTENT:
+            raise unsupported(
+                f"{name}() over the rows of a stream", "Gather with array_agg() or string_agg() in the view."
+            )
         case name:
-            assert name in _IDEMPOTENT, name
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain, name),), lambda columns: columns[0])
 

@@ -111,12 +111,13 @@ def test_malformed_and_foreign_arrays_are_refused(sql: Client) -> None:
     assert sql.execute("SELECT %s = ANY(%s)", (uuid.UUID(int=1), [uuid.UUID(int=1)])).fetchone() == (True,)
 
 
-def test_sets_over_a_stream_are_refused_and_beside_it_are_read(sql: Client) -> None:
+def test_sets_and_documents_over_a_stream_are_refused_and_beside_it_are_read(sql: Client) -> None:
     sql.execute("CREATE FOREIGN TABLE said (who integer, words text) SERVER stream")
     for query in (
         "SELECT string_to_table(words, ' '), count(*) FROM said GROUP BY 1",
         "SELECT w, count(*) FROM said, string_to_table(words, ' ') w GROUP BY w",
         "SELECT who, generate_series(1, count(*)) FROM said GROUP BY who",
+        "SELECT who, json_agg(words) FROM said GROUP BY who",
     ):
         with pytest.raises(psycopg.errors.FeatureNotSupported):
             sql.execute(f"CREATE VIEW spread AS {query}".encode())
