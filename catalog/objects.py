@@ -22,13 +22,17 @@ FIRST_OID = 16384
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as declared; ``default`` is SQL text. ``identity`` is '' or 'a' (always) or 'd' (by default)."""
+    """A column as declared; ``default`` is SQL text. ``identity`` is '' or 'a' (always) or 'd' (by default).
+
+    ``generated`` is the SQL text of the expression over the row's other columns that is its value.
+    """
 
     name: str
     type: SqlType
     not_null: bool = False
     default: str | None = None
     identity: str = ""
+    generated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

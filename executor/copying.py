@@ -129,7 +129,8 @@ class CopySink:
         target = self._statement.target
         if isinstance(target, Table):
             rows = pa.Table.from_batches(self._held, schema=self._schema)
-            self._transaction.writer().append(target, rows, self._statement.checks, self._statement.row)
+            copied = self._statement
+            self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
         elif self._held:

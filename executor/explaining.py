@@ -20,7 +20,7 @@ from executor.views import ViewRuntime
 from planner.algebra import Relation
 from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
-from planner.statements import CreateView, Delete, Explain, Insert, Output, Query, Update
+from planner.statements import CreateView, Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -54,7 +54,9 @@ def _relation(statement: Explain) -> Relation:
     match statement.statement:
         case Query(relation=relation) | CreateView(query=Query(relation=relation)):
             return relation
-        case Insert(source=relation) | Update(relation=relation) | Delete(relation=relation) if not statement.analyze:
+        case Insert(source=relation) if not statement.analyze:
+            return relation
+        case Update(relation=relation) | Delete(relation=relation) | Merge(relation=relation) if not statement.analyze:
             return relation
         case other:
             name = type(other).__name__.upper()

@@ -21,11 +21,12 @@ from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.small import Small, small_of
 from executor.transaction import Transaction
 from executor.views import ViewPassed, ViewRuntime
-from planner.algebra import Project, Relation, Scan
+from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import ColumnRef, Value
 from planner.rules import optimise
-from planner.statements import Query
-from planner.walk import walk
+from planner.statement_nodes import roots
+from planner.statements import Query, Statement
+from planner.walk import Node, walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -50,12 +51,17 @@ class Plan:
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    scans = [item for item in walk(relation) if isinstance(item, Scan)]
+    return Plan(relation, *_reads([relation]), small_of(relation))
+
+
+def _reads(nodes: Iterable[Node]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The oids of the tables, continuous views and system views that some trees read."""
+    scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    return Plan(relation, oids("table"), oids("view"), oids("system"), small_of(relation))
+    return oids("table"), oids("view"), oids("system")
 
 
 class PlanCache:
@@ -133,9 +139,9 @@ class Reader:
 
         return self._at_moment(plan, transaction, run)
 
-    def bindings(self, relation: Relation, transaction: Transaction) -> dict[str, pa.Table]:
+    def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
-        plan = plan_of(relation)
+        plan = Plan(Values((), ()), *_reads(roots(statement)))
         if not plan.views and not plan.system:
             return {}
         transaction.writer()

@@ -33,11 +33,14 @@ from planner.statements import (
     CopyOut,
     CreateStream,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Drop,
     Explain,
     Insert,
+    Merge,
+    Modifying,
     NoOperation,
     Output,
     Query,
@@ -256,11 +259,13 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case Insert():
                 return self._insert(statement, parameters, transaction)
-            case Update() | Delete():
+            case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate(targets=targets):
                 transaction.writer().truncate(targets)
                 return Result("TRUNCATE TABLE")
+            case CreateTableAs():
+                return self._create_as(statement, parameters, transaction)
             case CreateTable() | CreateStream() | CreateView() | Drop() | AlterView():
                 return self._define(statement, transaction)
             case Explain():
@@ -286,8 +291,8 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement.source, transaction)
-            changes = transaction.writer().insert(statement, parameters, bindings, self.time_zone)
+            bindings = self._reader.bindings(statement, transaction)
+            changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
@@ -316,15 +321,19 @@ class DatabaseSession:
         ddl.check_not_null(target, table)
         return table
 
-    def _change(self, statement: Update | Delete, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        self._require(statement.target)
-        bindings = self._reader.bindings(statement.relation, transaction)
-        writer = transaction.writer()
-        if isinstance(statement, Update):
-            changes = writer.update(statement, parameters, bindings, self.time_zone)
-            return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
-        changes = writer.delete(statement, parameters, bindings, self.time_zone)
-        return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
+    def _change(
+        self, statement: Update | Delete | Merge | Modifying, parameters: tuple[Value, ...], transaction: Transaction
+    ) -> Result:
+        for part in _parts(statement):
+            self._require(part.target)
+        bindings = self._reader.bindings(statement, transaction)
+        changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
+        main = statement.main if isinstance(statement, Modifying) else statement
+        if isinstance(main, Query):
+            return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
+        word = "INSERT 0" if isinstance(main, Insert) else type(main).__name__.upper()
+        returning = None if isinstance(main, Merge) else main.returning
+        return _changed(f"{word} {changes.count}", returning, changes.returned)
 
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
@@ -337,6 +346,17 @@ class DatabaseSession:
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
         return ddl.define(self.database, transaction, statement)
+
+    def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        writer = transaction.writer()
+        filled = statement.filled and not statement.exists
+        rows = self._reader.table(statement.query.relation, parameters, transaction) if filled else None
+        created = ddl.define(self.database, transaction, CreateTable(statement.table, statement.exists))
+        if rows is None:
+            return replace(created, tag="CREATE TABLE AS")
+        found = self.catalog.find(statement.table.name, statement.table.schema)
+        assert isinstance(found, Table)
+        return Result(f"SELECT {writer.append(found, rows).count}")
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
@@ -400,6 +420,14 @@ class DatabaseSession:
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._rollback()
+
+
+def _parts(statement: Update | Delete | Merge | Modifying) -> list[Insert | Update | Delete | Merge]:
+    """The single changes of a statement."""
+    if not isinstance(statement, Modifying):
+        return [statement]
+    main = [] if isinstance(statement.main, Query) else [statement.main]
+    return [*(part for _, part in statement.parts), *main]
 
 
 def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:

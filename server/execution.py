@@ -21,6 +21,7 @@ from planner.statements import (
     CopyIn,
     CreateStream,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Deallocate,
     Delete,
@@ -28,6 +29,8 @@ from planner.statements import (
     Drop,
     ExecutePrepared,
     Insert,
+    Merge,
+    Modifying,
     Output,
     Prepare,
     Query,
@@ -52,8 +55,11 @@ WRITES: Final[dict[type, str]] = {
     Insert: "INSERT",
     Update: "UPDATE",
     Delete: "DELETE",
+    Merge: "MERGE",
+    Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
     CreateTable: "CREATE TABLE",
+    CreateTableAs: "CREATE TABLE AS",
     CreateStream: "CREATE FOREIGN TABLE",
     CreateView: "CREATE VIEW",
     Drop: "DROP",
@@ -179,8 +185,12 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         if error.position is not None:
             error.position += statement.offset
         raise
-    if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete):
-        raise unsupported("PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE or VALUES.")
+    if prepared.plan is not None and not isinstance(
+        prepared.plan.statement, Query | Insert | Update | Delete | Merge | Modifying
+    ):
+        raise unsupported(
+            "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
+        )
     add_statement(session, statement.name, prepared)
     return Result("PREPARE")
 

@@ -17,7 +17,9 @@ from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.objects import Check, ColumnDefinition, ForeignKey, Stream, Table, UniqueKey
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.generated import check_actions, check_generation
 from planner.bind.sources import find_object
+from planner.bind.table_like import like
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
@@ -41,6 +43,9 @@ class _Parts:
     keys: list[UniqueKey] = field(default_factory=list)
     foreign: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
     checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
+    generations: list[tuple[str, Any]] = field(default_factory=list)
+    copied_checks: list[Check] = field(default_factory=list)
+    copied_keys: list[UniqueKey] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
     def name(self, given: str | None, *words: str) -> str:
@@ -89,8 +94,11 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
     table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
-    checks = tuple(_check(binding, parts, item) for item in parts.checks)
+    checks = (*parts.copied_checks, *(_check(binding, parts, item) for item in parts.checks))
+    used = _check_generations(binding, parts)
     foreign = tuple(_foreign_key(binding, parts, table, item, columns) for item, columns in parts.foreign)
+    for reference in foreign:
+        check_actions(table, reference, used)
     return CreateTable(replace(table, foreign_keys=foreign, checks=checks), exists)
 
 
@@ -148,7 +156,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     for item in items:
         kind = type(item).__name__
         if kind == "TableLikeClause":
-            raise unsupported("LIKE in CREATE TABLE", "List the columns.", binding.position(item.relation))
+            _like(binding, parts, item, stream)
         if kind == "ColumnDef":
             _column(binding, parts, item, stream)
     for item in items:
@@ -158,7 +166,29 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     for item in (*items, *(node.constraints or ())):
         if type(item).__name__ == "Constraint":
             _constraint(binding, parts, item, names_of(item.keys) or names_of(item.fk_attrs), stream)
+    for key in parts.copied_keys:
+        _copy_key(parts, key)
     return parts
+
+
+def _like(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
+    if stream:
+        raise SqlError("0A000", "LIKE is not supported for creating foreign tables")
+    columns, checks, keys = like(binding, node)
+    for column in columns:
+        if parts.column(column.name) is not None:
+            raise SqlError("42701", f'column "{column.name}" specified more than once')
+        parts.columns.append(column)
+    parts.copied_checks += checks
+    parts.copied_keys += keys
+
+
+def _copy_key(parts: _Parts, key: UniqueKey) -> None:
+    """A key under a name of its own."""
+    if key.primary and any(other.primary for other in parts.keys):
+        raise SqlError("42P16", f'multiple primary keys for table "{parts.table}" are not allowed')
+    words = ("pkey",) if key.primary else (*key.columns, "key")
+    parts.keys.append(replace(key, name=parts.name(None, *words)))
 
 
 def _column(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
@@ -192,11 +222,35 @@ def _column_constraint(binding: Binding, parts: _Parts, column: Any, node: Any, 
         case ConstrType.CONSTR_IDENTITY:
             raise unsupported("GENERATED AS IDENTITY", "Give the values yourself.", binding.position(node))
         case ConstrType.CONSTR_GENERATED:
-            raise unsupported("a generated column", "Compute it in a view.", binding.position(node))
+            _generated(binding, parts, index, node, stream)
         case ConstrType.CONSTR_NULL:
             pass
         case _:
             _constraint(binding, parts, node, (column.colname,), stream)
+
+
+def _generated(binding: Binding, parts: _Parts, index: int, node: Any, stream: bool) -> None:
+    known, position = parts.columns[index], binding.position(node)
+    if stream or node.generated_kind != "s":
+        raise unsupported("a generated column that is not stored in a table", "Compute it in a view.", position)
+    if known.generated is not None:
+        message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
+        raise SqlError("42601", message, position=position)
+    parts.columns[index] = replace(known, generated=RawStream()(node.raw_expr))
+    parts.generations.append((known.name, node))
+
+
+def _check_generations(binding: Binding, parts: _Parts) -> frozenset[str]:
+    """The columns that generated ones read."""
+    used: frozenset[str] = frozenset()
+    for name, node in parts.generations:
+        column = parts.column(name)
+        assert column is not None
+        if column.default is not None:
+            words = f'both default and generation expression specified for column "{name}" of table "{parts.table}"'
+            raise SqlError("42601", words, position=binding.position(node))
+        used |= check_generation(binding, parts.columns, column, node.raw_expr)
+    return used
 
 
 def _check_default(binding: Binding, column: ColumnDefinition, node: Any) -> None:

@@ -19,6 +19,7 @@ from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.select import bind_query
 from planner.bind.sources import find_object
+from planner.bind.table_as import bind_table_as
 from planner.bind.tables import is_taken, target_schema
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
@@ -26,7 +27,7 @@ from planner.bind.types import display
 from planner.expression import Call
 from planner.functions import FUNCTIONS
 from planner.parse import text_after_as
-from planner.statements import AlterView, CreateView, Query
+from planner.statements import AlterView, CreateTableAs, CreateView, Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
@@ -41,11 +42,11 @@ def bind_create_view(binding: Binding, node: Any) -> CreateView:
     return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
 
 
-def bind_create_as(binding: Binding, node: Any) -> CreateView:
-    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; CREATE TABLE AS is refused."""
-    if node.objtype != ObjectType.OBJECT_MATVIEW:
-        raise unsupported("CREATE TABLE AS", "Use CREATE TABLE and INSERT ... SELECT.", binding.position(node.into.rel))
+def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
+    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
     into = node.into
+    if node.objtype != ObjectType.OBJECT_MATVIEW:
+        return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
     if not created.view.continuous:
         instead = "Use CREATE VIEW, or read a stream."

@@ -293,8 +293,6 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
         ("select overlay(t placing 'x' from 1) from a", "overlay"),
         ("select ts at time zone 'UTC' from a", None),
         ("select i from a where i > all (select x from b)", ">"),
-        ("insert into a (i) values (1) on conflict do nothing", "on conflict"),
-        ("merge into a using b on a.i = b.i when matched then delete", None),
         ("select i from a for update", None),
     ],
 )
