@@ -6,7 +6,7 @@ Owns: running a job's statements, merging runs by a state's key, and queries ove
     merge, aggregate state   SELECT key, merge(column) ... FROM all runs GROUP BY key
     merge, distinct state    SELECT DISTINCT
     merge, concatenate       the runs one after the other, without the engine
-    merge, a handful of rows executor.small, without the engine
+    a handful of rows        executor.small, without the engine: merges, and statements that group
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from executor.embedded.connection import Bindings, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
 from executor.nodes import column_name, leaf_name
-from executor.small import Merge, merge_of
+from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
 from planner.program import State, Statement
@@ -49,13 +49,14 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a job's statement reads, found once: the engine's names of its deltas; and whether its rows are unique by
-    the key of the state that they go to."""
+    """What a job's statement reads, found once: the engine's names of its deltas; whether its rows are unique by the
+    key of the state that they go to; and where numpy may compute it over a few rows, how."""
 
     statement: Statement
     state: State
     deltas: tuple[str, ...]
     unique: bool
+    small: Grouping | None
 
 
 class EmbeddedEngine:
@@ -161,8 +162,7 @@ class EmbeddedEngine:
         for statement in job.statements:
             state = states[statement.target]
             reading = self._reading(statement, state)
-            leaves = _leaves(job.inputs, reading)
-            run = self._query(self._suited(leaves), statement.relation, leaves, (), job.timezone, job)
+            run = self._run(job, reading)
             if statement.target not in found and reading.unique:
                 unique.add(statement.target)
             found.setdefault(statement.target, []).append(_renamed(run, self._merging(state).schema))
@@ -173,6 +173,15 @@ class EmbeddedEngine:
         assert not isinstance(job.inputs.delta, tuple)
         rows = job.inputs.delta.num_rows
         return JobResult(runs, rows, time.perf_counter() - started)
+
+    def _run(self, job: Job, reading: Reading) -> pa.Table:
+        """A statement's rows."""
+        delta = job.inputs.delta
+        run = reading.small.run(delta) if reading.small is not None and isinstance(delta, pa.Table) else None
+        if run is not None:
+            return run
+        leaves = _leaves(job.inputs, reading)
+        return self._query(self._suited(leaves), reading.statement.relation, leaves, (), job.timezone, job)
 
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
         """The tables' rows merged by the state's key, in their order; column names stay the first table's."""
@@ -205,7 +214,8 @@ class EmbeddedEngine:
             known = self._readings.get(id(statement))
             if known is None or known.state is not state:
                 deltas = {leaf_name(item) for item in walk(statement.relation) if isinstance(item, Delta)}
-                known = Reading(statement, state, tuple(deltas), _groups_by(statement.relation, state))
+                unique = _groups_by(statement.relation, state)
+                known = Reading(statement, state, tuple(deltas), unique, grouping_of(statement.relation))
                 self._readings[id(statement)] = known
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)

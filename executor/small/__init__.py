@@ -8,7 +8,8 @@ Python does not know), is answered None: the caller asks the engine, whose resul
 may differ from what an engine gives.
 """
 
+from executor.small.grouping import Grouping, grouping_of
 from executor.small.merges import Merge, merge_of
 from executor.small.relations import Small, small_of
 
-__all__ = ["Merge", "Small", "merge_of", "small_of"]
+__all__ = ["Grouping", "Merge", "Small", "grouping_of", "merge_of", "small_of"]
