@@ -189,13 +189,13 @@ class EmbeddedEngine:
         if not tables:
             return merging.schema.empty_table()
         names = tables[0].column_names
-        together = pa.concat_tables([_renamed(table, merging.schema) for table in tables])
-        if state.kind == "concatenate" or together.num_rows == 0:
-            return together.rename_columns(names)
-        merged = None if merging.small is None else merging.small.run(together)
+        renamed = [_renamed(table, merging.schema) for table in tables]
+        merged = None if merging.small is None else merging.small.run(renamed)
         if merged is None:
-            merged = self.query_few(merging.relation, {f"s_{_INPUT}": together})
-        return merged.rename_columns(names)
+            merged = pa.concat_tables(renamed)
+            if state.kind != "concatenate" and merged.num_rows:
+                merged = self.query_few(merging.relation, {f"s_{_INPUT}": merged})
+        return merged if merged.column_names == names else merged.rename_columns(names)
 
     def _merging(self, state: State) -> Merging:
         """How a state's runs merge, one and the same for one state, so that it stays prepared."""

@@ -28,9 +28,11 @@ Arrays = dict[Column, pa.ChunkedArray | pa.Array]
 class Rows:
     count: int
     arrays: Arrays
+    #: The cells of columns where they are known.
+    known: Callable[[Column], Cells] | None = None
 
     def cells(self, column: Column) -> Cells:
-        return cells_of(self.arrays[column])
+        return cells_of(self.arrays[column]) if self.known is None else self.known(column)
 
 
 Computed = Callable[[Rows], Cells]

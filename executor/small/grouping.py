@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,10 @@ class Groups:
     def over(self, fold: np.ufunc, vector_values: Values) -> Values:
         """One value for each group."""
         values = vector_values if self.order is None else vector_values[self.order]
-        folded: Values = fold.reduceat(values, self.starts)
-        return folded
+        if values.dtype == np.float64:
+            with np.errstate(over="ignore"):  # an infinite sum is told from the column
+                return cast(Values, fold.reduceat(values, self.starts))
+        return cast(Values, fold.reduceat(values, self.starts))
 
 
 _Aggregation = Callable[[Rows, Groups], pa.Array]
@@ -256,8 +258,7 @@ def _sum(item: Computed, only: Computed | None, kind: SqlType) -> _Aggregation |
             raise Unusual
         null = either(vector.null, _excluded(only, rows))
         values, empty = _with(vector.values, null, 0, rows, groups)
-        with np.errstate(over="ignore"):
-            totals = groups.over(np.add, values)
+        totals = groups.over(np.add, values)
         return column_of(totals if power == 1 else totals * power, empty, kind.arrow)
 
     return run
@@ -291,7 +292,8 @@ def _last(kind: np.dtype[Any], name: str) -> Any:
 
 def _with(values: Values, null: Values | None, instead: Any, rows: Rows, groups: Groups) -> tuple[Values, Any]:
     """A vector's values with something instead of NULLs, and which groups have NULLs alone, if any may."""
-    values = np.broadcast_to(values, rows.count)
+    if not values.ndim:
+        values = np.broadcast_to(values, rows.count)
     if null is None:
         return values, None
     empty = _present(groups, rows, null) == 0

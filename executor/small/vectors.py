@@ -108,8 +108,10 @@ def column_of(values: Values, null: Nulls, kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind, mask=null)
     valid = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
     if pa.types.is_decimal128(kind):
-        stored: Values = np.stack((values, values >> 63), axis=1)
+        stored: Values = np.empty((len(values), 2), np.int64)
+        stored[:, 0] = values
+        np.right_shift(values, 63, out=stored[:, 1])
     else:
         width = kind.bit_width // 8
         stored = values.astype(_FLOATS[width] if pa.types.is_floating(kind) else _INTEGERS[width])
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(stored))])
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(stored)])

@@ -174,6 +174,21 @@ def test_no_number_and_infinity_go_to_the_engine(database: Database) -> None:
     assert client.run("SELECT a = '-Infinity', b = 'NaN', n FROM v") == [(True, True, 1)]
 
 
+def test_an_infinite_sum_is_the_engine_s(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(database)
+    client.run(STREAM)
+    client.run("CREATE VIEW v AS SELECT sum(f) AS x FROM s; CREATE VIEW w AS SELECT sum(f) AS x FROM s")
+    client.run("INSERT INTO s (f) VALUES ('1e308'), ('1e308')")
+    outcomes = []
+    for rows, view in ((ROWS, "v"), (-1, "w")):
+        monkeypatch.setattr(grouping, "ROWS", rows)
+        try:
+            outcomes.append(repr(client.run(f"SELECT x FROM {view}")))
+        except SqlError as error:
+            outcomes.append(error.sqlstate)
+    assert outcomes[0] == outcomes[1]
+
+
 def test_rows_of_several_batches_and_none_that_count(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)
