@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,8 @@ class Groups:
         values = vector_values if self.order is None else vector_values[self.order]
         if values.dtype == np.float64:
             with np.errstate(over="ignore"):  # an infinite sum is told from the column
-                return cast(Values, fold.reduceat(values, self.starts))
-        return cast(Values, fold.reduceat(values, self.starts))
+                return fold.reduceat(values, self.starts)
+        return fold.reduceat(values, self.starts)
 
 
 _Aggregation = Callable[[Rows, Groups], pa.Array]
