@@ -28,9 +28,11 @@ Arrays = dict[Column, pa.ChunkedArray | pa.Array]
 class Rows:
     count: int
     arrays: Arrays
+    #: The cells of columns where they are known.
+    known: Callable[[Column], Cells] | None = None
 
     def cells(self, column: Column) -> Cells:
-        return cells_of(self.arrays[column])
+        return cells_of(self.arrays[column]) if self.known is None else self.known(column)
 
 
 Computed = Callable[[Rows], Cells]
@@ -43,7 +45,7 @@ def compiled(scalar: Scalar) -> Computed | None:
             return lambda rows: rows.cells(column)
         case Literal(value=value) if scalar.type.name in (*INTEGERS, "numeric", "bool") or value is None:
             return lambda rows: [value] * rows.count
-        case Cast() if keeps(scalar.argument.type, scalar.type) and _holds(scalar.type, scalar.argument.type):
+        case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
             return compiled(scalar.argument)
         case Call():
             return _call(scalar)
@@ -58,7 +60,7 @@ def keeps(source: SqlType, target: SqlType) -> bool:
     return source.name in DIGITS and target.name in DIGITS
 
 
-def _holds(target: SqlType, source: SqlType) -> bool:
+def holds(target: SqlType, source: SqlType) -> bool:
     """Whether every number of a type fits the other."""
 
     def whole(kind: SqlType) -> int:
