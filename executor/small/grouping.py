@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from catalog.types import SqlType
 from executor.nodes import column_name
-from executor.small.columns import Compiler, Computed, Rows, family, source_of
+from executor.small.columns import Compiler
+from executor.small.computed import Computed, Rows, family, source_of
 from executor.small.values import FAILURES, KEYS, Unusual
 from executor.small.vectors import LARGEST, Values, Vector, column_of, either
 from planner.algebra import Aggregate, Delta, Filter, Project, Relation
