@@ -6,8 +6,10 @@ printer (executor/) knows how each is written for its engine and refuses every o
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 #: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
 OPERATORS: Final[dict[str, str]] = {
@@ -212,6 +214,15 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("set_config", 3, 3, "volatile"),
 )
 
+#: Comparisons by canonical name, as Python's own values compare (and numpy's arrays).
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 #: Functions that the session replaces by a literal before an engine sees them.
 SESSION_FUNCTIONS: Final = frozenset(
     [

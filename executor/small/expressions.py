@@ -6,7 +6,6 @@ a sum and a count at PostgreSQL's scale.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +16,7 @@ import pyarrow as pa
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.functions import COMPARISONS
 
 _LARGEST: Final = 10**38
 
@@ -96,20 +96,10 @@ def _function(call: Call) -> Callable[..., Any] | None:
             return lambda value: value is None
         case "is_not_null":
             return lambda value: value is not None
-        case name if name in _COMPARISONS and _alike(types):
-            return _strict(_COMPARISONS[name])
+        case name if name in COMPARISONS and _alike(types):
+            return _strict(COMPARISONS[name])
         case _:
             return None
-
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 
 
 def _alike(types: Sequence[SqlType]) -> bool:

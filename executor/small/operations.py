@@ -17,15 +17,8 @@ from executor.small.computed import Computed, Rows, alike, at, family
 from executor.small.values import DIGITS, Unusual
 from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_of
 from planner.expression import Call
+from planner.functions import COMPARISONS
 
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -37,7 +30,7 @@ def operation(call: Call, arguments: list[Computed]) -> Computed | None:
     name = call.function
     if name in _ARITHMETIC and len(arguments) == 2:
         return _arithmetic(call, *arguments)
-    if name in _COMPARISONS and alike(arguments):
+    if name in COMPARISONS and alike(arguments):
         return _comparison(name, call.type, *arguments)
     if name == "in" and alike(arguments):
         first, *others = arguments
@@ -104,7 +97,7 @@ def _of_floats(
 
 
 def _comparison(name: str, truth: SqlType, left: Computed, right: Computed) -> Computed:
-    compare, scale = _COMPARISONS[name], max(left.scale, right.scale)
+    compare, scale = COMPARISONS[name], max(left.scale, right.scale)
     first, second = at(left, scale), at(right, scale)
 
     def run(rows: Rows) -> Vector:
