@@ -17,7 +17,7 @@ WITH frequent_ss_items AS
    GROUP BY itemdesc,
             i_item_sk,
             d_date
-   HAVING count(*) >4),
+   HAVING count(*) >1),
      max_store_sales AS
   (SELECT max(csales) tpcds_cmax
    FROM
@@ -55,7 +55,7 @@ FROM
         frequent_ss_items,
         best_ss_customer
    WHERE d_year = 2000
-     AND d_moy = 2
+     AND d_moy BETWEEN 1 AND 6
      AND cs_sold_date_sk = d_date_sk
      AND cs_item_sk = item_sk
      AND cs_bill_customer_sk = best_ss_customer.c_customer_sk
@@ -71,7 +71,7 @@ FROM
         frequent_ss_items,
         best_ss_customer
    WHERE d_year = 2000
-     AND d_moy = 2
+     AND d_moy BETWEEN 1 AND 6
      AND ws_sold_date_sk = d_date_sk
      AND ws_item_sk = item_sk
      AND ws_bill_customer_sk = best_ss_customer.c_customer_sk

@@ -23,7 +23,7 @@ WITH ssales AS
      AND ss_store_sk = s_store_sk
      AND c_current_addr_sk = ca_address_sk
      AND c_birth_country <> upper(ca_country)
-     AND s_zip = ca_zip
+     AND s_state = ca_state
      AND s_market_id=8
    GROUP BY c_last_name,
             c_first_name,
@@ -40,7 +40,7 @@ SELECT c_last_name,
        s_store_name,
        sum(netpaid) paid
 FROM ssales
-WHERE i_color = 'peach'
+WHERE i_color > 'p'
 GROUP BY c_last_name,
          c_first_name,
          s_store_name

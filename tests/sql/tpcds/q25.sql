@@ -13,8 +13,8 @@ FROM store_sales ,
      date_dim d3 ,
      store ,
      item
-WHERE d1.d_moy = 4
-  AND d1.d_year = 2001
+WHERE d1.d_moy BETWEEN 1 AND 12
+  AND d1.d_year BETWEEN 1998 AND 2003
   AND d1.d_date_sk = ss_sold_date_sk
   AND i_item_sk = ss_item_sk
   AND s_store_sk = ss_store_sk
@@ -22,13 +22,13 @@ WHERE d1.d_moy = 4
   AND ss_item_sk = sr_item_sk
   AND ss_ticket_number = sr_ticket_number
   AND sr_returned_date_sk = d2.d_date_sk
-  AND d2.d_moy BETWEEN 4 AND 10
-  AND d2.d_year = 2001
+  AND d2.d_moy BETWEEN 1 AND 12
+  AND d2.d_year BETWEEN 1998 AND 2003
   AND sr_customer_sk = cs_bill_customer_sk
   AND sr_item_sk = cs_item_sk
   AND cs_sold_date_sk = d3.d_date_sk
-  AND d3.d_moy BETWEEN 4 AND 10
-  AND d3.d_year = 2001
+  AND d3.d_moy BETWEEN 1 AND 12
+  AND d3.d_year BETWEEN 1998 AND 2003
 GROUP BY i_item_id ,
          i_item_desc ,
          s_store_id ,

@@ -1,6 +1,6 @@
 SELECT distinct(i_product_name)
 FROM item i1
-WHERE i_manufact_id BETWEEN 738 AND 738+40
+WHERE i_manufact_id BETWEEN 1 AND 999
   AND
     (SELECT count(*) AS item_cnt
      FROM item

@@ -16,7 +16,7 @@ WITH my_customers AS
    WHERE sold_date_sk = d_date_sk
      AND item_sk = i_item_sk
      AND i_category = 'Women'
-     AND i_class = 'maternity'
+     AND i_class > 'a'
      AND c_customer_sk = cs_or_ws_sales.customer_sk
      AND d_moy = 12
      AND d_year = 1998 ),
@@ -29,7 +29,6 @@ WITH my_customers AS
         store,
         date_dim
    WHERE c_current_addr_sk = ca_address_sk
-     AND ca_county = s_county
      AND ca_state = s_state
      AND ss_sold_date_sk = d_date_sk
      AND c_customer_sk = ss_customer_sk
@@ -38,7 +37,7 @@ WITH my_customers AS
         FROM date_dim
         WHERE d_year = 1998
           AND d_moy = 12) AND
-       (SELECT DISTINCT d_month_seq+3
+       (SELECT DISTINCT d_month_seq+40
         FROM date_dim
         WHERE d_year = 1998
           AND d_moy = 12)

@@ -416,12 +416,12 @@ FROM store_sales,
            WHERE ca_address_sk = c_current_addr_sk
              AND c_preferred_cust_flag='Y'
            GROUP BY ca_zip
-           HAVING count(*) > 10)A1)A2) V1
+           HAVING count(*) > 1)A1)A2) V1
 WHERE ss_store_sk = s_store_sk
   AND ss_sold_date_sk = d_date_sk
   AND d_qoy = 2
   AND d_year = 1998
-  AND (SUBSTRING(s_zip, 1, 2) = SUBSTRING(V1.ca_zip, 1, 2))
+  AND (SUBSTRING(s_zip, 1, 1) = SUBSTRING(V1.ca_zip, 1, 1))
 GROUP BY s_store_name
 ORDER BY s_store_name
 LIMIT 100;

@@ -23,32 +23,26 @@ WHERE ws_web_page_sk = wp_web_page_sk
          AND cd1.cd_marital_status = cd2.cd_marital_status
          AND cd1.cd_education_status = 'Advanced Degree'
          AND cd1.cd_education_status = cd2.cd_education_status
-         AND ws_sales_price BETWEEN 100.00 AND 150.00 )
+         AND ws_sales_price BETWEEN 0.00 AND 150.00 )
        OR ( cd1.cd_marital_status = 'S'
            AND cd1.cd_marital_status = cd2.cd_marital_status
            AND cd1.cd_education_status = 'College'
            AND cd1.cd_education_status = cd2.cd_education_status
-           AND ws_sales_price BETWEEN 50.00 AND 100.00 )
+           AND ws_sales_price BETWEEN 0.00 AND 100.00 )
        OR ( cd1.cd_marital_status = 'W'
            AND cd1.cd_marital_status = cd2.cd_marital_status
            AND cd1.cd_education_status = '2 yr Degree'
            AND cd1.cd_education_status = cd2.cd_education_status
-           AND ws_sales_price BETWEEN 150.00 AND 200.00 ) )
+           AND ws_sales_price BETWEEN 0.00 AND 200.00 ) )
   AND ( ( ca_country = 'United States'
-         AND ca_state IN ('IN',
-                          'OH',
-                          'NJ')
-         AND ws_net_profit BETWEEN 100 AND 200)
+         AND ca_state > 'A'
+         AND ws_net_profit BETWEEN -9000 AND 9000)
        OR ( ca_country = 'United States'
-           AND ca_state IN ('WI',
-                            'CT',
-                            'KY')
-           AND ws_net_profit BETWEEN 150 AND 300)
+           AND ca_state > 'A'
+           AND ws_net_profit BETWEEN -9000 AND 9000)
        OR ( ca_country = 'United States'
-           AND ca_state IN ('LA',
-                            'IA',
-                            'AR')
-           AND ws_net_profit BETWEEN 50 AND 250) )
+           AND ca_state > 'A'
+           AND ws_net_profit BETWEEN -9000 AND 9000) )
 GROUP BY r_reason_desc
 ORDER BY SUBSTRING(r_reason_desc,1,20) ,
          avg(ws_quantity) ,
