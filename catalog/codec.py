@@ -16,6 +16,7 @@ from catalog.objects import (
     Check,
     ColumnDefinition,
     ForeignKey,
+    Sequence,
     Stream,
     SystemView,
     Table,
@@ -33,7 +34,7 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView
+    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView, Sequence
 )
 
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import Catalog, Sequence, Stream, Table, View
 from executor import ddl
 from executor.admission import Admission
 from executor.appender import Appender
@@ -36,12 +36,14 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
+from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import TableStore
 from executor.maintenance import Maintenance
 from executor.options import Options
 from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
+from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
@@ -74,6 +76,8 @@ class Database:
         directory.mkdir(parents=True, exist_ok=True)
         self.tables = TableStore.open(directory / "tables.duckdb")
         self.log = Log(directory / "log", options.log_segment_bytes)
+        self.sequences = SequenceStore(directory / "sequences")
+        self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)
         self._stored = system_catalog()
         self._catalog = self._load_catalog()
@@ -88,6 +92,7 @@ class Database:
         self._indexes: dict[int, _Kept] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
+        self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.admission = Admission(options.backlog_bytes, self._backlog)
@@ -111,6 +116,7 @@ class Database:
         self.appender.close()
         self.sequencer.close()
         self.log.close()
+        self.sequences.close()
         self.tables.close()
         self.engine.close()
 
@@ -226,9 +232,14 @@ class Database:
         """How many runs of a state are on storage."""
         return self.storage.run_count(runtime.view.oid, state)
 
-    def system_table(self, oid: int) -> pa.Table:
-        """A system view's rows."""
-        return system_table(self, oid)
+    def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
+        """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
+        sequence = catalog.objects.get(oid)
+        if not isinstance(sequence, Sequence):
+            return system_table(self, oid)
+        values = self.sequences.current(sequence)
+        arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
+        return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
 
     # Commit -----------------------------------------------------------------------------------------------------
 
@@ -402,6 +413,10 @@ class Database:
             item = after.objects[oid]
             if isinstance(item, Table):
                 writer.create(item)
+        for oid in set(after.objects) & set(before.objects):
+            item = after.objects[oid]
+            if isinstance(item, Table) and item is not before.objects[oid]:
+                writer.define(item)
         writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
         if defined:
             writer.save_catalog(ddl.dump_catalog(after))

@@ -7,6 +7,7 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,20 +15,21 @@ import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Stream, Table, View
+from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
 from executor.transaction import NewView, Transaction
 from planner import incremental
 from planner.algebra import Scan
+from planner.bind.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
-from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
+from planner.statements import AlterSequence, AlterView, CreateSequence, CreateStream, CreateTable, CreateView, Drop
 from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
     from executor.session import Result
 
-Definition = CreateTable | CreateStream | CreateView | Drop | AlterView
+Definition = CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -49,13 +51,15 @@ def define(database: Database, transaction: Transaction, statement: Definition) 
 
     catalog = transaction.catalog or database.catalog
     match statement:
-        case CreateTable(table=table, exists=exists):
+        case CreateTable():
+            return _create_table(transaction, catalog, statement)
+        case CreateSequence(sequence=sequence, exists=exists):
             if exists:
-                return Result("CREATE TABLE", notices=(_skipped(table.name),))
-            table = replace(table, oid=_oid(catalog, table.oid))
-            _add(transaction, catalog, table)
-            transaction.writer().create(table)
-            return Result("CREATE TABLE")
+                return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
+            _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
+            return Result("CREATE SEQUENCE")
+        case AlterSequence():
+            return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
@@ -66,10 +70,67 @@ def define(database: Database, transaction: Transaction, statement: Definition) 
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
-        case Drop(kind=kind, oids=oids, notices=notices):
+        case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
+            for table in changes:
+                _change(transaction, catalog, table)
+                transaction.writer().define(table)
+                catalog = transaction.catalog or catalog
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+    from executor.session import Result
+
+    if statement.exists:
+        return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
+    table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
+    _add(transaction, catalog, table)
+    for sequence in sequences:
+        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    transaction.writer().create(table)
+    return Result("CREATE TABLE")
+
+
+def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:
+    """A table and its sequences under other oids, where another transaction took theirs since they were bound."""
+    table = statement.table
+    if not shift:
+        return table, statement.sequences
+    own = {sequence.oid: sequence.oid + shift for sequence in statement.sequences}
+    columns = tuple(
+        replace(column, default=call_of(own[column.sequences[0]]), sequences=(own[column.sequences[0]],))
+        if own.keys() & set(column.sequences)
+        else column
+        for column in table.columns
+    )
+    keys = tuple(
+        replace(key, target=key.target + shift) if key.target == table.oid else key for key in table.foreign_keys
+    )
+    sequences = tuple(
+        replace(item, oid=own[item.oid], owner=None if item.owner is None else (table.oid + shift, item.owner[1]))
+        for item in statement.sequences
+    )
+    return replace(table, oid=table.oid + shift, columns=columns, foreign_keys=keys), sequences
+
+
+def _new_state() -> int:
+    """A name for a sequence's value that no other has had, also not one that was rolled back."""
+    return secrets.randbits(62)
+
+
+def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
+    """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
+    from executor.session import Result
+
+    sequence = statement.sequence
+    if statement.restarts:
+        sequence = replace(sequence, state=_new_state())
+    else:
+        require_within(sequence, "RESTART", database.sequences.current(sequence)[0])
+    _change(transaction, catalog, sequence)
+    return Result("ALTER SEQUENCE")
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
@@ -164,7 +225,7 @@ def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
 
 def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
-    items = [encode(item) for item in catalog.objects.values() if isinstance(item, Table | Stream | View)]
+    items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
     return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
 
 

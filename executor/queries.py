@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.objects import Catalog
+from executor.drawing import Caller, Drawing
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.small import Small, small_of
@@ -90,6 +92,7 @@ class Moment:
     versions: Mapping[int, int]
     exact: bool
     owner: object
+    catalog: Catalog
     writer: WriteTransaction | None = None
 
     def query(
@@ -133,6 +136,23 @@ class Reader:
 
         return self._at_moment(plan, transaction, run)
 
+    def drawn(self, drawing: Drawing, caller: Caller, parameters: Parameters, transaction: Transaction) -> pa.Table:
+        """A relation's rows that calls sequences' functions, all of it at one moment."""
+        plan = self.database.plans.get(drawing.original)
+        plans = self.database.plans
+
+        def run(moment: Moment) -> pa.Table:
+            bindings = self._bindings(plan, moment)
+
+            def query(relation: Relation, steps: Bindings) -> pa.Table:
+                optimised = plans.get(relation).relation
+                together = {**bindings, **steps}
+                return moment.query(self.database.engine, optimised, together, parameters, self.time_zone)
+
+            return query(drawing.relation, caller.run(drawing, query))
+
+        return self._at_moment(plan, transaction, run)
+
     def bindings(self, relation: Relation, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
         plan = plan_of(relation)
@@ -166,24 +186,25 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
+        catalog = transaction.catalog or self.database.catalog
         with self.database.sequencer.lock:
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(lsn, None, own, exact, self, transaction.write), True
+                return Moment(lsn, None, own, exact, self, catalog, transaction.write), True
             if transaction.snapshot is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(*transaction.snapshot, own, True, self), False
+                return Moment(*transaction.snapshot, own, True, self, catalog), False
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
         if keep and snapshot is not None:
             transaction.snapshot = (lsn, snapshot)
-        return Moment(lsn, snapshot, versions, exact or keep, self), not keep
+        return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
 
     def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        return found | {f"v{oid}": self.database.system_table(oid) for oid in plan.system}
+        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""

@@ -16,21 +16,26 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
+from executor.drawing import Caller, Drawing
+from executor.embedded.connection import Bindings
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
 from executor.points import PointReader, point_reader
 from executor.queries import Reader
+from executor.sequences import SessionSequences
 from executor.transaction import Transaction
 from planner.expression import Value
 from planner.statements import (
+    AlterSequence,
     AlterView,
     CopyIn,
     CopyOut,
+    CreateSequence,
     CreateStream,
     CreateTable,
     CreateView,
@@ -76,6 +81,10 @@ class DatabaseSession:
         self._transaction: Transaction | None = None
         self._implicit = False
         self._reader = Reader(database)
+        self.sequences = SessionSequences(database.sequences)
+        #: Schemas in which a sequence's name is looked up when a statement runs.
+        self.search_path: tuple[str, ...] = (PUBLIC,)
+        self.read_only = False
         self._cancelled = threading.Event()
 
     @property
@@ -261,18 +270,30 @@ class DatabaseSession:
             case Truncate(targets=targets):
                 transaction.writer().truncate(targets)
                 return Result("TRUNCATE TABLE")
-            case CreateTable() | CreateStream() | CreateView() | Drop() | AlterView():
+            case (
+                CreateTable()
+                | CreateStream()
+                | CreateView()
+                | Drop()
+                | AlterView()
+                | CreateSequence()
+                | AlterSequence()
+            ):
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
-            case NoOperation(tag=tag):
-                return Result(tag)
+            case NoOperation(tag=tag, notices=notices):
+                return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        drawing = self.database.drawings.get(statement.relation) if statement.volatile else None
+        if drawing is not None:
+            rows = self._reader.drawn(drawing, self._caller(transaction), parameters, transaction)
+            return Result("SELECT", statement.outputs, rows.to_batches())
         batches = self._reader.batches(statement, parameters, transaction)
         return Result("SELECT", statement.outputs, batches)
 
@@ -287,6 +308,10 @@ class DatabaseSession:
         self._require(target)
         if isinstance(target, Table):
             bindings = self._reader.bindings(statement.source, transaction)
+            drawing = self.database.drawings.get(statement.source)
+            if drawing is not None:
+                bindings |= self._drawn(drawing, transaction, parameters, bindings)
+                statement = replace(statement, source=drawing.relation)
             changes = transaction.writer().insert(statement, parameters, bindings, self.time_zone)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -320,19 +345,40 @@ class DatabaseSession:
         self._require(statement.target)
         bindings = self._reader.bindings(statement.relation, transaction)
         writer = transaction.writer()
+        drawing = self.database.drawings.get(statement.relation)
+        if drawing is not None:
+            bindings |= self._drawn(drawing, transaction, parameters, bindings)
+            statement = replace(statement, relation=drawing.relation)
         if isinstance(statement, Update):
             changes = writer.update(statement, parameters, bindings, self.time_zone)
             return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
         changes = writer.delete(statement, parameters, bindings, self.time_zone)
         return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
 
+    def _caller(self, transaction: Transaction) -> Caller:
+        return Caller(self.sequences, self.catalog, self.search_path, self.read_only)
+
+    def _drawn(
+        self, drawing: Drawing, transaction: Transaction, parameters: tuple[Value, ...], bindings: Bindings
+    ) -> dict[str, pa.Table]:
+        """What a changing statement's calls of sequences' functions give."""
+        writer = transaction.writer()
+        return self._caller(transaction).run(
+            drawing,
+            lambda relation, steps: writer.query(relation, {**bindings, **steps}, parameters, self.time_zone),
+        )
+
+    def complete(self, drawing: Drawing, transaction: Transaction, bindings: Bindings, schema: pa.Schema) -> pa.Table:
+        """Rows of a COPY into a table with the values that its defaults take from sequences."""
+        drawn = {**bindings, **self._drawn(drawing, transaction, (), bindings)}
+        found = transaction.writer().query(drawing.relation, drawn, (), self.time_zone)
+        return pa.Table.from_arrays(found.columns, schema=schema)
+
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
             raise undefined_table(target.name)
 
-    def _define(
-        self, statement: CreateTable | CreateStream | CreateView | Drop | AlterView, transaction: Transaction
-    ) -> Result:
+    def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Stream, Table, View
+from catalog.objects import Sequence, Stream, Table, View
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
@@ -93,10 +93,30 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE; ``table`` has the next free oid. ``exists`` when IF NOT EXISTS met an existing relation."""
+    """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
+
+    ``exists`` when IF NOT EXISTS met an existing relation.
+    """
 
     table: Table
     exists: bool = False
+    sequences: tuple[Sequence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """CREATE SEQUENCE; ``sequence`` has the next free oid and no state yet."""
+
+    sequence: Sequence
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
+
+    sequence: Sequence
+    restarts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +144,15 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, FOREIGN TABLE, [MATERIALIZED] VIEW; ``oids`` includes what CASCADE takes along, dependents first."""
+    """DROP of relations; ``oids`` includes what CASCADE takes along, dependents first.
 
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW'
+    ``changes`` are the tables that lose a constraint or a default by it.
+    """
+
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW', 'SEQUENCE'
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
+    changes: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +271,7 @@ class NoOperation:
     """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ..."""
 
     tag: str
+    notices: tuple[str, ...] = ()
 
 
 Statement = (
@@ -256,6 +281,8 @@ Statement = (
     | Delete
     | Truncate
     | CreateTable
+    | CreateSequence
+    | AlterSequence
     | CreateStream
     | CreateView
     | Drop

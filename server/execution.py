@@ -17,8 +17,10 @@ from executor.session import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (
+    AlterSequence,
     AlterView,
     CopyIn,
+    CreateSequence,
     CreateStream,
     CreateTable,
     CreateView,
@@ -54,6 +56,8 @@ WRITES: Final[dict[type, str]] = {
     Delete: "DELETE",
     Truncate: "TRUNCATE TABLE",
     CreateTable: "CREATE TABLE",
+    CreateSequence: "CREATE SEQUENCE",
+    AlterSequence: "ALTER SEQUENCE",
     CreateStream: "CREATE FOREIGN TABLE",
     CreateView: "CREATE VIEW",
     Drop: "DROP",
@@ -201,6 +205,8 @@ def _discard(session: Session, statement: Discard) -> Result:
             raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.settings.reset_all()
         session.statements.clear()
+    if what in ("ALL", "DISCARD ALL", "SEQUENCES", "DISCARD SEQUENCES"):
+        session.db.sequences.discard()
     if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
         session.portals.clear()
     words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"

@@ -58,7 +58,14 @@ class Changed:
     inserted: pa.Table
 
 
-Entry = Created | Dropped | Changed
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A table has another definition over the same columns: of constraints, defaults or its name."""
+
+    table: Table
+
+
+Entry = Created | Dropped | Changed | Defined
 
 
 class WriteTransaction:
@@ -169,6 +176,17 @@ class WriteTransaction:
             table = self.definitions[oid]
             self._drop(table)
             self._journal.append(Dropped(table))
+
+    def define(self, table: Table) -> None:
+        """Another definition of a table over the same columns; its rows were checked against it."""
+        with self._statement():
+            self._define(table)
+            self._journal.append(Defined(table))
+
+    def _define(self, table: Table) -> None:
+        definition = json.dumps(encode(table)).replace("'", "''")
+        self.connection.execute(f"UPDATE {STORE}.main.__tables SET definition = '{definition}' WHERE oid = {table.oid}")
+        self.definitions[table.oid] = table
 
     def _create(self, table: Table) -> None:
         lowered = [column.name.lower() for column in table.columns]
@@ -299,7 +317,7 @@ class WriteTransaction:
                     deleted.append(entry.deleted)
                 case Dropped():
                     gathered.pop(entry.table.oid, None)
-                case Created():
+                case Created() | Defined():
                     pass
         with self._statement():
             found = [(oid, *self._net(oid, *both)) for oid, both in sorted(gathered.items())]
@@ -367,6 +385,8 @@ class WriteTransaction:
                 self._create(table)
             case Dropped(table=table):
                 self._drop(table)
+            case Defined(table=table):
+                self._define(table)
             case Changed(table=table, deleted=deleted, inserted=inserted):
                 tools.apply_by_value(self.connection, table, deleted, inserted)
 

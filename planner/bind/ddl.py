@@ -8,6 +8,7 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.drops import bind_drop, bind_truncate
+from planner.bind.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.tables import SERVERS, bind_create_stream, bind_create_table
 from planner.bind.views import bind_alter_view, bind_create_as, bind_create_view
 from planner.statements import NoOperation, Statement
@@ -29,6 +30,8 @@ def _alter(binding: Binding, node: Any) -> Statement:
 
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateStmt": bind_create_table,
+    "CreateSeqStmt": bind_create_sequence,
+    "AlterSeqStmt": bind_alter_sequence,
     "CreateForeignTableStmt": bind_create_stream,
     "CreateForeignServerStmt": _create_server,
     "ViewStmt": bind_create_view,

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from pglast.enums import OverridingKind
-
+from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Stream, SystemView, Table, View
 from catalog.types import INT8
@@ -21,6 +20,7 @@ from planner.algebra import Filter, Join, Project, Relation, Scan, Values
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
+from planner.bind.identity import check_updated, takes_given
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from, find_object, scan_object
@@ -73,6 +73,8 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
         )
     if isinstance(found, SystemView):
         raise SqlError("42501", f"permission denied for view {found.name}")
+    if isinstance(found, objects.Sequence):
+        raise SqlError("42809", f'cannot change sequence "{found.name}"')
     return found
 
 
@@ -101,8 +103,6 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
     if node.onConflictClause is not None:
         instead = "Delete or update the rows first, or insert with SELECT ... WHERE NOT EXISTS."
         raise unsupported("ON CONFLICT", instead, binding.position(node.onConflictClause))
-    if node.override not in (None, OverridingKind.OVERRIDING_NOT_SET):
-        raise unsupported("OVERRIDING", "Leave it out.")
     target = writable(binding, node.relation, "insert into")
     level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
     indexes = _positions(binding, target, node.cols)
@@ -113,7 +113,7 @@ def bind_insert(binding: Binding, node: Any) -> Insert:
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
         check_widths(env, source)
-        rows = tuple(_value_row(env, target, indexes, cells, node.cols, default) for cells in source)
+        rows = tuple(_value_row(env, target, indexes, cells, node, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     else:
@@ -150,15 +150,17 @@ def _value_row(
     target: Table | Stream,
     indexes: list[int],
     cells: tuple[Any, ...],
-    named: Any,
+    node: Any,
     default: Callable[[int], Scalar],
 ) -> tuple[Scalar, ...]:
-    if cells or named:
-        _check_width(env, len(cells), indexes, named, cells)
+    if cells or node.cols:
+        _check_width(env, len(cells), indexes, node.cols, cells)
     values: dict[int, Scalar] = {}
     for index, cell in zip(indexes, cells, strict=False):
         if type(cell).__name__ != "SetToDefault":
-            values[index] = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            if takes_given(target.columns, index, node.override):
+                values[index] = value
     return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
 
 
@@ -189,6 +191,7 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     values = {
         index: assign(env, scalar, target.columns[index], place)
         for index, scalar, place in zip(indexes, scalars, places, strict=False)
+        if takes_given(target.columns, index, node.override)
     }
     outputs = tuple(
         (column, values[index] if index in values else default_of(binding, definition))
@@ -266,7 +269,9 @@ def _assigned(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
         if len(node.source.args) != node.ncolumns:
             raise env.error("42601", "number of columns does not match number of values", node.source)
         return _assigned(env, column, node.source.args[node.colno - 1])
-    return assign(env, bind_scalar(env, node), column, node)
+    value = assign(env, bind_scalar(env, node), column, node)
+    check_updated(column)
+    return value
 
 
 def bind_delete(binding: Binding, node: Any) -> Delete:

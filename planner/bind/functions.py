@@ -15,6 +15,7 @@ from planner.bind.aggregates import AGGREGATE_NAMES, AMBIGUOUS, NO_MATCH, bind_a
 from planner.bind.environment import Environment
 from planner.bind.overloads import ANY, Beyond, Overload, Table, find_function, table
 from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, numeric_result, target_type
 from planner.bind.windows import bind_window
@@ -101,7 +102,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "regexp_match": "Use ~.",
     "regexp_matches": "Use ~.",
     "array_to_string": "Use string_agg().",
-    "nextval": "Give the values yourself.",
     "statement_timestamp": "Use now().",
     "cbrt": "Use power().",
     "to_json": "Use a cast to json.",
@@ -137,6 +137,10 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
+    if is_sequence_call(name, len(node.args or ())):
+        return bind_sequence_call(env, name, node, bind)
+    if name == "pg_get_serial_sequence" and len(node.args or ()) == 2:
+        return bind_serial_sequence(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "concat":
         return _concat(env, arguments, node)

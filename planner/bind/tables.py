@@ -14,9 +14,10 @@ from pglast.enums import ConstrType
 from pglast.stream import RawStream
 
 from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.objects import Check, ColumnDefinition, ForeignKey, Stream, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, ForeignKey, Sequence, Stream, Table, UniqueKey
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.sources import find_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
@@ -34,7 +35,7 @@ _RESERVED: Final = ("__rowid", "__lsn", "__ordinal")
 
 @dataclass(slots=True)
 class _Parts:
-    """What has been read of a definition so far."""
+    """What has been read of a definition so far. ``owned``: columns with a sequence, and its options."""
 
     table: str
     columns: list[ColumnDefinition] = field(default_factory=list)
@@ -42,6 +43,7 @@ class _Parts:
     foreign: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
     checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    owned: dict[str, Any] = field(default_factory=dict)
 
     def name(self, given: str | None, *words: str) -> str:
         """A constraint's name: the given one, or PostgreSQL's choice made unique."""
@@ -91,7 +93,27 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
     checks = tuple(_check(binding, parts, item) for item in parts.checks)
     foreign = tuple(_foreign_key(binding, parts, table, item, columns) for item, columns in parts.foreign)
-    return CreateTable(replace(table, foreign_keys=foreign, checks=checks), exists)
+    columns, sequences = _with_sequences(binding, parts, table)
+    return CreateTable(replace(table, columns=columns, foreign_keys=foreign, checks=checks), exists, sequences)
+
+
+def _with_sequences(
+    binding: Binding, parts: _Parts, table: Table
+) -> tuple[tuple[ColumnDefinition, ...], tuple[Sequence, ...]]:
+    """The columns with the defaults of those that have a sequence of their own, and these sequences."""
+    columns: list[ColumnDefinition] = []
+    sequences: list[Sequence] = []
+    taken = {table.name}
+    for column in parts.columns:
+        if column.name in parts.owned:
+            options = parts.owned[column.name]
+            sequence = own_sequence(binding, table.name, table.schema, column, taken, options)
+            oid = table.oid + 1 + len(sequences)
+            taken.add(sequence.name)
+            sequences.append(replace(sequence, oid=oid, owner=(table.oid, column.name)))
+            column = replace(column, not_null=True, default=call_of(oid), sequences=(oid,))
+        columns.append(column)
+    return tuple(columns), tuple(sequences)
 
 
 def _refuse_table_clauses(binding: Binding, node: Any) -> None:
@@ -150,7 +172,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
         if kind == "TableLikeClause":
             raise unsupported("LIKE in CREATE TABLE", "List the columns.", binding.position(item.relation))
         if kind == "ColumnDef":
-            _column(binding, parts, item)
+            _column(binding, parts, item, stream)
     for item in items:
         if type(item).__name__ == "ColumnDef":
             for constraint in item.constraints or ():
@@ -161,7 +183,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
     return parts
 
 
-def _column(binding: Binding, parts: _Parts, node: Any) -> None:
+def _column(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
     name, position = node.colname, binding.position(node)
     if parts.column(name) is not None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
@@ -169,10 +191,16 @@ def _column(binding: Binding, parts: _Parts, node: Any) -> None:
         raise SqlError("42939", f'column name "{name}" is reserved', position=position)
     if node.collClause is not None:
         raise unsupported("COLLATE", position=binding.position(node.collClause))
-    kind = type_of(binding, node.typeName)
+    written = names_of(node.typeName.names)
+    serial = SERIALS.get(written[0]) if len(written) == 1 else None
+    if serial is not None and stream:
+        raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
+    kind = serial or type_of(binding, node.typeName)
     if kind.element is not None:
         raise unsupported("a column of an array type", "Use one row for each element.", binding.position(node.typeName))
-    parts.columns.append(ColumnDefinition(name, kind))
+    parts.columns.append(ColumnDefinition(name, kind, serial is not None))
+    if serial is not None:
+        parts.owned[name] = ()
 
 
 def _column_constraint(binding: Binding, parts: _Parts, column: Any, node: Any, stream: bool) -> None:
@@ -182,20 +210,50 @@ def _column_constraint(binding: Binding, parts: _Parts, column: Any, node: Any, 
         case ConstrType.CONSTR_NOTNULL:
             parts.columns[index] = replace(known, not_null=True)
         case ConstrType.CONSTR_DEFAULT:
-            if known.default is not None:
-                message = f'multiple default values specified for column "{known.name}" of table "{parts.table}"'
-                raise SqlError("42601", message, position=binding.position(node))
-            text = RawStream()(node.raw_expr)
-            _check_default(binding, known, node.raw_expr)
-            parts.columns[index] = replace(known, default=text)
+            parts.columns[index] = _with_default(binding, parts, known, node)
+            if stream and parts.columns[index].sequences:
+                raise unsupported("a sequence as a stream's default", "Give the values.", binding.position(node))
         case ConstrType.CONSTR_IDENTITY:
-            raise unsupported("GENERATED AS IDENTITY", "Give the values yourself.", binding.position(node))
+            _identity(binding, parts, index, node, stream)
         case ConstrType.CONSTR_GENERATED:
             raise unsupported("a generated column", "Compute it in a view.", binding.position(node))
         case ConstrType.CONSTR_NULL:
             pass
         case _:
             _constraint(binding, parts, node, (column.colname,), stream)
+
+
+def _with_default(binding: Binding, parts: _Parts, known: ColumnDefinition, node: Any) -> ColumnDefinition:
+    _refuse_second(binding, parts, known, node)
+    _check_default(binding, known, node.raw_expr)
+    tree, sequences = numbered(binding, node.raw_expr)
+    return replace(known, default=RawStream()(tree), sequences=sequences)
+
+
+def _refuse_second(binding: Binding, parts: _Parts, known: ColumnDefinition, node: Any) -> None:
+    """One default, or one identity, of a column."""
+    has_default = known.default is not None or known.name in parts.owned
+    if known.identity and node.contype == ConstrType.CONSTR_IDENTITY:
+        words = "multiple identity specifications"
+    elif known.identity or (has_default and node.contype == ConstrType.CONSTR_IDENTITY):
+        words = "both default and identity specified"
+    elif has_default:
+        words = "multiple default values specified"
+    else:
+        return
+    message = f'{words} for column "{known.name}" of table "{parts.table}"'
+    position = None if known.name in parts.owned and not known.identity else binding.position(node)
+    raise SqlError("42601", message, position=position)
+
+
+def _identity(binding: Binding, parts: _Parts, index: int, node: Any, stream: bool) -> None:
+    """GENERATED ALWAYS or BY DEFAULT AS IDENTITY [(options)]."""
+    known = parts.columns[index]
+    if stream:
+        raise unsupported("an identity column of a stream", "Give its values yourself.", binding.position(node))
+    _refuse_second(binding, parts, known, node)
+    parts.owned[known.name] = node.options or ()
+    parts.columns[index] = replace(known, not_null=True, identity=node.generated_when)
 
 
 def _check_default(binding: Binding, column: ColumnDefinition, node: Any) -> None:

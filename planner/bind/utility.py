@@ -221,7 +221,6 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "LockStmt": _refuse("LOCK TABLE", "Leave it out: there is one writer at a time."),
     "IndexStmt": _refuse("CREATE INDEX", "Declare PRIMARY KEY or UNIQUE where uniqueness is meant."),
     "CreateSchemaStmt": _refuse("CREATE SCHEMA", "Use the schema public."),
-    "CreateSeqStmt": _refuse("CREATE SEQUENCE", "Give the values yourself."),
     "CreateFunctionStmt": _refuse("CREATE FUNCTION"),
     "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
     "DoStmt": _refuse("DO"),

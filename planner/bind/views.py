@@ -24,7 +24,7 @@ from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
 from planner.expression import Call
-from planner.functions import FUNCTIONS
+from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
 from planner.statements import AlterView, CreateView, Query
 from planner.walk import walk
@@ -66,6 +66,7 @@ def _create(
     continuous = bool(binding.streams)
     if continuous:
         _refuse_changing(binding, query.relation)
+        _refuse_sequences(binding, query.relation)
     columns = _columns(name.relname, names_of(aliases), query)
     view = View(
         old.oid if old is not None and replaces else catalog.next_oid,
@@ -183,7 +184,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     return AlterView(view)
 
 
-# --- what may not stand below a grouping -----------------------------------------------------------------------------
+# --- what may not stand in it, or below a grouping -------------------------------------------------------------------
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
@@ -199,3 +200,11 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
                 hint = "Apply it to the view's result: select from the view, or use it above the grouping."
                 message = f"function {item.function}() below a grouping of a continuous view is not supported"
                 raise SqlError("0A000", message, hint=hint, position=position)
+
+
+def _refuse_sequences(binding: Binding, relation: Relation) -> None:
+    """A maintained result must not depend on when it is computed. Raises 0A000."""
+    for item in walk(relation):
+        if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS:
+            message = f"function {item.function}() in a continuous view is not supported"
+            raise SqlError("0A000", message, hint="Call it where you read the view.", position=binding.origin(item)[0])
