@@ -8,6 +8,7 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -38,7 +39,7 @@ from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
 from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore
+from executor.embedded.tables import TableStore, WriteTransaction
 from executor.maintenance import Maintenance
 from executor.options import Options
 from executor.points import Indexed, Row, ViewIndex
@@ -273,6 +274,7 @@ class Database:
         parts: list[Part] = list(transaction.parts)
         if transaction.write is not None:
             parts += [TableChange(*change) for change in transaction.write.changes()]
+            parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(transaction.write.rebuilt)]
         parts += [CatalogChange(document) for document in transaction.catalog_changes]
         return tuple(parts)
 
@@ -400,9 +402,9 @@ class Database:
             before = self._catalog
             for document in documents:
                 self._catalog = ddl.apply_change(self._catalog, document, lsn)
-            self._recover_record(lsn, before, changes, bool(documents))
+            self._recover_record(lsn, before, changes, documents)
 
-    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], defined: bool) -> None:
+    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], documents: list[str]) -> None:
         """One record's table changes and DDL, in one table transaction that also notes its LSN."""
         after = self._catalog
         writer = self.tables.begin_write(0.0)
@@ -413,14 +415,26 @@ class Database:
             item = after.objects[oid]
             if isinstance(item, Table):
                 writer.create(item)
-        for oid in set(after.objects) & set(before.objects):
-            item = after.objects[oid]
-            if isinstance(item, Table) and item is not before.objects[oid]:
-                writer.define(item)
+        self._recover_definitions(writer, before, documents)
         writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
-        if defined:
+        if documents:
             writer.save_catalog(ddl.dump_catalog(after))
         writer.commit(lsn)
+
+    def _recover_definitions(self, writer: WriteTransaction, before: Catalog, documents: list[str]) -> None:
+        """What a record changed of tables that were there before."""
+        lasting = set(self._catalog.objects) & set(before.objects)
+        changes = [json.loads(document) for document in documents]
+        rebuilt = {change["rebuild"] for change in changes if "rebuild" in change}
+        for change in changes:
+            table = ddl.changed_table(change)
+            if table is not None and table.oid in lasting - rebuilt:
+                writer.alter(table, tuple(map(tuple, change.get("storage", ()))))
+        for oid in rebuilt & lasting:
+            final = self._catalog.objects[oid]
+            assert isinstance(final, Table)
+            writer.drop(oid)
+            writer.create(final)
 
     def _refill(self) -> None:
         """Rings and file lists get what the log holds above the lowest durable frontier of their views."""

@@ -9,27 +9,40 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from executor.altering import alter_rows, require_same
 from executor.transaction import NewView, Transaction
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
-from planner.statements import AlterSequence, AlterView, CreateSequence, CreateStream, CreateTable, CreateView, Drop
+from planner.statements import (
+    AlterSequence,
+    AlterTable,
+    AlterView,
+    CreateSequence,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Drop,
+    Rename,
+)
 from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import Result
+    from executor.session import DatabaseSession, Result
 
-Definition = CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence
+Definition = (
+    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Rename
+)
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -45,10 +58,11 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
             raise SqlError("23502", message)
 
 
-def define(database: Database, transaction: Transaction, statement: Definition) -> Result:
+def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
     from executor.session import Result
 
+    database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
         case CreateTable():
@@ -58,6 +72,11 @@ def define(database: Database, transaction: Transaction, statement: Definition) 
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
             _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
             return Result("CREATE SEQUENCE")
+        case AlterTable():
+            return _alter_table(session, transaction, catalog, statement)
+        case Rename(tag=tag, item=item):
+            _change(transaction, catalog, item)
+            return Result(tag)
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
@@ -91,6 +110,27 @@ def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateT
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     transaction.writer().create(table)
     return Result("CREATE TABLE")
+
+
+def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
+    """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
+    from executor.session import Result
+
+    require_same(catalog, statement)
+    for sequence in statement.sequences:
+        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    for item in statement.changes:
+        _change(transaction, transaction.catalog or catalog, item)
+        if isinstance(item, Table):
+            transaction.writer().define(item)
+    for options in statement.options:
+        _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
+    document = alter_rows(session, transaction, statement)
+    transaction.catalog = (transaction.catalog or catalog).change(statement.table)
+    transaction.catalog_changes.append(document)
+    for oid in statement.drops:
+        _drop(transaction, transaction.catalog, oid)
+    return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
 def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:
@@ -211,11 +251,19 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     """The catalog after one logged change; a view's creation LSN is its record's."""
     data = json.loads(change)
+    if "rebuild" in data:
+        return catalog
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
         return catalog.change(decode(data["change"], CATALOG_CLASSES))
     return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
+
+
+def changed_table(change: dict[str, Any]) -> Table | None:
+    """The table that a logged change defines anew."""
+    item = decode(change["change"], CATALOG_CLASSES) if "change" in change else None
+    return item if isinstance(item, Table) else None
 
 
 def numbered(item: CatalogObject, lsn: int) -> CatalogObject:

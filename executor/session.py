@@ -22,6 +22,7 @@ from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
 from executor.drawing import Caller, Drawing
+from executor.embedded.changes import schema_of
 from executor.embedded.connection import Bindings
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
@@ -29,9 +30,11 @@ from executor.points import PointReader, point_reader
 from executor.queries import Reader
 from executor.sequences import SessionSequences
 from executor.transaction import Transaction
+from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
     AlterSequence,
+    AlterTable,
     AlterView,
     CopyIn,
     CopyOut,
@@ -46,6 +49,7 @@ from planner.statements import (
     NoOperation,
     Output,
     Query,
+    Rename,
     Returning,
     Statement,
     TransactionControl,
@@ -270,15 +274,9 @@ class DatabaseSession:
             case Truncate(targets=targets):
                 transaction.writer().truncate(targets)
                 return Result("TRUNCATE TABLE")
-            case (
-                CreateTable()
-                | CreateStream()
-                | CreateView()
-                | Drop()
-                | AlterView()
-                | CreateSequence()
-                | AlterSequence()
-            ):
+            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+                return self._define(statement, transaction)
+            case AlterView() | AlterSequence() | AlterTable() | Rename():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
@@ -374,6 +372,15 @@ class DatabaseSession:
         found = transaction.writer().query(drawing.relation, drawn, (), self.time_zone)
         return pa.Table.from_arrays(found.columns, schema=schema)
 
+    def drawn_rows(self, relation: Relation, transaction: Transaction, table: Table) -> pa.Table:
+        """The rows of an altered table, with what new columns take from sequences."""
+        drawing = self.database.drawings.get(relation)
+        bindings = {} if drawing is None else self._drawn(drawing, transaction, (), {})
+        found = transaction.writer().query(
+            relation if drawing is None else drawing.relation, bindings, (), self.time_zone
+        )
+        return pa.Table.from_arrays(found.columns, schema=schema_of(table))
+
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
             raise undefined_table(target.name)
@@ -382,7 +389,7 @@ class DatabaseSession:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
-        return ddl.define(self.database, transaction, statement)
+        return ddl.define(self, transaction, statement)
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""

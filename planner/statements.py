@@ -120,6 +120,35 @@ class AlterSequence:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
+    Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
+
+    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), ``sequences`` those
+    of new columns, from the next free oid on, ``options`` those of identity columns, and ``drops`` what goes with it.
+    """
+
+    tag: str
+    before: Table
+    table: Table
+    rows: Relation | None = None
+    checks: tuple[tuple[str, Relation], ...] = ()
+    changes: tuple[Table | Sequence, ...] = ()
+    sequences: tuple[Sequence, ...] = ()
+    options: tuple[AlterSequence, ...] = ()
+    drops: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A view, sequence or stream under another name."""
+
+    tag: str
+    item: View | Sequence | Stream
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream:
     """CREATE FOREIGN TABLE ... SERVER stream, or PipelineDB's CREATE STREAM-like spelling."""
 
@@ -283,6 +312,8 @@ Statement = (
     | CreateTable
     | CreateSequence
     | AlterSequence
+    | AlterTable
+    | Rename
     | CreateStream
     | CreateView
     | Drop

@@ -18,6 +18,7 @@ from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (
     AlterSequence,
+    AlterTable,
     AlterView,
     CopyIn,
     CreateSequence,
@@ -33,6 +34,7 @@ from planner.statements import (
     Output,
     Prepare,
     Query,
+    Rename,
     SetVariable,
     ShowVariable,
     TransactionControl,
@@ -58,6 +60,8 @@ WRITES: Final[dict[type, str]] = {
     CreateTable: "CREATE TABLE",
     CreateSequence: "CREATE SEQUENCE",
     AlterSequence: "ALTER SEQUENCE",
+    AlterTable: "ALTER TABLE",
+    Rename: "ALTER TABLE",
     CreateStream: "CREATE FOREIGN TABLE",
     CreateView: "CREATE VIEW",
     Drop: "DROP",

@@ -22,6 +22,7 @@ from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
 from planner.statements import (
+    AlterTable,
     CopyOut,
     Delete,
     ExecutePrepared,
@@ -36,7 +37,7 @@ from planner.walk import NODES, transform, walk
 from server.settings import Settings
 
 #: Statements whose expressions may call session functions or hold parameters.
-_WITH_EXPRESSIONS: Final = (Query, Insert, Update, Delete, CopyOut, Explain, ExecutePrepared, Returning)
+_WITH_EXPRESSIONS: Final = (Query, Insert, Update, Delete, CopyOut, Explain, ExecutePrepared, Returning, AlterTable)
 _PLANS: Final = 4096
 #: Texts longer than this are planned without being remembered.
 _LONGEST: Final = 16 << 10

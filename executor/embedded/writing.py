@@ -22,6 +22,7 @@ from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.objects import Table
 from executor.embedded import changes as tools
+from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.constraints import Checker, check_not_null, failing_row
@@ -65,7 +66,23 @@ class Defined:
     table: Table
 
 
-Entry = Created | Dropped | Changed | Defined
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A table's columns were changed in place."""
+
+    table: Table
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A table got other columns, and all of its rows anew."""
+
+    table: Table
+    rows: pa.Table
+
+
+Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt
 
 
 class WriteTransaction:
@@ -82,6 +99,8 @@ class WriteTransaction:
         self.definitions = dict(definitions)
         #: The catalog that it stores, if any.
         self.catalog: str | None = None
+        #: Tables whose record holds all of their rows (known after ``changes``).
+        self.rebuilt: set[int] = set()
         self._start = dict(definitions)
         self._ended = ended
         self._journal: list[Entry] = []
@@ -138,6 +157,7 @@ class WriteTransaction:
     ) -> Changes:
         """COPY: complete rows in the table's column order. ``checks`` are over ``row``, as an INSERT's."""
         with self._statement():
+            self._require_current(table)
             rows = self._typed(table, rows)
             self._check(table, checks, row, rows, (), "UTC")
             self._apply({table.oid: tools.insertion(table, rows)})
@@ -188,12 +208,37 @@ class WriteTransaction:
         self.connection.execute(f"UPDATE {STORE}.main.__tables SET definition = '{definition}' WHERE oid = {table.oid}")
         self.definitions[table.oid] = table
 
+    def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        """Columns dropped, renamed or added in place."""
+        with self._statement():
+            self._alter(table, steps)
+            self._journal.append(Altered(table, steps))
+
+    def _alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        _require_storable(table)
+        for step in steps:
+            apply_step(self.connection, table, step)
+        self._define(table)
+
+    def rebuild(self, table: Table, rows: pa.Table) -> None:
+        """Another definition of a table, and all of its rows."""
+        with self._statement():
+            rows = self._typed(table, rows)
+            self._rebuild(table, rows)
+            self._journal.append(Rebuilt(table, rows))
+
+    def _rebuild(self, table: Table, rows: pa.Table) -> None:
+        self._drop(self.definitions[table.oid])
+        self._create(table)
+        tools.apply_by_value(self.connection, table, rows.slice(0, 0), rows)
+
+    def verify(self, before: Table, table: Table, rewritten: bool) -> None:
+        """Checks the stored rows against what is new in a definition. Raises 23502, 23503 and 23505."""
+        with self._statement():
+            Verifier(self.connection, self.definitions).verify(before, table, rewritten)
+
     def _create(self, table: Table) -> None:
-        lowered = [column.name.lower() for column in table.columns]
-        if not table.columns:
-            raise unsupported("a table without columns")
-        if len(set(lowered)) < len(lowered) or "rowid" in lowered:
-            raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")
+        _require_storable(table)
         columns = ", ".join(f"{tools.quoted(column.name)} {type_text(column.type)}" for column in table.columns)
         self.connection.execute(f"CREATE TABLE {tools.stored(table)}({columns})")
         definition = json.dumps(encode(table)).replace("'", "''")
@@ -233,12 +278,19 @@ class WriteTransaction:
     ) -> Changes:
         table = statement.target
         assert isinstance(table, Table)
+        self._require_current(table)
         checks = () if isinstance(statement, Delete) else statement.checks
         self._check(table, checks, row, change.inserted, parameters, timezone)
         changed = change.deleted if isinstance(statement, Delete) else change.inserted
         returned = self._returned(statement.returning, row, changed, parameters, timezone)
         self._apply({table.oid: change})
         return Changes(changed.num_rows, returned)
+
+    def _require_current(self, table: Table) -> None:
+        """Raises 40001 where a statement was planned against a definition that another transaction has changed."""
+        known = self.definitions.get(table.oid)
+        if known is not table and known != table:
+            raise SqlError("40001", "could not serialize access due to concurrent update")
 
     def _apply(self, statement: dict[int, Change]) -> None:
         """Checks one statement's changes and applies them with what foreign keys add."""
@@ -309,6 +361,7 @@ class WriteTransaction:
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
         gathered: dict[int, tuple[list[pa.Table], list[pa.Table]]] = {}
+        self.rebuilt.clear()
         for entry in self._journal:
             match entry:
                 case Changed():
@@ -317,11 +370,23 @@ class WriteTransaction:
                     deleted.append(entry.deleted)
                 case Dropped():
                     gathered.pop(entry.table.oid, None)
-                case Created() | Defined():
+                    self.rebuilt.discard(entry.table.oid)
+                case Rebuilt():
+                    self.rebuilt.add(entry.table.oid)
+                case Altered() if entry.table.oid in gathered:  # by value, its older changes mean nothing any more
+                    self.rebuilt.add(entry.table.oid)
+                case Created() | Defined() | Altered():
                     pass
         with self._statement():
-            found = [(oid, *self._net(oid, *both)) for oid, both in sorted(gathered.items())]
+            net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
+            found = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
         return [change for change in found if change[1].num_rows or change[2].num_rows]
+
+    def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
+        """All rows of a table that is logged anew."""
+        table = self.definitions[oid]
+        rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
+        return oid, rows, rows.slice(0, 0)
 
     def _net(self, oid: int, inserted: list[pa.Table], deleted: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
         table = self.definitions[oid]
@@ -387,6 +452,10 @@ class WriteTransaction:
                 self._drop(table)
             case Defined(table=table):
                 self._define(table)
+            case Altered(table=table, steps=steps):
+                self._alter(table, steps)
+            case Rebuilt(table=table, rows=rows):
+                self._rebuild(table, rows)
             case Changed(table=table, deleted=deleted, inserted=inserted):
                 tools.apply_by_value(self.connection, table, deleted, inserted)
 
@@ -415,3 +484,11 @@ class WriteTransaction:
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
         self.connection.interrupt()
+
+
+def _require_storable(table: Table) -> None:
+    lowered = [column.name.lower() for column in table.columns]
+    if not table.columns:
+        raise unsupported("a table without columns")
+    if len(set(lowered)) < len(lowered) or "rowid" in lowered:
+        raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")

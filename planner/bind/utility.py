@@ -228,7 +228,6 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "GrantStmt": _refuse("GRANT and REVOKE"),
     "CreateRoleStmt": _refuse("CREATE ROLE"),
     "CommentStmt": _refuse("COMMENT"),
-    "RenameStmt": _refuse("RENAME", "Create the object again under its new name."),
     "RefreshMatViewStmt": _refuse("REFRESH MATERIALIZED VIEW", "Leave it out: continuous views are always fresh."),
     "RuleStmt": _refuse("CREATE RULE"),
     "CreatedbStmt": _refuse("CREATE DATABASE"),

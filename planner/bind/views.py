@@ -166,8 +166,6 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
 
 def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
-    if node.objtype not in (ObjectType.OBJECT_VIEW, ObjectType.OBJECT_MATVIEW):
-        raise unsupported("ALTER TABLE", "Drop and create the table again.", binding.position(node.relation))
     if node.missing_ok and binding.context.catalog.find(node.relation.relname, node.relation.schemaname) is None:
         return None
     view = find_object(binding, node.relation)
