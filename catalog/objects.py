@@ -33,15 +33,28 @@ class ColumnDefinition:
     default: str | None = None
     identity: str = ""
     sequences: tuple[int, ...] = ()
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """PRIMARY KEY or UNIQUE over columns."""
+    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint."""
 
     name: str
     columns: tuple[str, ...]
     primary: bool = False
+    index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that enforces nothing: its name, the texts of its parts, and the columns that they use. (Tables are
+    scanned with zone maps; PostgreSQL's clients expect that an index that they made is there.)
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,8 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     checks: tuple[Check, ...] = ()
     schema: str = PUBLIC
+    indexes: tuple[Index, ...] = ()
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +104,7 @@ class Stream:
     columns: tuple[ColumnDefinition, ...]
     options: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    comment: str | None = None
 
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""
@@ -113,6 +129,7 @@ class View:
     options: tuple[tuple[str, str], ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +152,7 @@ class Sequence:
     called: bool = False
     owner: tuple[int, str] | None = None  # table's oid and column that it goes with
     schema: str = PUBLIC
+    comment: str | None = None
 
     @property
     def columns(self) -> tuple[ColumnDefinition, ...]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from catalog.codec import encode
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Table
+from catalog.objects import Catalog, CatalogObject, Sequence, Table
 from executor.embedded.altering import Step, add_step
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Scan, Values
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession
 
 
-def require_same(catalog: Catalog, statement: AlterTable) -> None:
-    """Raises 40001 where another transaction changed the table, or took the sequences' oids, since it was bound."""
-    first = statement.sequences[0].oid if statement.sequences else catalog.next_oid
-    if catalog.objects.get(statement.before.oid) != statement.before or first != catalog.next_oid:
+def require_same(catalog: Catalog, before: CatalogObject) -> None:
+    """Raises 40001 where another transaction has changed an object since a statement was bound."""
+    if catalog.objects.get(before.oid) != before:
+        raise SqlError("40001", "could not serialize access due to concurrent update")
+
+
+def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
+    """Raises 40001 where another transaction has taken the oids of new sequences since a statement was bound."""
+    if sequences and sequences[0].oid != catalog.next_oid:
         raise SqlError("40001", "could not serialize access due to concurrent update")
 
 

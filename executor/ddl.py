@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
-from executor.altering import alter_rows, require_same
+from executor.altering import alter_rows, require_free, require_same
 from executor.transaction import NewView, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -32,7 +32,8 @@ from planner.statements import (
     CreateTable,
     CreateView,
     Drop,
-    Rename,
+    Redefine,
+    Truncate,
 )
 from planner.walk import walk
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession, Result
 
 Definition = (
-    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Rename
+    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
 )
 
 
@@ -74,7 +75,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Rename(tag=tag, item=item):
+        case Redefine(tag=tag, before=before, item=item):
+            require_same(catalog, before)
             _change(transaction, catalog, item)
             return Result(tag)
         case AlterSequence():
@@ -90,10 +92,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
         case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
-            for table in changes:
-                _change(transaction, catalog, table)
-                transaction.writer().define(table)
-                catalog = transaction.catalog or catalog
+            _follow(transaction, catalog, changes)
+            catalog = transaction.catalog or catalog
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
@@ -116,13 +116,11 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
     from executor.session import Result
 
-    require_same(catalog, statement)
+    require_same(catalog, statement.before)
+    require_free(catalog, statement.sequences)
     for sequence in statement.sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
-    for item in statement.changes:
-        _change(transaction, transaction.catalog or catalog, item)
-        if isinstance(item, Table):
-            transaction.writer().define(item)
+    _follow(transaction, transaction.catalog or catalog, statement.changes)
     for options in statement.options:
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
@@ -131,6 +129,26 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     for oid in statement.drops:
         _drop(transaction, transaction.catalog, oid)
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
+
+
+def _follow(
+    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+) -> None:
+    """Other objects that change with a statement."""
+    for before, after in changes:
+        require_same(catalog, before)
+        _change(transaction, transaction.catalog or catalog, after)
+        if isinstance(after, Table):
+            transaction.writer().define(after)
+
+
+def truncate(database: Database, transaction: Transaction, statement: Truncate) -> None:
+    """TRUNCATE, and the sequences that it restarts."""
+    transaction.writer().truncate(statement.targets)
+    for sequence in statement.restarts:
+        catalog = transaction.catalog or database.catalog
+        require_same(catalog, sequence)
+        _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
 
 
 def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:

@@ -49,7 +49,7 @@ from planner.statements import (
     NoOperation,
     Output,
     Query,
-    Rename,
+    Redefine,
     Returning,
     Statement,
     TransactionControl,
@@ -271,12 +271,12 @@ class DatabaseSession:
                 return self._insert(statement, parameters, transaction)
             case Update() | Delete():
                 return self._change(statement, parameters, transaction)
-            case Truncate(targets=targets):
-                transaction.writer().truncate(targets)
+            case Truncate():
+                ddl.truncate(self.database, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
-            case AlterView() | AlterSequence() | AlterTable() | Rename():
+            case AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)

@@ -86,9 +86,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """TRUNCATE."""
+    """TRUNCATE; ``restarts`` are the sequences that begin anew."""
 
     targets: tuple[Table, ...]
+    restarts: tuple[Sequence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,9 @@ class AlterTable:
     """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
     Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
 
-    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), ``sequences`` those
-    of new columns, from the next free oid on, ``options`` those of identity columns, and ``drops`` what goes with it.
+    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), each before and
+    after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
+    ``drops`` what goes with it.
     """
 
     tag: str
@@ -133,7 +135,7 @@ class AlterTable:
     table: Table
     rows: Relation | None = None
     checks: tuple[tuple[str, Relation], ...] = ()
-    changes: tuple[Table | Sequence, ...] = ()
+    changes: tuple[tuple[Table | Sequence, Table | Sequence], ...] = ()
     sequences: tuple[Sequence, ...] = ()
     options: tuple[AlterSequence, ...] = ()
     drops: tuple[int, ...] = ()
@@ -141,10 +143,11 @@ class AlterTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
-    """A view, sequence or stream under another name."""
+class Redefine:
+    """A view, sequence or stream under another name or with a comment: ``item`` instead of ``before``."""
 
     tag: str
+    before: View | Sequence | Stream
     item: View | Sequence | Stream
 
 
@@ -175,13 +178,13 @@ class CreateView:
 class Drop:
     """DROP of relations; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint or a default by it.
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW', 'SEQUENCE'
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
-    changes: tuple[Table, ...] = ()
+    changes: tuple[tuple[Table, Table], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +316,7 @@ Statement = (
     | CreateSequence
     | AlterSequence
     | AlterTable
-    | Rename
+    | Redefine
     | CreateStream
     | CreateView
     | Drop

@@ -16,7 +16,7 @@ from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 from pglast.stream import RawStream
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import ColumnDefinition, ForeignKey, Sequence, Table, View
+from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, View
 from catalog.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.columns import (
@@ -64,12 +64,13 @@ class Alteration:
     values: dict[str, Scalar]
     foreign: list[ForeignKey]
     checks: list[Any]
+    indexes: list[Index]
     new_checks: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)  # columns dropped or of another type
     lost_keys: bool = False
     lost_nulls: bool = False
     cascade: bool = False
-    changes: dict[int, Table | Sequence] = field(default_factory=dict)
+    changes: dict[int, Table] = field(default_factory=dict)
     options: list[AlterSequence] = field(default_factory=list)
     drops: dict[int, None] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
@@ -90,7 +91,8 @@ def start(binding: Binding, table: Table) -> Alteration:
     values: dict[str, Scalar] = {
         name: ColumnRef(column) for name, column in zip(scan.sources, scan.columns, strict=True)
     }
-    return Alteration(binding, table, scan, parts, values, list(table.foreign_keys), list(table.checks))
+    foreign, checks, indexes = list(table.foreign_keys), list(table.checks), list(table.indexes)
+    return Alteration(binding, table, scan, parts, values, foreign, checks, indexes)
 
 
 def bind_alter(binding: Binding, node: Any) -> Statement:
@@ -165,6 +167,7 @@ def _drop_column(change: Alteration, command: Any) -> None:
     change.values.pop(name, None)
     change.gone.add(name)
     change.parts.keys = [key for key in change.parts.keys if name not in key.columns]
+    change.indexes = [index for index in change.indexes if name not in index.columns]
     change.foreign = [key for key in change.foreign if name not in key.columns]
     change.checks = [check for check in change.checks if name not in _columns_of(change, check.expression)]
     what = f"column {name} of table {table.name}"
@@ -184,7 +187,7 @@ def _release(change: Alteration, what: str, refers: Callable[[ForeignKey], bool]
     """Foreign keys of other tables that need what goes: an error, or with CASCADE they go too."""
     lines = []
     for other in change.binding.context.catalog.dependents(change.before.oid):
-        other = change.changes.get(other.oid, other)  # type: ignore[assignment]
+        other = change.changes.get(other.oid, other)
         if not isinstance(other, Table):
             continue
         lost = [key for key in other.foreign_keys if key.target == change.before.oid and refers(key)]
@@ -223,7 +226,8 @@ def _interim(change: Alteration) -> Table:
     """The table as it would be now."""
     columns, keys = tuple(change.parts.columns), tuple(change.parts.keys)
     foreign, checks = tuple(change.foreign), tuple(change.checks)
-    return replace(change.before, columns=columns, keys=keys, foreign_keys=foreign, checks=checks)
+    indexes = tuple(change.indexes)
+    return replace(change.before, columns=columns, keys=keys, foreign_keys=foreign, checks=checks, indexes=indexes)
 
 
 def _change_type(change: Alteration, command: Any) -> None:
@@ -428,7 +432,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
         for check in table.checks
         if check.name in change.new_checks or change.gone
     )
-    changes = tuple(item for item in change.changes.values())
+    catalog = binding.context.catalog
+    changes = tuple((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
     options, drops = tuple(change.options), tuple(change.drops)
     return AlterTable(tag, before, table, rows, checks, changes, sequences, options, drops, tuple(change.notices))
 

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from planner.bind.alter import bind_alter
+from planner.bind.comments import bind_comment
 from planner.bind.context import Binding
 from planner.bind.drops import bind_drop, bind_truncate
+from planner.bind.indexes import bind_create_index
 from planner.bind.renames import bind_rename
 from planner.bind.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.tables import SERVERS, bind_create_stream, bind_create_table
@@ -36,6 +38,8 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateTableAsStmt": bind_create_as,
     "AlterTableStmt": bind_alter,
     "RenameStmt": bind_rename,
+    "IndexStmt": bind_create_index,
+    "CommentStmt": bind_comment,
     "DropStmt": bind_drop,
     "TruncateStmt": bind_truncate,
 }

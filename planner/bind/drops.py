@@ -13,6 +13,7 @@ from pglast.enums import DropBehavior, ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
+from planner.bind.indexes import bind_drop_index
 from planner.bind.sequences import identity_column
 from planner.bind.sources import find_object
 from planner.bind.typenames import names_of
@@ -36,6 +37,8 @@ def describe(item: CatalogObject) -> str:
 
 def bind_drop(binding: Binding, node: Any) -> Drop:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW [IF EXISTS] names [CASCADE]."""
+    if node.removeType == ObjectType.OBJECT_INDEX:
+        return bind_drop_index(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")
         raise unsupported(f"DROP {words}")
@@ -91,7 +94,7 @@ def _require_kind(item: CatalogObject, kind: str, wanted: type) -> None:
 
 def _with_dependents(
     catalog: Catalog, named: list[CatalogObject], cascade: bool
-) -> tuple[list[CatalogObject], list[str], tuple[Table, ...]]:
+) -> tuple[list[CatalogObject], list[str], tuple[tuple[Table, Table], ...]]:
     """The objects to drop, dependents first, the notice about what CASCADE adds, and the tables that it changes."""
     found: list[CatalogObject] = list(named)
     lines: list[str] = []
@@ -115,7 +118,8 @@ def _with_dependents(
         what = describe(named[0]) if len(named) == 1 else "desired object(s)"
         hint = "Use DROP ... CASCADE to drop the dependent objects too."
         raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(lines), hint)
-    kept = tuple(table for oid, table in changes.items() if all(item.oid != oid for item in found))
+    lasting = {oid: catalog.objects[oid] for oid in changes if all(item.oid != oid for item in found)}
+    kept = tuple((before, changes[oid]) for oid, before in lasting.items() if isinstance(before, Table))
     return _dependents_first(catalog, found), _cascade_notice(extra), kept
 
 
@@ -171,4 +175,5 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
                 hint = f'Truncate table "{dependent.name}" at the same time, or use TRUNCATE ... CASCADE.'
                 raise SqlError("0A000", "cannot truncate a table referenced in a foreign key constraint", detail, hint)
             targets.append(dependent)
-    return Truncate(tuple(targets))
+    restarts = [sequence for target in targets for sequence in catalog.owned(target.oid)] if node.restart_seqs else ()
+    return Truncate(tuple(targets), tuple(restarts))

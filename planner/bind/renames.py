@@ -19,11 +19,14 @@ from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.dependents import broken_by, readers
+from planner.bind.indexes import bind_rename_index
 from planner.bind.sources import scan_object
 from planner.expression import ColumnRef
 from planner.parse import parse
-from planner.statements import AlterTable, NoOperation, Rename, Statement
+from planner.statements import AlterTable, NoOperation, Redefine, Statement
 
+#: An object before and after.
+Follower = tuple[Table | Sequence, Table | Sequence]
 _RELATIONS: Final = {
     ObjectType.OBJECT_TABLE: (Table, View, Sequence, Stream),
     ObjectType.OBJECT_VIEW: (View,),
@@ -39,6 +42,8 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
     if kind == ObjectType.OBJECT_TABCONSTRAINT:
         kind = ObjectType.OBJECT_TABLE
     words = ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
+    if kind == ObjectType.OBJECT_INDEX:
+        return bind_rename_index(binding, node)
     if kind not in _RELATIONS:
         raise unsupported(f"ALTER {words} RENAME")
     name, tag = node.relation, f"ALTER {words}"
@@ -68,12 +73,12 @@ def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str
     if isinstance(found, Table):
         return AlterTable(tag, found, replace(found, name=name))
     assert not isinstance(found, SystemView)
-    return Rename(tag, replace(found, name=name))
+    return Redefine(tag, found, replace(found, name=name))
 
 
 def constraint_names(table: Table) -> tuple[str, ...]:
     """The names of all constraints of a table."""
-    keys = (*(key.name for key in table.keys), *(key.name for key in table.foreign_keys))
+    keys = (*(key.name for key in table.keys if not key.index), *(key.name for key in table.foreign_keys))
     return (*keys, *(check.name for check in table.checks))
 
 
@@ -127,6 +132,10 @@ def _renamed(table: Table, old: str, new: str) -> Table:
         table,
         columns=tuple(replace(item, name=new) if item.name == old else item for item in table.columns),
         keys=tuple(replace(key, columns=among(key.columns)) for key in table.keys),
+        indexes=tuple(
+            replace(item, columns=among(item.columns), parts=tuple(_in_text(part, old, new) for part in item.parts))
+            for item in table.indexes
+        ),
         foreign_keys=tuple(map(referring, table.foreign_keys)),
         checks=tuple(replace(item, expression=_in_text(item.expression, old, new)) for item in table.checks),
     )
@@ -147,9 +156,9 @@ def _in_text(expression: str, old: str, new: str) -> str:
     return str(RawStream()(tree))
 
 
-def _followers(catalog: Catalog, table: Table, old: str, new: str) -> tuple[Table | Sequence, ...]:
+def _followers(catalog: Catalog, table: Table, old: str, new: str) -> tuple[Follower, ...]:
     """Other tables' keys that name the column, and its sequences."""
-    found: list[Table | Sequence] = []
+    found: list[Follower] = []
     for item in catalog.objects.values():
         other = isinstance(item, Table) and item.oid != table.oid
         if isinstance(item, Table) and other and any(_names(key, table, old) for key in item.foreign_keys):
@@ -159,9 +168,9 @@ def _followers(catalog: Catalog, table: Table, old: str, new: str) -> tuple[Tabl
                 else key
                 for key in item.foreign_keys
             )
-            found.append(replace(item, foreign_keys=keys))
+            found.append((item, replace(item, foreign_keys=keys)))
         if isinstance(item, Sequence) and item.owner == (table.oid, old):
-            found.append(replace(item, owner=(table.oid, new)))
+            found.append((item, replace(item, owner=(table.oid, new))))
     return tuple(found)
 
 

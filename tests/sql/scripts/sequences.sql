@@ -123,3 +123,5 @@ DISCARD SEQUENCES;
 SELECT lastval();
 INSERT INTO down VALUES (1);
 SELECT d FROM j WHERE id = (SELECT nextval('tiny') - 32767 + 1);
+DROP TABLE i, j;
+DROP SEQUENCE down, round_and_round, tiny;
