@@ -21,6 +21,7 @@ from catalog.errors import SqlError, out_of_range
 from catalog.objects import Stream
 from catalog.types import SqlType
 from executor import ddl
+from executor.commit.files import Watch
 from executor.commit.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from planner.expression import Cast, Literal, Parameter, Scalar, Value
@@ -220,9 +221,9 @@ class Appender:
     """Gathers rows of all streams for one log record.
 
     ``append`` is called on one thread, an event loop's, once ``serve`` has said how that thread is called back. Then
-    the rows of one turn of the loop become one record, made durable by the loop's thread itself: while it waits for the
-    disk, the next requests gather in their sockets. Where that would take long, or somebody else commits, the log's
-    writer thread fetches the rows when it is ready for the next record.
+    the rows of one turn of the loop, and those that come while the disk is busy with the record before, become one
+    record, which the loop's thread commits without waiting for the disk. Where that cannot be, or somebody else
+    commits, the log's writer thread fetches the rows when it is ready for the next record.
     """
 
     def __init__(self, database: Database) -> None:
@@ -232,13 +233,18 @@ class Appender:
         self._lock = threading.Lock()
         self._soon: Caller | None = None
         self._later: Caller = _at_once
+        #: Whether a record that the loop's thread has begun is on its way to the disk; only it looks.
+        self._commits = False
         self._makers: dict[int, tuple[Insert, tuple[Maker, ...] | None]] = {}
         self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
 
-    def serve(self, soon: Caller, later: Caller) -> None:
+    def serve(self, soon: Caller, later: Caller, watch: Watch) -> None:
         """``soon`` calls back on the calling thread, the only one that appends, when it has nothing else to do;
-        ``later`` has that thread called from any other. Each ``done`` is called on that thread then."""
-        self._soon, self._later = soon, later
+        ``later`` has that thread called from any other, and ``watch`` when a descriptor can be read. Each ``done`` is
+        called on that thread then."""
+        self._later = later
+        if self._database.log.watch(watch):
+            self._soon = soon
 
     def _makers_of(self, insert: Insert) -> tuple[Maker, ...] | None:
         known = self._makers.get(id(insert))
@@ -272,23 +278,25 @@ class Appender:
                 return True
             self._called = True
         if self._soon is not None:
-            self._soon(self._flush_at_once)
+            self._soon(self._flush_soon)
         else:
             self._database.sequencer.call(self._flush)
         return True
 
-    def _flush_at_once(self) -> None:
-        """On the loop's thread: commits what one turn of the loop has gathered, or leaves it to the writer thread.
+    def _flush_soon(self) -> None:
+        """On the loop's thread: commits what has gathered, or leaves it to the writer thread.
 
         A writer thread that is busy calls back when it no longer is: handed more each time, it would never be idle,
         and the way without it not be found again.
         """
-        if not self._wants_at_once():
+        if self._commits:  # what has gathered goes next
+            return
+        if not self._are_few():
             self._database.sequencer.call(self._flush)
         elif self._database.sequencer.is_busy:
             self._database.sequencer.call(self._hand_back)
         else:
-            self._commit_at_once()
+            self._commit()
 
     def _hand_back(self) -> None:
         """On the writer thread."""
@@ -296,28 +304,34 @@ class Appender:
 
     def _flush_again(self) -> None:
         """On the loop's thread: a writer thread that others keep busy takes the rows along."""
-        if self._wants_at_once() and not self._database.sequencer.is_busy:
-            self._commit_at_once()
+        if self._are_few() and not self._database.sequencer.is_busy:
+            self._commit()
         else:
             self._database.sequencer.call(self._flush)
 
-    def _wants_at_once(self) -> bool:
-        few = all(len(each.rows) <= _FEW for each in self._waiting.values())
-        return few and self._database.sequencer.is_quick
+    def _are_few(self) -> bool:
+        return all(len(each.rows) <= _FEW for each in self._waiting.values())
 
-    def _commit_at_once(self) -> None:
+    def _commit(self) -> None:
+        """On the loop's thread."""
         gathered = self._take()
         parts = self._parts(gathered)
         if not parts:
             return
-        ticket = None
         if all(isinstance(part, RowValues) for part in parts):
             sync = any(each.sync for each in gathered)
-            ticket = self._database.sequencer.commit_at_once(parts, sync)
-        if ticket is None:
-            self._submit(parts, gathered)
-        else:
-            _finish(gathered, ticket.error)
+            self._commits = True
+            if self._database.sequencer.commit_soon(parts, sync, partial(self._committed, gathered)):
+                return
+            self._commits = False
+        self._submit(parts, gathered)
+
+    def _committed(self, gathered: list[_Waiting], error: Exception | None) -> None:
+        """On the loop's thread: the disk is given its next record before it is said who is on it."""
+        self._commits = False
+        if self._waiting:
+            self._flush_soon()
+        _finish(gathered, error)
 
     def _flush(self) -> None:
         """On the writer thread: submits what has gathered."""

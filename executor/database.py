@@ -23,6 +23,7 @@ from catalog.objects import Catalog, Sequence, Stream, Table, View
 from executor import ddl
 from executor.admission import Admission
 from executor.appender import Appender
+from executor.commit.background import background_files
 from executor.commit.files import require_space
 from executor.commit.log import Log
 from executor.commit.records import (
@@ -76,7 +77,7 @@ class Database:
         directory = options.server_directory
         directory.mkdir(parents=True, exist_ok=True)
         self.tables = TableStore.open(directory / "tables.duckdb")
-        self.log = Log(directory / "log", options.log_segment_bytes)
+        self.log = Log(directory / "log", options.log_segment_bytes, files=background_files())
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)

@@ -15,6 +15,11 @@ from typing import Final
 from catalog.errors import SqlError
 
 _MOST_VECTORS: Final = 512
+
+#: Told that a sync has ended, and how.
+Synced = Callable[[OSError | None], None]
+#: Calls back whenever a descriptor can be read.
+Watch = Callable[[int, Callable[[], None]], object]
 #: sync_file_range(2): begin to write the range back, and wait for nothing.
 _WRITE: Final = 2
 
@@ -48,6 +53,19 @@ class Files:
     def sync(self, descriptor: int) -> None:
         """Returns when the file's data is on the disk."""
         os.fdatasync(descriptor)
+
+    def watch(self, watch: Watch) -> bool:
+        """Lets the calling thread be told of syncs that end. False: here they end before ``begin_sync`` returns."""
+        return False
+
+    def begin_sync(self, descriptor: int, synced: Synced) -> None:
+        """``sync`` that need not wait: ``synced`` is called when it has ended, on the thread that watches."""
+        try:
+            self.sync(descriptor)
+        except OSError as error:
+            synced(error)
+        else:
+            synced(None)
 
 
 def sync_folder(folder: Path) -> None:

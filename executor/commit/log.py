@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
@@ -27,20 +28,23 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.encoding import Encoded, Kind, decode_references
-from executor.commit.files import Files, begin_writeback, disk_error, sync_folder
+from executor.commit.files import Files, Watch, begin_writeback, disk_error, sync_folder
 from executor.commit.records import SpoolReference
 from executor.commit.segment import HEADER, RECORD, Segment, corrupted
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 #: Writes below this are joined, since gathering pieces costs more than copying them.
 _JOIN_BELOW: Final = 256 * 1024
-#: A sync of more than this is not quick on any disk.
-_LIGHT: Final = 256 * 1024
-#: A small record is written with so many zeros behind it where the file was never written to. The sync of new blocks
-#: is a transaction of the file system, which waits for everybody else's; that of old ones is a write and nothing else.
+#: A small record, which is one up to this size, is written with so many zeros behind it where the file was never
+#: written to. The sync of new blocks is a transaction of the file system, which waits for everybody else's; that of old
+#: ones is a write and nothing else.
 _FILL: Final = memoryview(bytes(256 * 1024))
 _BLOCK: Final = 4096
 _POOL_PREFIX: Final = "free-"
+
+
+#: Told that everything appended before is durable, or why nothing is any more.
+Synced = Callable[[SqlError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,16 @@ class Log:
         #: Held while a file is synced or closed, so that neither happens during the other.
         self._sync_lock = threading.Lock()
         self._failed: SqlError | None = None
-        #: Bytes written since the start, and how many of them are certainly on the disk.
-        self._written = self._synced = 0
         #: The segment that takes appends; none before the first append, so that a full disk can still be opened.
         self._current: Segment | None = None
         folder.mkdir(parents=True, exist_ok=True)
         self._pool = sorted(folder.glob(_POOL_PREFIX + "*"))
         self._segments: list[Segment] = []
         self._open_segments()
+
+    def watch(self, watch: Watch) -> bool:
+        """The calling thread will append at once; False where it would have to wait for the disk."""
+        return self._files.watch(watch)
 
     @property
     def last_lsn(self) -> int:
@@ -114,18 +120,34 @@ class Log:
                 taken += needed
             return outcome + self._write(pending)
 
-    def append_at_once(self, encoded: Encoded, lsn: int) -> Position | SqlError | None:
-        """Writes one record if nothing is in the way: another thread, a roll to a new segment, or so many bytes not
-        yet on the disk that the sync will take long. None: not now, and nothing happened."""
+    def append_at_once(self, encoded: Encoded, lsn: int, synced: Synced | None = None) -> Position | SqlError | None:
+        """Writes one record if nothing is in the way: another thread, or a roll to a new segment. None: not now, and
+        nothing happened.
+
+        With ``synced`` everything appended so far is synced too, which is told by that call: on the thread that watches
+        the files, or before this returns. What fails then is final, as for ``sync``.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            needed = RECORD + encoded.length
-            if not self._fits(needed) or self._written + needed - self._synced > _LIGHT:
+            target = self._current
+            if target is None or not self._fits(RECORD + encoded.length):
                 return None
-            return self._write(((encoded, lsn),))[0]
+            (outcome,) = self._write(((encoded, lsn),))
+            if isinstance(outcome, SqlError) or synced is None:
+                return outcome
+            target.syncs += 1
         finally:
             self._lock.release()
+        self._files.begin_sync(target.descriptor, partial(self._end_sync, target, synced))
+        return outcome
+
+    def _end_sync(self, target: Segment, synced: Synced, error: OSError | None) -> None:
+        """What ``append_at_once`` began has ended."""
+        target.syncs -= 1
+        if error is not None:
+            self._failed = disk_error(error, "sync the log")
+        synced(self._failed)
 
     def append_data(self, encoded: Encoded, rows: int) -> SpoolReference:
         """Writes a batch ahead of its commit and pins it. Raises 53100, 58030."""
@@ -155,7 +177,7 @@ class Log:
             with self._lock:
                 if self._failed is not None:
                     raise self._failed
-                current, written = self._current, self._written
+                current = self._current
             if current is None:
                 return
             try:
@@ -163,7 +185,6 @@ class Log:
             except OSError as error:
                 self._failed = disk_error(error, "sync the log")
                 raise self._failed from error
-            self._synced = max(self._synced, written)
 
     def records(self, after: int, upto: int | None = None) -> Iterator[tuple[int, pa.Buffer]]:
         """LSN and payload of the commits in (after, upto] (all above ``after``). Raises 72000 if they were recycled."""
@@ -253,7 +274,6 @@ class Log:
             except OSError as error:
                 self._failed = disk_error(error, "sync the log")
                 return self._failed
-            self._synced = self._written
         try:
             self._current = self._create(max(self._segment_bytes, HEADER + needed))
         except OSError as error:
@@ -299,7 +319,7 @@ class Log:
         total = sum(RECORD + encoded.length for encoded, _ in entries)
         end = target.end + total
         if end > target.filled:
-            fill = _fill(end, target.size) if total <= _LIGHT else _FILL[:0]
+            fill = _fill(end, target.size) if total <= len(_FILL) else _FILL[:0]
             pieces.append(fill)
             target.filled = end + len(fill)
         try:
@@ -307,7 +327,6 @@ class Log:
         except OSError as error:
             self._erase(target)
             return [disk_error(error, "write to the log")] * len(entries)
-        self._written += total
         return [self._note(target, encoded, lsn) for encoded, lsn in entries]
 
     def _note(self, target: Segment, encoded: Encoded, lsn: int) -> Position:
@@ -338,7 +357,7 @@ class Log:
 
     def _is_free(self, segment: Segment, below_lsn: int) -> bool:
         unused = max(segment.last_lsn, segment.needed_by) < below_lsn
-        return unused and not segment.pinned and segment.readers == 0
+        return unused and not segment.pinned and segment.readers == 0 and segment.syncs == 0
 
     def _retire(self, segment: Segment) -> None:
         os.close(segment.descriptor)

@@ -65,6 +65,8 @@ class Segment:
     #: Up to here the file has been written to, at least: not only given space.
     filled: int = HEADER
     readers: int = 0
+    #: Syncs under way in the background. Begun under the log's lock; only the thread that watches ends them.
+    syncs: int = 0
     #: Offsets of batches written ahead whose transaction is still open.
     pinned: set[int] = field(default_factory=set)
     #: The highest LSN of a commit that refers to data in here.

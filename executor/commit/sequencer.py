@@ -8,10 +8,10 @@ A transaction's life: ``submit`` encodes it on the caller's thread, takes its LS
 writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
 under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
 
-``commit`` (for a caller who waits anyway) and ``commit_at_once`` (for one who may wait for nothing but a quick disk) do
-all of that on the caller's thread when the writer thread has nothing to do, which saves two switches of threads. One
-thread commits at a time (``_turn``), and a caller's only when no LSN before its own is under way, so that the log and
-the publishers see LSNs in order either way.
+``commit`` (for a caller who waits anyway) and ``commit_soon`` (for an event loop, which may wait for nothing) do all of
+that on the caller's thread when the writer thread has nothing to do, which saves two switches of threads. One commits
+at a time (``_turn``), and a caller only when no LSN before its own is under way, so that the log and the publishers see
+LSNs in order either way. The turn of ``commit_soon`` lasts until the disk has its record.
 
 An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
 given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -33,11 +34,12 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.commit.encoding import Encoded, encode_data, encode_record
 from executor.commit.log import Log
-from executor.commit.patience import Patience
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
 
 Publisher = Callable[[int, TransactionRecord], None]
+#: Told that a transaction happened, or why not.
+Done = Callable[[Exception | None], None]
 
 #: Seconds after which a transaction that did not wait for the disk is on it.
 SYNC_WITHIN: Final = 0.2
@@ -98,11 +100,10 @@ class Sequencer:
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
         self._last_written = self.visible
-        #: Held by the thread that commits. Taken before ``lock``.
+        #: Held by who commits. Taken before ``lock``.
         self._turn = threading.Lock()
         #: What was queued and has not been carried out. Changed under ``lock``.
         self._outstanding = 0
-        self._patience = Patience()
         # A daemon, so that a process that dies of an error elsewhere ends; who closes waits for it.
         self._writer = threading.Thread(target=self._run, name="sequencer", daemon=True)
         self._writer.start()
@@ -162,11 +163,10 @@ class Sequencer:
         return ticket
 
     def _complete_here(self, entries: Sequence[_Entry], refused: Sequence[SqlError | None]) -> Exception | None:
-        """Completes one entry on the caller's thread; the writer thread learns how long it may sleep."""
-        sleeps = self._deadline is None
+        """Completes one entry on the caller's thread."""
+        if any(error is None for error in refused) and not self._is_due(entries):
+            self._put_off_here()
         errors, _ = self._complete(entries, refused, forced=False)
-        if sleeps and self._deadline is not None:
-            self.call(_nothing)
         return errors[0]
 
     def _number(self, on_lsn: Callable[[int], None] | None = None) -> Ticket:
@@ -178,39 +178,48 @@ class Sequencer:
         return ticket
 
     @property
-    def is_quick(self) -> bool:
-        """Whether the disk has been quick enough for ``commit_at_once``, or may be tried again."""
-        return self._patience.allows(self._clock())
-
-    @property
     def is_busy(self) -> bool:
-        """Whether the writer thread has something to do, so that ``commit_at_once`` would refuse."""
+        """Whether the writer thread has something to do, so that ``commit_soon`` would refuse."""
         return self._outstanding > 0
 
-    def commit_at_once(self, parts: Sequence[Part], sync: bool = True) -> Ticket | None:
-        """Commits a small transaction on the caller's thread; the ticket is done. None: not now, nothing happened.
+    def commit_soon(self, parts: Sequence[Part], sync: bool, done: Done) -> bool:
+        """Commits a small transaction on the caller's thread, which watches the log's files and waits for nothing.
 
-        For who can wait for a quick disk but for nothing else, like an event loop: whatever is in the way, another
-        thread above all, makes it None. Raises nothing.
+        ``done`` is called on that thread. False: something, another thread above all, is in the way, and nothing
+        happened. Raises nothing.
         """
-        started = self._clock()
         record = tuple(parts)
         encoded = encode_record(record)
         if not self._turn.acquire(blocking=False):
-            return None
-        try:
-            ticket = self._take_lsn()
-            outcome = None if ticket is None else self.log.append_at_once(encoded, ticket.lsn)
-            if ticket is None or outcome is None:
-                return None
-            refused = outcome if isinstance(outcome, SqlError) else None
-            error = self._complete_here((_Entry(encoded, record, sync, ticket),), (refused,))
-        finally:
-            self._turn.release()
-        ended = self._clock()
-        self._patience.took(ended - started, ended)
-        ticket.resolve(error)
-        return ticket
+            return False
+        ticket = self._take_lsn()
+        if ticket is not None and self._begin(_Entry(encoded, record, sync, ticket), done):
+            return True
+        self._turn.release()
+        return False
+
+    def _begin(self, entry: _Entry, done: Done) -> bool:
+        """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""
+        synced = partial(self._end_sync, entry, done) if self._is_due((entry,)) else None
+        outcome = self.log.append_at_once(entry.encoded, entry.ticket.lsn, synced)
+        if isinstance(outcome, SqlError):
+            self._end_turn(entry, done, outcome, None)
+        elif outcome is not None and synced is None:
+            self._last_written = entry.ticket.lsn
+            self._put_off_here()
+            self._end_turn(entry, done, None, None)
+        return outcome is not None
+
+    def _end_sync(self, entry: _Entry, done: Done, failure: SqlError | None) -> None:
+        if failure is None:
+            self._last_written = entry.ticket.lsn
+            self._note_synced()
+        self._end_turn(entry, done, None, failure)
+
+    def _end_turn(self, entry: _Entry, done: Done, refused: SqlError | None, failure: SqlError | None) -> None:
+        errors, _ = self._settle((entry,), (refused,), failure)
+        self._turn.release()
+        done(errors[0])
 
     def _take_lsn(self) -> Ticket | None:
         """An LSN for this thread, unless one before it is under way. One that is not used then stays unused."""
@@ -322,33 +331,54 @@ class Sequencer:
     def _complete(
         self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], forced: bool
     ) -> tuple[Sequence[Exception | None], Exception | None]:
-        """At most one sync for what was written, then publication in LSN order: each one's error, and that of all."""
-        errors: Sequence[Exception | None] = refused
+        """At most one sync for what was written, then ``_settle``."""
         written = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
         if written:
             self._last_written = written[-1].ticket.lsn
-        failure = self._sync_if_due(written, forced)
+        failure = None
+        if self._is_due(written) or (forced and self._last_written > self.durable):
+            try:
+                self.log.sync()
+                self._note_synced()
+            except SqlError as error:
+                failure = error
+        elif written:
+            self._put_off()
+        return self._settle(entries, refused, failure)
+
+    def _is_due(self, written: Sequence[_Entry]) -> bool:
+        """Whether something that was written waits for the disk, or has waited long enough."""
+        if any(entry.sync for entry in written):
+            return True
+        return self._deadline is not None and self._clock() >= self._deadline
+
+    def _put_off(self) -> None:
+        if self._deadline is None:
+            self._deadline = self._clock() + self._sync_within
+
+    def _put_off_here(self) -> None:
+        """On the caller's thread: the writer thread learns how long it may sleep."""
+        if self._deadline is None:
+            self._put_off()
+            self.call(_nothing)
+
+    def _note_synced(self) -> None:
+        self._deadline = None
+        self.durable = max(self.durable, self._last_written)
+
+    def _settle(
+        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], failure: Exception | None
+    ) -> tuple[Sequence[Exception | None], Exception | None]:
+        """Publication in LSN order, unless the sync failed: each one's error, and that of all."""
+        errors: Sequence[Exception | None] = refused
         if failure is not None:
             self._give_up(failure)
         else:
-            failure = self._publish(written)
+            failure = self._publish([entry for entry, error in zip(entries, refused, strict=True) if error is None])
         if failure is not None:
             errors = [error or failure for error in refused]
         self._release_spool(entries)
         return errors, failure
-
-    def _sync_if_due(self, written: Sequence[_Entry], forced: bool) -> Exception | None:
-        overdue = self._deadline is not None and self._clock() >= self._deadline
-        if any(entry.sync for entry in written) or overdue or (forced and self._last_written > self.durable):
-            try:
-                self.log.sync()
-            except SqlError as error:
-                return error
-            self._deadline = None
-            self.durable = max(self.durable, self._last_written)
-        elif written and self._deadline is None:
-            self._deadline = self._clock() + self._sync_within
-        return None
 
     def _publish(self, written: Sequence[_Entry]) -> Exception | None:
         """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""

@@ -18,7 +18,7 @@ from planner.bind.context import Context
 from planner.parse import parse
 from planner.statements import Insert
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import CountingDisk, holding
+from tests.executor.test_commit_sequencer import CountingDisk, KernelDisk, holding
 
 LONG = 30.0
 
@@ -32,13 +32,19 @@ class Loop:
         self.answers: list[SqlError | None] = []
         self._own: deque[Callable[[], None]] = deque()
         self._others: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        database.appender.serve(self._own.append, self._others.put)
+        database.appender.serve(self._own.append, self._others.put, lambda descriptor, call: None)
+        assert database.appender._soon is not None
 
     def insert(self, text: str, *rows: tuple[int, ...]) -> None:
         (raw,) = parse(text)
         found = bind(raw, Context(self.client.session.catalog, ("public",), (INT4,) * len(rows[0]))).statement
         assert isinstance(found, Insert)
         assert self.client.session.append_rows(found, list(rows), self.answers.append)
+
+    def calls(self) -> None:
+        """Runs what this thread was called for."""
+        while self._own:
+            self._own.popleft()()
 
     def turn(self, answers: int) -> list[SqlError | None]:
         """Runs until so many statements are answered; their answers."""
@@ -109,16 +115,44 @@ def test_busy_writer_gives_the_rows_back(loop: Loop, disk: CountingDisk) -> None
     assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
 
 
-def test_slow_disk_is_waited_for_by_the_writer(loop: Loop, disk: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop.database.sequencer._patience, "allows", lambda now: False)
-    disk.may_sync.clear()
+def test_rows_that_come_while_the_disk_is_busy_are_the_next_record(loop: Loop) -> None:
     loop.insert(_A, (1,))
-    loop._own.popleft()()  # would block here
+    loop.turn(1)
+    disk = loop.database.log._files = KernelDisk()
+    records = loop.records()
     loop.insert(_A, (2,))
+    loop.calls()
+    for number in range(5):
+        loop.insert(_A, (number,))
+        loop.insert(_B, (number, 7))
+        loop.calls()
+    assert (loop.records(), loop.answers) == (records + 1, [])
+    disk.end_sync()
+    assert (loop.records(), loop.answers) == (records + 2, [None])
+    loop.insert(_A, (3,))
+    loop.calls()
+    disk.end_sync()
+    disk.end_sync()
+    assert loop.turn(12) == [None] * 12
+    assert loop.records() == records + 3
+    assert loop.client.run("SELECT * FROM sums") == [("x", 16, 8)]
+
+
+def test_without_syncs_in_the_background_the_writer_waits(
+    loop: Loop, disk: CountingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appender = loop.database.appender
+    appender._soon = None
+    monkeypatch.setattr(disk, "watch", lambda watch: False)
+    appender.serve(loop._own.append, loop._others.put, lambda descriptor, call: None)
+    assert appender._soon is None
+    disk.may_sync.clear()
+    loop.insert(_A, (1,))  # would block here
     loop.insert(_B, (1, 1))
+    assert not loop._own
     disk.may_sync.set()
-    assert loop.turn(3) == [None] * 3
-    assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
+    assert loop.turn(2) == [None] * 2
+    assert loop.client.run("SELECT * FROM sums") == [("x", 1, 1)]
 
 
 def test_what_is_in_the_way_sends_the_rows_to_the_writer(loop: Loop) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -13,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
+from executor.commit.encoding import encode_record
+from executor.commit.files import Synced, Watch
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
-from executor.commit.ticket import Ticket
 from tests.executor.test_commit_log import FullDisk, batch, change, contents
 from tests.rig.process import wait_until
 
@@ -34,6 +34,9 @@ class CountingDisk(FullDisk):
         self.may_sync = threading.Event()
         self.may_sync.set()
         self.synced = threading.Event()
+
+    def watch(self, watch: Watch) -> bool:
+        return True
 
     def sync(self, descriptor: int) -> None:
         assert self.may_sync.wait(LONG)
@@ -305,24 +308,65 @@ def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
         log.close()
 
 
-def test_commit_at_once_is_durable_and_visible_on_return(sequencer: Sequencer, log: Log, disk: CountingDisk) -> None:
-    published: list[tuple[int, str]] = []
-    sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
-    sequencer.submit(change("opens a segment")).wait(LONG)
-    before = disk.syncs
-    ticket = at_once(sequencer, "a")
-    assert (ticket.done, ticket.error, ticket.lsn) == (True, None, 2)
-    assert disk.syncs == before + 1
-    assert (sequencer.visible, sequencer.durable) == (2, 2)
-    assert contents(log) == published == [(1, "opens a segment"), (2, "a")]
+class KernelDisk(CountingDisk):
+    """Has begun syncs end when told to, as a disk does that is busy in the background."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[tuple[int, Synced]] = []
+
+    def begin_sync(self, descriptor: int, synced: Synced) -> None:
+        self.begun.append((descriptor, synced))
+
+    def end_sync(self) -> None:
+        super().begin_sync(*self.begun.pop(0))
 
 
-def at_once(sequencer: Sequencer, text: str) -> Ticket:
+def soon(sequencer: Sequencer, text: str, sync: bool = True) -> list[Exception | None] | None:
+    """Commits on this thread; where its answer will be, or None if something was in the way."""
+    answers: list[Exception | None] = []
+    return answers if sequencer.commit_soon(change(text), sync, answers.append) else None
+
+
+def answer(sequencer: Sequencer, text: str) -> Exception | None:
     """Commits on this thread, as soon as the writer thread has said good-bye to what was before."""
     wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
-    ticket = sequencer.commit_at_once(change(text))
-    assert ticket is not None
-    return ticket
+    answers = soon(sequencer, text)
+    assert answers is not None
+    return answers[0]
+
+
+def test_commit_soon_is_durable_and_visible_when_it_is_told(tmp_path: Path) -> None:
+    disk = KernelDisk()
+    with closing(Log(tmp_path / "log", SEGMENT, files=disk)) as log, closing(Sequencer(log)) as sequencer:
+        published: list[tuple[int, str]] = []
+        sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
+        sequencer.submit(change("opens a segment")).wait(LONG)
+        wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
+        answers = soon(sequencer, "a")
+        assert answers == []
+        assert (sequencer.visible, sequencer.durable) == (1, 1)
+        assert soon(sequencer, "one at a time") is None
+        others = sequencer.submit(change("from elsewhere"))
+        assert not others.wait(0.01)
+        disk.end_sync()
+        assert answers == [None]
+        others.wait(LONG)
+        assert (sequencer.visible, sequencer.durable) == (3, 3)
+        assert contents(log) == published == [(1, "opens a segment"), (2, "a"), (3, "from elsewhere")]
+
+
+def test_a_segment_is_kept_while_it_is_synced(tmp_path: Path) -> None:
+    disk = KernelDisk()
+    with closing(Log(tmp_path / "log", SEGMENT, files=disk)) as log, closing(Sequencer(log)) as sequencer:
+        sequencer.submit(change("first")).wait(LONG)
+        wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
+        answers = soon(sequencer, "x" * 1000)
+        log.append([(encode_record(change("y" * 70_000)), 3)])  # in the next segment
+        assert log.recycle(3) == 0
+        disk.end_sync()
+        assert answers == [None]
+        assert log.recycle(3) == 1
 
 
 def test_commit_is_done_on_return_and_on_the_callers_thread(sequencer: Sequencer, log: Log) -> None:
@@ -391,25 +435,25 @@ def test_no_commit_after_the_end(log: Log) -> None:
         sequencer.commit(change("late"))
 
 
-def test_commit_at_once_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
-    assert sequencer.commit_at_once(change("needs a segment")) is None
+def test_commit_soon_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+    assert soon(sequencer, "needs a segment") is None
     sequencer.submit(change("first")).wait(LONG)
-    at_once(sequencer, "x" * 40_000)
-    assert sequencer.commit_at_once(change("y" * 40_000)) is None  # needs the next segment
+    assert answer(sequencer, "x" * 40_000) is None
+    assert soon(sequencer, "y" * 40_000) is None  # needs the next segment
     disk.may_sync.clear()
     held = sequencer.submit(change("held"))
     assert sequencer.is_busy
-    assert sequencer.commit_at_once(change("the writer thread commits")) is None
+    assert soon(sequencer, "the writer thread commits") is None
     disk.may_sync.set()
     held.wait(LONG)
     wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
     with holding(sequencer.lock):
-        assert sequencer.commit_at_once(change("somebody reads")) is None
+        assert soon(sequencer, "somebody reads") is None
     with holding(log._lock):
-        assert sequencer.commit_at_once(change("somebody writes ahead")) is None
-    last = at_once(sequencer, "last")
-    assert sequencer.visible == last.lsn
+        assert soon(sequencer, "somebody writes ahead") is None
+    assert answer(sequencer, "last") is None
     assert [text[:5] for _, text in contents(log)] == ["first", "xxxxx", "held", "last"]
+    assert sequencer.visible == log.last_lsn
 
 
 @contextmanager
@@ -432,21 +476,8 @@ def holding(lock: AbstractContextManager[Any]) -> Iterator[None]:
         thread.join()
 
 
-def test_much_unsynced_data_is_left_to_the_writer(tmp_path: Path) -> None:
-    with closing(Log(tmp_path / "log")) as log:
-        sequencer = Sequencer(log)
-        sequencer.submit(change("first")).wait(LONG)
-        at_once(sequencer, "light")
-        big = pa.record_batch([pa.array(random.Random(1).choices(range(1 << 60), k=100_000))], names=["a"])
-        reference = sequencer.spool(7, big)
-        assert sequencer.commit_at_once(change("would wait for the batch")) is None
-        sequencer.submit((Spooled(7, (reference,)),)).wait(LONG)
-        at_once(sequencer, "light again")
-        sequencer.close()
-
-
 @pytest.mark.slow
-def test_threads_and_commits_at_once_share_the_order(log: Log) -> None:
+def test_threads_and_commits_soon_share_the_order(log: Log) -> None:
     sequencer = Sequencer(log, sync_within=0.001)
     published: list[tuple[int, str]] = []
     sequencer.on_publish(lambda lsn, record: published.append((lsn, document(record))))
@@ -461,11 +492,10 @@ def test_threads_and_commits_at_once_share_the_order(log: Log) -> None:
     own: list[int] = []
     count = 0
     while len(own) < 50 or any(thread.is_alive() for thread in threads):
-        ticket = sequencer.commit_at_once(change(f"here.{count}"), sync=count % 2 > 0)
-        if ticket is not None:
-            assert ticket.error is None
-            assert sequencer.visible >= ticket.lsn
-            own.append(ticket.lsn)
+        answers = soon(sequencer, f"here.{count}", count % 2 > 0)
+        if answers is not None:
+            assert answers == [None]
+            own.append(count)
             count += 1
     for thread in threads:
         thread.join()
@@ -477,42 +507,41 @@ def test_threads_and_commits_at_once_share_the_order(log: Log) -> None:
     assert contents(log) == published
     for name, end in (("0", 60), ("1", 60), ("2", 60), ("here", count)):
         assert [text for _, text in published if text.split(".")[0] == name] == [f"{name}.{n}" for n in range(end)]
-    assert own == [lsn for lsn, text in published if text.startswith("here")]
+    assert own == list(range(count))
 
 
-def test_commit_at_once_without_sync_is_on_the_disk_soon(log: Log, disk: CountingDisk) -> None:
+def test_commit_soon_without_sync_is_on_the_disk_before_long(log: Log, disk: CountingDisk) -> None:
     sequencer = Sequencer(log, sync_within=0.01)
     sequencer.submit(change("first")).wait(LONG)
     wait_until(lambda: not sequencer.is_busy, LONG, "the writer thread")
     disk.synced.clear()
-    ticket = sequencer.commit_at_once(change("second"), sync=False)
-    assert ticket is not None
+    assert soon(sequencer, "second", sync=False) == [None]
     assert sequencer.visible == 2
     assert disk.synced.wait(LONG)  # by the writer thread, which nobody asked
     sequencer.close()
     assert sequencer.durable == 2
 
 
-def test_full_disk_fails_one_commit_at_once(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
+def test_full_disk_fails_one_commit_soon(sequencer: Sequencer, disk: CountingDisk, log: Log) -> None:
     sequencer.submit(change("first")).wait(LONG)
     disk.refuse_writes = 1
-    ticket = at_once(sequencer, "refused")
-    assert isinstance(ticket.error, SqlError)
-    assert ticket.error.sqlstate == "53100"
+    error = answer(sequencer, "refused")
+    assert isinstance(error, SqlError)
+    assert error.sqlstate == "53100"
     assert sequencer.visible == 1
-    assert at_once(sequencer, "fits").error is None
+    assert answer(sequencer, "fits") is None
     assert contents(log) == [(1, "first"), (3, "fits")]
 
 
-def test_failed_sync_of_a_commit_at_once_is_final(log: Log, disk: CountingDisk) -> None:
+def test_failed_sync_of_a_commit_soon_is_final(log: Log, disk: CountingDisk) -> None:
     sequencer = Sequencer(log)
     sequencer.submit(change("a")).wait(LONG)
     disk.refuse_syncs = True
-    ticket = at_once(sequencer, "b")
-    assert isinstance(ticket.error, SqlError)
-    assert ticket.error.sqlstate == "58030"
+    error = answer(sequencer, "b")
+    assert isinstance(error, SqlError)
+    assert error.sqlstate == "58030"
     disk.refuse_syncs = False
-    assert sequencer.commit_at_once(change("c")) is None
+    assert soon(sequencer, "c") is None
     with pytest.raises(SqlError) as caught:
         sequencer.submit(change("c"))
     assert caught.value.sqlstate == "58030"
@@ -520,7 +549,7 @@ def test_failed_sync_of_a_commit_at_once_is_final(log: Log, disk: CountingDisk) 
     sequencer.close()
 
 
-def test_failing_publisher_of_a_commit_at_once_is_final(log: Log) -> None:
+def test_failing_publisher_of_a_commit_soon_is_final(log: Log) -> None:
     sequencer = Sequencer(log)
     sequencer.submit(change("a")).wait(LONG)
 
@@ -528,9 +557,9 @@ def test_failing_publisher_of_a_commit_at_once_is_final(log: Log) -> None:
         raise ValueError("cannot publish")
 
     sequencer.on_publish(fail)
-    ticket = at_once(sequencer, "b")
-    assert isinstance(ticket.error, SqlError)
-    assert ticket.error.sqlstate == "XX000"
-    assert sequencer.commit_at_once(change("c")) is None
+    error = answer(sequencer, "b")
+    assert isinstance(error, SqlError)
+    assert error.sqlstate == "XX000"
+    assert soon(sequencer, "c") is None
     assert sequencer.visible == 1
     sequencer.close()
