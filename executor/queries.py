@@ -170,6 +170,10 @@ class Reader:
                 self._running = moment.snapshot
                 with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
                     return run(moment)
+            except SqlError as error:
+                if error.sqlstate == "XX000" and self._is_outdated(plan):
+                    raise SqlError("40001", "could not serialize access due to concurrent update") from error
+                raise
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
                     raise SqlError(
@@ -180,6 +184,13 @@ class Reader:
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close()
         raise AssertionError("unreachable")
+
+    def _is_outdated(self, plan: Plan) -> bool:
+        """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
+        tables = self.database.tables.definitions
+        scans = [item for item in walk(plan.relation) if isinstance(item, Scan) and item.kind == "table"]
+        known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
+        return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
 
     def _moment(self, plan: Plan, transaction: Transaction) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot)."""

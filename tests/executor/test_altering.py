@@ -98,6 +98,18 @@ def test_a_statement_planned_before_an_alteration_is_not_run_after_it(tmp_path: 
         assert client.run("SELECT z FROM t") == [(4,), (4,), (4,)]
 
 
+@pytest.mark.parametrize("change", ["ALTER TABLE t DROP COLUMN c", "DROP TABLE t"])
+def test_a_query_planned_before_its_columns_went_says_so(tmp_path: Path, change: str) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = client.bind("SELECT c FROM t")
+        other.run(change)
+        with pytest.raises(SqlError) as caught:
+            client.session.execute(late)
+        assert caught.value.sqlstate == "40001"
+
+
 def test_a_reader_sees_the_table_as_it_was(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client, other = Client(database), Client(database)
