@@ -25,6 +25,7 @@ class ColumnDefinition:
     """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
+    ``generated`` is the SQL text of the expression over the row's other columns that is its value.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ColumnDefinition:
     identity: str = ""
     sequences: tuple[int, ...] = ()
     comment: str | None = None
+    generated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

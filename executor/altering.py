@@ -15,6 +15,7 @@ import pyarrow as pa
 from catalog.codec import encode
 from catalog.errors import SqlError
 from catalog.objects import Catalog, CatalogObject, Sequence, Table
+from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Scan, Values
@@ -50,7 +51,7 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
         writer.alter(table, steps)
         document["storage"] = [list(step) for step in steps]
     else:
-        writer.rebuild(table, session.drawn_rows(statement.rows, transaction, table))
+        writer.rebuild(table, session.evaluated(statement.rows, transaction, tools.schema_of(table)))
     writer.verify(statement.before, table, statement.rows is not None and steps is None)
     for name, relation in statement.checks:
         if writer.query(relation, {}, (), session.time_zone).num_rows:

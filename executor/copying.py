@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,10 +18,9 @@ from catalog.objects import Stream, Table
 from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.drawing import Drawing
-from executor.nodes import column_name
+from executor.embedded.effects import bound, numbered
 from executor.transaction import Transaction
-from planner.algebra import Project, Snapshot, Values
+from planner.algebra import Project, Relation, Values
 from planner.expression import Column, ColumnRef
 from planner.statements import CopyIn
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 #: A COPY of no more rows than this goes into the commit record itself.
 SPOOL_ROWS = 20_000
-_ROWS: Final = "__copied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class CopySink:
         self._session = session
         self._statement = statement
         self._transaction = transaction
-        self._drawing = self._find_drawing()
+        self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
         self._rows = 0
         self._held: list[pa.RecordBatch] = []
@@ -64,22 +62,23 @@ class CopySink:
 
     def _evaluate_defaults(self) -> dict[int, pa.Scalar]:
         defaults = self._statement.defaults
-        if not defaults or self._drawing is not None:
+        if not defaults or self._completion is not None:
             return {}
         outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
         row = self._session.database.engine.query(Project(Values((), ((),)), outputs), {}, ())
         return {index: row.column(at)[0] for at, (index, _) in enumerate(defaults)}
 
-    def _find_drawing(self) -> Drawing | None:
-        """How the rows are completed where a default takes values of a sequence: all rows at once, at the end."""
-        statement, drawings = self._statement, self._session.database.drawings
+    def _find_completion(self) -> Relation | None:
+        """The complete rows over all that were copied, where a default takes values of a sequence."""
+        statement = self._statement
         defaults = dict(statement.defaults)
+        if not any(statement.target.columns[index].sequences for index in defaults):
+            return None
         outputs = tuple(
             (Column(-1 - index, column.name, column.type), defaults.get(index, ColumnRef(column)))
             for index, column in enumerate(statement.row)
         )
-        leaf = Snapshot(_ROWS, statement.row, tuple(map(column_name, statement.row)))
-        return drawings.get(Project(leaf, outputs)) if defaults else None
+        return Project(bound(statement.row), outputs)
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._statement.columns == tuple(range(len(self._schema))):
@@ -144,11 +143,11 @@ class CopySink:
         target = self._statement.target
         if isinstance(target, Table):
             rows = pa.Table.from_batches(self._held, schema=self._schema)
-            if self._drawing is not None:
-                named = rows.rename_columns([column_name(column) for column in self._statement.row])
-                bindings = {f"s_{_ROWS}": named}
-                rows = self._session.complete(self._drawing, self._transaction, bindings, self._schema)
-            self._transaction.writer().append(target, rows, self._statement.checks, self._statement.row)
+            copied = self._statement
+            if self._completion is not None:
+                bindings = {f"s_{bound(copied.row).trace}": numbered(rows)}
+                rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
+            self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
         elif self._held:

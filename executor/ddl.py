@@ -217,7 +217,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
 def _plan(statement: CreateView, scope: str) -> incremental.Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     try:
-        return incremental.plan(statement.query, scope)
+        return incremental.plan(statement.query, scope, statement.keeping)
     except SqlError as error:
         if error.position is None:
             error.position = statement.position

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,9 +27,11 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.objects import Catalog, Sequence
 from catalog.types import BOOL, INT4
+from executor.embedded.connection import NOTHING, Run
+from executor.embedded.effects import bound, numbered
 from executor.nodes import column_name
 from executor.sequences import SessionSequences
-from planner.algebra import Limit, Project, Relation, Snapshot, Sort, Values
+from planner.algebra import Limit, Project, Relation, Sort, Values
 from planner.expression import (
     Call,
     Case,
@@ -221,10 +223,9 @@ def _add_step(
     taking: _Taking, source: Relation, sites: list[Site], outputs: tuple[tuple[Column, Scalar], ...]
 ) -> Relation:
     source = _within(taking, source)
-    name = f"__drawn{len(taking.steps)}"
-    columns = (*source.columns, *(site.column for site in sites))
-    taking.steps.append(Step(name, source, tuple(sites)))
-    return Project(Snapshot(name, columns, tuple(map(column_name, columns))), outputs)
+    leaf = bound((*source.columns, *(site.column for site in sites)), f"__drawn{len(taking.steps)}_")
+    taking.steps.append(Step(leaf.trace, source, tuple(sites)))
+    return Project(leaf, outputs)
 
 
 def _values(taking: _Taking, values: Values) -> Relation:
@@ -270,20 +271,21 @@ def _is_number(selector: Column, place: int) -> Scalar:
 class Caller:
     """Who calls: a session, with the sequences as its transaction sees them."""
 
+    drawings: Drawings
     sequences: SessionSequences
     catalog: Catalog
     search_path: tuple[str, ...]
     read_only: bool = False
 
-    def run(
-        self, drawing: Drawing, query: Callable[[Relation, Mapping[str, pa.Table]], pa.Table]
-    ) -> dict[str, pa.Table]:
-        """The steps' rows, by the engine's names of the leaves that ``drawing.relation`` reads."""
+    def evaluate(self, relation: Relation, run: Run) -> pa.Table:
+        """A relation's rows: those of its steps one after the other, and of the rest over them."""
+        drawing = self.drawings.get(relation)
+        if drawing is None:
+            return run(relation, NOTHING)
         found: dict[str, pa.Table] = {}
         for step in drawing.steps:
-            rows = query(step.source, found)
-            found[f"s_{step.name}"] = self._beside(step, rows)
-        return found
+            found[f"s_{step.name}"] = self._beside(step, run(step.source, found))
+        return run(drawing.relation, found)
 
     def _beside(self, step: Step, rows: pa.Table) -> pa.Table:
         names = tuple(map(column_name, step.source.columns))
@@ -292,7 +294,7 @@ class Caller:
         results = self._ranges(step, places) or self._calls(step, rows, places)
         for site, values in zip(step.sites, results, strict=True):
             rows = rows.append_column(column_name(site.column), values)
-        return rows
+        return numbered(rows)
 
     def _ranges(self, step: Step, places: list[Numbers]) -> list[pa.Array] | None:
         """All calls at once, where each is nextval of one constant sequence; None where order among them matters."""

@@ -20,7 +20,7 @@ from executor.views import ViewRuntime
 from planner.algebra import Relation
 from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
-from planner.statements import CreateView, Delete, Explain, Insert, Output, Query, Update
+from planner.statements import CreateView, Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -54,7 +54,9 @@ def _relation(statement: Explain) -> Relation:
     match statement.statement:
         case Query(relation=relation) | CreateView(query=Query(relation=relation)):
             return relation
-        case Insert(source=relation) | Update(relation=relation) | Delete(relation=relation) if not statement.analyze:
+        case Insert(source=relation) if not statement.analyze:
+            return relation
+        case Update(relation=relation) | Delete(relation=relation) | Merge(relation=relation) if not statement.analyze:
             return relation
         case other:
             name = type(other).__name__.upper()
@@ -65,6 +67,7 @@ def _text(database: Database, relation: Relation, runtimes: list[ViewRuntime], m
     lines = explain_relation(relation)
     for runtime in runtimes:
         lines.append(f"Continuous View {runtime.view.name}")
+        lines += [f"  {name.title()}: {text}" for name, text in _keeping(runtime)]
         lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
     return lines + [f"{name}: {value}" for name, value in measured.items()]
 
@@ -72,8 +75,19 @@ def _text(database: Database, relation: Relation, runtimes: list[ViewRuntime], m
 def _document(
     database: Database, relation: Relation, runtimes: list[ViewRuntime], measured: dict[str, Any]
 ) -> dict[str, Any]:
-    views = {runtime.view.name: program_json(runtime.program, path_facts(database, runtime)) for runtime in runtimes}
+    views = {
+        runtime.view.name: {
+            **{name.title(): text for name, text in _keeping(runtime)},
+            **program_json(runtime.program, path_facts(database, runtime)),
+        }
+        for runtime in runtimes
+    }
     return {"Plan": relation_json(relation), **({"Continuous Views": views} if views else {}), **measured}
+
+
+def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:
+    """The options that say which groups the view shows."""
+    return [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
 
 
 def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
@@ -88,7 +102,8 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     for progress in runtime.paths:
         where = _where(database, runtime, progress.path.stream, setting)
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
-        found[progress.path.stream] = Facts(f"{when} ({reached})", where)
+        watermark = database.streams[progress.path.stream].stream.option("watermark")
+        found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
     return found
 
 

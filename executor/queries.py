@@ -17,17 +17,18 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import Catalog
-from executor.drawing import Caller, Drawing
+from executor.embedded.connection import Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.small import Small, small_of
 from executor.transaction import Transaction
 from executor.views import ViewPassed, ViewRuntime
-from planner.algebra import Project, Relation, Scan
+from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import ColumnRef, Value
 from planner.rules import optimise
-from planner.statements import Query
-from planner.walk import walk
+from planner.statement_nodes import roots
+from planner.statements import Query, Statement
+from planner.walk import Node, walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -52,12 +53,17 @@ class Plan:
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    scans = [item for item in walk(relation) if isinstance(item, Scan)]
+    return Plan(relation, *_reads([relation]), small_of(relation))
+
+
+def _reads(nodes: Iterable[Node]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The oids of the tables, continuous views and system views that some trees read."""
+    scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    return Plan(relation, oids("table"), oids("view"), oids("system"), small_of(relation))
+    return oids("table"), oids("view"), oids("system")
 
 
 class PlanCache:
@@ -115,47 +121,41 @@ class Reader:
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
 
-    def batches(self, query: Query, parameters: Parameters, transaction: Transaction) -> Iterable[pa.RecordBatch]:
+    def batches(
+        self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> Iterable[pa.RecordBatch]:
         """A query's rows, in order."""
         plan = self.database.plans.get(query.relation)
         wanted = _bare_view(plan.relation)
         if wanted is not None:
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.table(query.relation, parameters, transaction))
+        return _batches(self.table(query.relation, parameters, transaction, evaluate))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
 
-    def table(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
-        """A relation's rows as one table."""
-        plan = self.database.plans.get(relation)
-
-        def run(moment: Moment) -> pa.Table:
-            bindings = self._bindings(plan, moment)
-            return moment.query(self.database.engine, plan.relation, bindings, parameters, self.time_zone)
-
-        return self._at_moment(plan, transaction, run)
-
-    def drawn(self, drawing: Drawing, caller: Caller, parameters: Parameters, transaction: Transaction) -> pa.Table:
-        """A relation's rows that calls sequences' functions, all of it at one moment."""
-        plan = self.database.plans.get(drawing.original)
+    def table(
+        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> pa.Table:
+        """A relation's rows as one table, all of it at one moment."""
         plans = self.database.plans
+        plan = plans.get(relation)
 
-        def run(moment: Moment) -> pa.Table:
+        def at(moment: Moment) -> pa.Table:
             bindings = self._bindings(plan, moment)
 
-            def query(relation: Relation, steps: Bindings) -> pa.Table:
-                optimised = plans.get(relation).relation
-                together = {**bindings, **steps}
+            def run(part: Relation, more: Bindings) -> pa.Table:
+                optimised = plan.relation if part is relation else plans.get(part).relation
+                together = {**bindings, **more}
                 return moment.query(self.database.engine, optimised, together, parameters, self.time_zone)
 
-            return query(drawing.relation, caller.run(drawing, query))
+            return evaluate(relation, run)
 
-        return self._at_moment(plan, transaction, run)
+        return self._at_moment(plan, transaction, at)
 
-    def bindings(self, relation: Relation, transaction: Transaction) -> dict[str, pa.Table]:
+    def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
-        plan = plan_of(relation)
+        plan = Plan(Values((), ()), *_reads(roots(statement)))
         if not plan.views and not plan.system:
             return {}
         transaction.writer()

@@ -21,9 +21,10 @@ from executor import ddl
 from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
-from executor.drawing import Caller, Drawing
-from executor.embedded.changes import schema_of
-from executor.embedded.connection import Bindings
+from executor.drawing import Caller
+from executor.embedded.changes import Changes
+from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
+from executor.embedded.effects import Modification, parts_of
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
 from executor.points import PointReader, point_reader
@@ -41,11 +42,14 @@ from planner.statements import (
     CreateSequence,
     CreateStream,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Drop,
     Explain,
     Insert,
+    Merge,
+    Modifying,
     NoOperation,
     Output,
     Query,
@@ -269,11 +273,13 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case Insert():
                 return self._insert(statement, parameters, transaction)
-            case Update() | Delete():
+            case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate():
                 ddl.truncate(self.database, transaction, statement)
                 return Result("TRUNCATE TABLE")
+            case CreateTableAs():
+                return self._create_as(statement, parameters, transaction)
             case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
             case AlterView() | AlterSequence() | AlterTable() | Redefine():
@@ -288,11 +294,8 @@ class DatabaseSession:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        drawing = self.database.drawings.get(statement.relation) if statement.volatile else None
-        if drawing is not None:
-            rows = self._reader.drawn(drawing, self._caller(transaction), parameters, transaction)
-            return Result("SELECT", statement.outputs, rows.to_batches())
-        batches = self._reader.batches(statement, parameters, transaction)
+        evaluate = self._evaluate(transaction) if statement.volatile else plainly
+        batches = self._reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches)
 
     def copy_out(self, statement: CopyOut) -> Result:
@@ -305,12 +308,8 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement.source, transaction)
-            drawing = self.database.drawings.get(statement.source)
-            if drawing is not None:
-                bindings |= self._drawn(drawing, transaction, parameters, bindings)
-                statement = replace(statement, source=drawing.relation)
-            changes = transaction.writer().insert(statement, parameters, bindings, self.time_zone)
+            bindings = self._reader.bindings(statement, transaction)
+            changes = self._changes(statement, parameters, transaction, bindings)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
@@ -334,52 +333,47 @@ class DatabaseSession:
                 pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)
             ]
             return pa.Table.from_arrays(arrays, schema=columns)
-        table = self._reader.table(statement.source, parameters, transaction)
+        table = self._reader.table(statement.source, parameters, transaction, self._evaluate(transaction))
         table = pa.Table.from_arrays(table.columns, schema=columns)
         ddl.check_not_null(target, table)
         return table
 
-    def _change(self, statement: Update | Delete, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        self._require(statement.target)
-        bindings = self._reader.bindings(statement.relation, transaction)
+    def _change(
+        self, statement: Update | Delete | Merge | Modifying, parameters: tuple[Value, ...], transaction: Transaction
+    ) -> Result:
+        for part in parts_of(statement):
+            self._require(part.target)
+        bindings = self._reader.bindings(statement, transaction)
+        changes = self._changes(statement, parameters, transaction, bindings)
+        main = statement.main if isinstance(statement, Modifying) else statement
+        if isinstance(main, Query):
+            return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
+        word = "INSERT 0" if isinstance(main, Insert) else type(main).__name__.upper()
+        returning = None if isinstance(main, Merge) else main.returning
+        return _changed(f"{word} {changes.count}", returning, changes.returned)
+
+    def _changes(
+        self, statement: Modification, parameters: tuple[Value, ...], transaction: Transaction, bindings: Bindings
+    ) -> Changes:
+        writer, evaluate = transaction.writer(), self._evaluate(transaction)
+        return writer.change(statement, parameters, bindings, self.time_zone, evaluate)
+
+    def _evaluate(self, transaction: Transaction) -> Evaluate:
+        """How relations are evaluated that may call sequences' functions."""
+        drawings, catalog = self.database.drawings, transaction.catalog or self.database.catalog
+        return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
+
+    def evaluated(
+        self, relation: Relation, transaction: Transaction, schema: pa.Schema, bindings: Bindings = NOTHING
+    ) -> pa.Table:
+        """The rows of a relation for a table, which may take values of sequences."""
         writer = transaction.writer()
-        drawing = self.database.drawings.get(statement.relation)
-        if drawing is not None:
-            bindings |= self._drawn(drawing, transaction, parameters, bindings)
-            statement = replace(statement, relation=drawing.relation)
-        if isinstance(statement, Update):
-            changes = writer.update(statement, parameters, bindings, self.time_zone)
-            return _changed(f"UPDATE {changes.count}", statement.returning, changes.returned)
-        changes = writer.delete(statement, parameters, bindings, self.time_zone)
-        return _changed(f"DELETE {changes.count}", statement.returning, changes.returned)
 
-    def _caller(self, transaction: Transaction) -> Caller:
-        return Caller(self.sequences, self.catalog, self.search_path, self.read_only)
+        def run(part: Relation, more: Bindings) -> pa.Table:
+            return writer.query(part, {**bindings, **more}, (), self.time_zone)
 
-    def _drawn(
-        self, drawing: Drawing, transaction: Transaction, parameters: tuple[Value, ...], bindings: Bindings
-    ) -> dict[str, pa.Table]:
-        """What a changing statement's calls of sequences' functions give."""
-        writer = transaction.writer()
-        return self._caller(transaction).run(
-            drawing,
-            lambda relation, steps: writer.query(relation, {**bindings, **steps}, parameters, self.time_zone),
-        )
-
-    def complete(self, drawing: Drawing, transaction: Transaction, bindings: Bindings, schema: pa.Schema) -> pa.Table:
-        """Rows of a COPY into a table with the values that its defaults take from sequences."""
-        drawn = {**bindings, **self._drawn(drawing, transaction, (), bindings)}
-        found = transaction.writer().query(drawing.relation, drawn, (), self.time_zone)
+        found = self._evaluate(transaction)(relation, run)
         return pa.Table.from_arrays(found.columns, schema=schema)
-
-    def drawn_rows(self, relation: Relation, transaction: Transaction, table: Table) -> pa.Table:
-        """The rows of an altered table, with what new columns take from sequences."""
-        drawing = self.database.drawings.get(relation)
-        bindings = {} if drawing is None else self._drawn(drawing, transaction, (), {})
-        found = transaction.writer().query(
-            relation if drawing is None else drawing.relation, bindings, (), self.time_zone
-        )
-        return pa.Table.from_arrays(found.columns, schema=schema_of(table))
 
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
@@ -390,6 +384,18 @@ class DatabaseSession:
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
         return ddl.define(self, transaction, statement)
+
+    def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        writer = transaction.writer()
+        filled = statement.filled and not statement.exists
+        evaluate, relation = self._evaluate(transaction), statement.query.relation
+        rows = self._reader.table(relation, parameters, transaction, evaluate) if filled else None
+        created = ddl.define(self, transaction, CreateTable(statement.table, statement.exists))
+        if rows is None:
+            return replace(created, tag="CREATE TABLE AS")
+        found = self.catalog.find(statement.table.name, statement.table.schema)
+        assert isinstance(found, Table)
+        return Result(f"SELECT {writer.append(found, rows).count}")
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""

@@ -26,10 +26,11 @@ import pyarrow.parquet as pq
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.expiry import unexpired
 from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
 from executor.trace.sealed import delete_sealed
-from planner.program import Program, State
+from planner.program import Expiry, Program, State
 from planner.serialize import decode_program, encode_program
 
 #: A state's runs are compacted into one when there are more.
@@ -179,6 +180,9 @@ class ViewStore:
             read_table(manifest.verify(run), schema_of(state)) for run in manifest.content.runs[state.name] if run.rows
         ]
 
+    def _state(self, oid: int, name: str) -> State:
+        return next(state for state in self._open[oid][1].states if state.name == name)
+
     def run_count(self, oid: int, state: str) -> int:
         """How many runs of a state are stored."""
         return len(self._open[oid][0].content.runs[state]) if oid in self._open else 0
@@ -231,18 +235,22 @@ class ViewStore:
         return self._folder(oid) / name
 
     def compact(self, oid: int, states: Iterable[State], merge: Merge) -> None:
-        """Makes one run of the runs of each path of a state that has gathered many."""
+        """Makes one run of the runs of each path of a state that has gathered many, and leaves out what expired."""
         with self._held(oid) as entry:
             if entry is not None:
+                manifest, program = entry
+                expiries = {expiry.state: expiry for expiry in program.expiries}
                 for state in states:
-                    self._compact(oid, entry[0], state, merge)
+                    self._compact(oid, manifest, state, expiries.get(state.name), merge)
 
-    def _compact(self, oid: int, manifest: Manifest, state: State, merge: Merge) -> None:
+    def _compact(self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, merge: Merge) -> None:
         runs = manifest.content.runs[state.name]
         for path in {run.path for run in runs}:
             own = tuple(run for run in runs if run.path == path)
             if len(own) > RUNS:
                 table = merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
+                if expiry is not None:  # by the durable watermark: what readers saw may be lost with its rows
+                    table = unexpired(table, expiry, self.read(oid, self._state(oid, expiry.watermark)))
                 file = self._new_file(oid, state.name)
                 write_table(file, table)
                 if manifest.replace_runs(state.name, own, (file,), table.num_rows):

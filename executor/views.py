@@ -6,7 +6,7 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 
 A state's content is ``base`` + ``tails``: rows that arrived are merged in when somebody reads all of it, and a few
-more are no reason to copy a large one.
+more are no reason to copy a large one. What the view's retention has done with goes when they are merged.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
+from executor.expiry import unexpired
 from executor.streams import Feed
 from executor.trace.ring import LSN, ORDINAL
 from planner.algebra import Delta
@@ -48,6 +49,7 @@ class Content:
 
     state: State
     base: pa.Table
+    needed: Callable[[pa.Table], pa.Table] = lambda table: table
     tails: list[pa.Table] = field(default_factory=list)
     merged: pa.Table | None = None
 
@@ -81,7 +83,7 @@ class Content:
     def _fold(self, engine: EmbeddedEngine) -> None:
         """Makes base and tails the new base."""
         merged = self.merged if self.merged is not None else engine.merge(self.state, self.tables)
-        self.base, self.tails, self.merged = merged, [], None
+        self.base, self.tails, self.merged = self.needed(merged), [], None
 
 
 @dataclass(slots=True)
@@ -169,12 +171,18 @@ class ViewRuntime:
         self._version = 0
         self._result: tuple[object, pa.Table] | None = None
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
+        self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)
         base = tables[0] if len(tables) == 1 else self.engine.merge(state, tables)
-        return Content(state, named((state,), state.name, base))
+        return Content(state, named((state,), state.name, base), lambda table: self._needed(state, table))
+
+    def _needed(self, state: State, table: pa.Table) -> pa.Table:
+        """A state's rows without those that the retention is done with: what has been read stays read."""
+        expiry = self._expiries.get(state.name)
+        return table if expiry is None else unexpired(table, expiry, self.contents[expiry.watermark].tables)
 
     @property
     def time_zone(self) -> str:

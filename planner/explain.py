@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from catalog.types import INTERVAL
 from planner.algebra import (
     Aggregate,
     Delta,
@@ -30,7 +31,7 @@ from planner.algebra import (
     Working,
 )
 from planner.deparse import Item, deparse
-from planner.expression import Column, ColumnRef
+from planner.expression import Column, ColumnRef, Literal
 from planner.placement import builds, spread
 from planner.program import Path, Program, State, Statement, Static
 from planner.walk import Node, children, inputs, produced_columns, walk
@@ -48,10 +49,12 @@ _SCANS: Final = {"table": "Scan on", "stream": "Stream Scan on", "view": "View S
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the executor knows of a path: when its statements run, and where; each a short phrase."""
+    """What the executor knows of a path: when its statements run, and where, each a short phrase; and the watermark of
+    its stream, if it has one."""
 
     when: str = "in the background, the rest when the view is read"
     where: str = "any engine"
+    watermark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +231,13 @@ def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
     yield f"Stream Pipeline of {_stream_name(path)}"
     yield f"  When: {facts.when}"
     yield f"  Where: {facts.where}"
+    if facts.watermark:
+        yield f"  Watermark: latest {facts.watermark}"
     for statement in path.statements:
         state = states[statement.target]
         yield f"  State {state.name}"
-        yield from (f"    {name}: {text}" for name, text in _state_attributes(state, statement))
+        attributes = (*_state_attributes(state, statement), *_kept(program, state))
+        yield from (f"    {name}: {text}" for name, text in attributes)
         yield from _lines(statement.relation, 4, "->  ")
 
 
@@ -247,6 +253,17 @@ def _state_attributes(state: State, statement: Statement) -> Iterator[tuple[str,
         yield "Columns", ", ".join(others)
     yield "How", _how(state, statement)
     yield "Spread", spread(state)
+
+
+def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
+    """For how long a state keeps its rows."""
+    for expiry in program.expiries:
+        if expiry.state == state.name:
+            age = Literal((0, 0, expiry.age), INTERVAL)
+            yield (
+                "Kept",
+                f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {expiry.column.name}",
+            )
 
 
 def _how(state: State, statement: Statement) -> str:
@@ -272,7 +289,8 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
     states = {state.name: state for state in program.states}
 
     def statement(item: Statement) -> dict[str, Any]:
-        attributes = dict(_state_attributes(states[item.target], item))
+        state = states[item.target]
+        attributes = dict((*_state_attributes(state, item), *_kept(program, state)))
         return {"State": item.target, **attributes, "Plan": relation_json(item.relation)}
 
     def static(item: Static) -> dict[str, Any]:
@@ -284,6 +302,7 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
             "Stream": _stream_name(item),
             "When": known.when,
             "Where": known.where,
+            **({"Watermark": f"latest {known.watermark}"} if known.watermark else {}),
             "Statements": [statement(part) for part in item.statements],
         }
 

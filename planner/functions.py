@@ -78,6 +78,14 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("exp", 1, 1),
     Function("ln", 1, 1),
     Function("log", 1, 1),
+    *(Function(name, 1, 1) for name in ("cbrt", "degrees", "radians", "factorial", "bitnot", "to_hex")),
+    *(Function(name, 1, 1) for name in ("sin", "cos", "tan", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")),
+    *(Function(name, 1, 1) for name in ("asinh", "acosh", "atanh")),
+    Function("pi", 0, 0),
+    Function("atan2", 2, 2),
+    Function("whole_quotient", 2, 2),  # div()
+    *(Function(name, 2, 2) for name in ("gcd", "lcm", "bitand", "bitor", "bitxor", "shift_left", "shift_right")),
+    Function("width_bucket", 4, 4),
     Function("lower", 1, 1),
     Function("upper", 1, 1),
     Function("initcap", 1, 1),
@@ -101,10 +109,36 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("chr", 1, 1),
     Function("md5", 1, 1),
     Function("concat_values", 1, -1),  # PostgreSQL's concat(): NULLs are skipped
+    Function("concat_ws", 2, -1),
+    Function("regex_replace", 4, 4),  # text, a pattern of planner.patterns, RE2's replacement and options
+    Function("regex_count", 3, 3),  # text, pattern, options
+    Function("regex_extract", 4, 4),  # text, pattern, group, options
+    Function("regex_groups", 4, 4),  # text, pattern, number of groups, options
+    Function("overlay", 3, 4),
+    Function("translate", 3, 3),
+    Function("normalize", 1, 1),  # to NFC
+    Function("quote_ident", 2, 2),  # with the words that are quoted
+    Function("quote_literal", 1, 1),
+    Function("sha256", 1, 1),
+    *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),
     Function("extract", 2, 2),  # literal field, source
-    Function("date_trunc", 2, 2),
+    Function("date_trunc", 2, 3),  # in a zone
     Function("date_bin", 3, 3),
+    Function("hop_start", 5, 5),  # slide, size, time, origin, n: date_bin(slide, time, origin) - n * slide
     Function("make_date", 3, 3),
+    Function("make_time", 3, 3),
+    Function("make_timestamp", 6, 6),
+    Function("make_interval", 7, 7),  # years to seconds
+    Function("timezone", 2, 2),  # AT TIME ZONE: name, moment
+    Function("age", 2, 2),
+    Function("justify_hours", 1, 1),
+    Function("justify_days", 1, 1),
+    Function("justify_interval", 1, 1),
+    Function("isfinite", 1, 1),
+    Function("overlaps", 4, 4),
+    Function("to_char", 2, 2),  # a constant pattern
+    Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
+    Function("to_timestamp", 1, 1),  # of seconds
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
@@ -155,6 +189,23 @@ AGGREGATES: Final = frozenset(
         "max",
         "bool_and",
         "bool_or",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "percentile_cont",
+        "percentile_disc",
+        "mode",
         "stddev_samp",
         "stddev_pop",
         "var_samp",

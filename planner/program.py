@@ -59,11 +59,24 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
+    ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept."""
+
+    state: str
+    column: Column
+    watermark: str
+    latest: Column
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One continuous view: ``final`` makes its rows, ``columns`` in order, from Snapshots of states and current tables.
 
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only
-    projections and filters, so that a point read may go to a key index; empty where there is none.
+    projections and filters, so that a point read may go to a key index; empty where there is none. ``expiries``: what
+    may be taken out of states.
     """
 
     statics: tuple[Static, ...]
@@ -72,3 +85,4 @@ class Program:
     final: Relation
     columns: tuple[Column, ...]
     point_key: tuple[Column, ...] = ()
+    expiries: tuple[Expiry, ...] = ()

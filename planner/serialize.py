@@ -21,12 +21,12 @@ from typing import Any, Final
 from catalog.codec import Classes, classes, decode, encode
 from catalog.types import SqlType
 from planner.expression import Column
-from planner.program import Path, Program, State, Statement, Static
+from planner.program import Expiry, Path, Program, State, Statement, Static
 from planner.walk import NODES, Node, walk
 
 VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
-_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path)
+_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
 _TYPES: Final[Classes] = classes(SqlType)
 
 

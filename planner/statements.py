@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Sequence, Stream, Table, View
+from catalog.objects import Sequence, Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
+from planner.eventtime import Keeping
 from planner.expression import Column, Scalar
+
+#: A new row's columns with their values once those of generated columns are computed; empty where there are none.
+Generated = tuple[tuple[Column, Scalar], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,30 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """RETURNING: ``expressions`` over the changed row's columns (Insert.row, Update.new or Delete.old)."""
+    """RETURNING: ``expressions`` over the changed row (Insert.row, Update.new or Delete.old) and what was beside it."""
 
     expressions: tuple[tuple[Column, Scalar], ...]
     outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """DO UPDATE: a row in the way has the columns ``old``, the row that it stopped those of the Insert (``excluded``).
+
+    Where ``predicate`` is true over both, ``assigned`` are the columns of the row that takes the old one's place.
+    """
+
+    old: tuple[Column, ...]
+    predicate: Scalar | None
+    assigned: tuple[tuple[Column, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """ON CONFLICT: what becomes of a row whose key of ``keys`` is taken; ``update`` None is DO NOTHING."""
+
+    keys: tuple[UniqueKey, ...]
+    update: Upsert | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +82,16 @@ class Insert:
     checks: tuple[tuple[str, Scalar], ...] = ()
     returning: Returning | None = None
     literals: tuple[tuple[Scalar, ...], ...] | None = None
+    conflict: Conflict | None = None
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row."""
+    """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row.
+
+    ``beside``: columns of FROM that RETURNING uses.
+    """
 
     target: Table
     relation: Relation
@@ -71,17 +100,59 @@ class Update:
     new: tuple[Column, ...]
     checks: tuple[tuple[str, Scalar], ...] = ()
     returning: Returning | None = None
+    beside: tuple[Column, ...] = ()
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row."""
+    """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row.
+
+    ``beside``: columns of USING that RETURNING uses.
+    """
 
     target: Table
     relation: Relation
     row_id: Column
     old: tuple[Column, ...]
     returning: Returning | None = None
+    beside: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeAction:
+    """What a WHEN clause of MERGE does; ``row`` is the new row of an insert or update, over the relation's columns."""
+
+    kind: Literal["insert", "update", "delete", "nothing"]
+    row: tuple[tuple[Column, Scalar], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE: ``relation`` yields each joined row: the target's ``row_id`` and ``old`` row (NULL: none), and ``action``,
+    the index of what is done with it (NULL: nothing).
+    """
+
+    target: Table
+    relation: Relation
+    row_id: Column
+    action: Column
+    old: tuple[Column, ...]
+    new: tuple[Column, ...]
+    actions: tuple[MergeAction, ...]
+    checks: tuple[tuple[str, Scalar], ...] = ()
+    generated: Generated = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Modifying:
+    """WITH of statements that change rows: each part's RETURNING is, by its name, a leaf of what follows.
+
+    Such a leaf is a ``Snapshot`` whose sources number RETURNING's columns.
+    """
+
+    parts: tuple[tuple[str, Insert | Update | Delete], ...]
+    main: Query | Insert | Update | Delete | Merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +223,16 @@ class Redefine:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
+
+    table: Table
+    query: Query
+    filled: bool = True
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream:
     """CREATE FOREIGN TABLE ... SERVER stream, or PipelineDB's CREATE STREAM-like spelling."""
 
@@ -163,7 +244,8 @@ class CreateStream:
 class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
-    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous.
+    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
+    says for how long the view has its groups, where its options do.
     """
 
     view: View
@@ -172,6 +254,7 @@ class CreateView:
     exists: bool = False
     notices: tuple[str, ...] = ()
     position: int | None = None
+    keeping: Keeping | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +303,7 @@ class CopyIn:
     defaults: tuple[tuple[int, Scalar], ...] = ()
     checks: tuple[tuple[str, Scalar], ...] = ()
     row: tuple[Column, ...] = ()
+    generated: Generated = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +395,11 @@ Statement = (
     | Insert
     | Update
     | Delete
+    | Merge
+    | Modifying
     | Truncate
     | CreateTable
+    | CreateTableAs
     | CreateSequence
     | AlterSequence
     | AlterTable

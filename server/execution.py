@@ -24,6 +24,7 @@ from planner.statements import (
     CreateSequence,
     CreateStream,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Deallocate,
     Delete,
@@ -31,6 +32,8 @@ from planner.statements import (
     Drop,
     ExecutePrepared,
     Insert,
+    Merge,
+    Modifying,
     Output,
     Prepare,
     Query,
@@ -56,8 +59,11 @@ WRITES: Final[dict[type, str]] = {
     Insert: "INSERT",
     Update: "UPDATE",
     Delete: "DELETE",
+    Merge: "MERGE",
+    Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
     CreateTable: "CREATE TABLE",
+    CreateTableAs: "CREATE TABLE AS",
     CreateSequence: "CREATE SEQUENCE",
     AlterSequence: "ALTER SEQUENCE",
     AlterTable: "ALTER TABLE",
@@ -187,8 +193,12 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         if error.position is not None:
             error.position += statement.offset
         raise
-    if prepared.plan is not None and not isinstance(prepared.plan.statement, Query | Insert | Update | Delete):
-        raise unsupported("PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE or VALUES.")
+    if prepared.plan is not None and not isinstance(
+        prepared.plan.statement, Query | Insert | Update | Delete | Merge | Modifying
+    ):
+        raise unsupported(
+            "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
+        )
     add_statement(session, statement.name, prepared)
     return Result("PREPARE")
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.errors import unsupported
 from planner.expression import Call, Cast, Literal, Scalar, Value
 from planner.functions import SESSION_FUNCTIONS
+from planner.statement_nodes import rewrite
 from planner.statements import Statement
 from server.parameters import SERVER_VERSION
-from server.planning import replace_parameters, rewrite
+from server.planning import replace_parameters
 from server.settings import OF_TRANSACTION
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from catalog.errors import SqlError
@@ -21,23 +21,11 @@ from planner.expression import Call, Literal, Parameter
 from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
-from planner.statements import (
-    AlterTable,
-    CopyOut,
-    Delete,
-    ExecutePrepared,
-    Explain,
-    Insert,
-    Query,
-    Returning,
-    Statement,
-    Update,
-)
-from planner.walk import NODES, transform, walk
+from planner.statement_nodes import rewrite, roots
+from planner.statements import Query, Statement
+from planner.walk import walk
 from server.settings import Settings
 
-#: Statements whose expressions may call session functions or hold parameters.
-_WITH_EXPRESSIONS: Final = (Query, Insert, Update, Delete, CopyOut, Explain, ExecutePrepared, Returning, AlterTable)
 _PLANS: Final = 4096
 #: Texts longer than this are planned without being remembered.
 _LONGEST: Final = 16 << 10
@@ -178,7 +166,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     context = Context(around.catalog, around.search_path, types, around.time_zone, around.role, around.database)
     bound = bind(raw, context)
     statement = bound.statement
-    nodes = [item for root in _roots(statement) for item in walk(root)]
+    nodes = [item for root in roots(statement) for item in walk(root)]
     scans = {item for item in nodes if isinstance(item, Scan)}
     calls = {item.function for item in nodes if isinstance(item, Call)} & SESSION_FUNCTIONS
     repeatable = (
@@ -189,28 +177,6 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     )
     reads = tuple(sorted({scan.oid for scan in scans}))
     return Plan(next(_serials), statement, bound.parameters, around.catalog, reads, repeatable, bool(calls))
-
-
-def _roots(value: Any) -> list[Any]:
-    """The relations and scalars that a statement's fields hold."""
-    if isinstance(value, NODES):
-        return [value]
-    if isinstance(value, tuple):
-        return [root for item in value for root in _roots(item)]
-    if isinstance(value, _WITH_EXPRESSIONS):
-        return [root for item in fields(value) for root in _roots(getattr(value, item.name))]
-    return []
-
-
-def rewrite(value: Any, change: Any) -> Any:
-    """A statement with ``change`` applied to every node of its expressions and relations."""
-    if isinstance(value, NODES):
-        return transform(value, change)
-    if isinstance(value, tuple):
-        return tuple(rewrite(item, change) for item in value)
-    if isinstance(value, _WITH_EXPRESSIONS):
-        return type(value)(*(rewrite(getattr(value, item.name), change) for item in fields(value)))
-    return value
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

@@ -17,6 +17,7 @@ from planner.statements import (
     ExecutePrepared,
     Explain,
     Insert,
+    Modifying,
     Output,
     Query,
     ShowVariable,
@@ -91,6 +92,8 @@ def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | N
             return outputs
         case Insert() | Update() | Delete():
             return statement.returning.outputs if statement.returning is not None else None
+        case Modifying(main=main):
+            return outputs_of(session, main)
         case ShowVariable(name=name):
             return show_outputs(name)
         case Explain(format=form):

@@ -116,16 +116,16 @@ def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
-    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment."""
+    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
     if target.name == "name":
         return function("left", value, exp.Literal.number(63))
-    if not target.modifiers:
-        return value
     if target == source:
         return value
+    if not target.modifiers:
+        return function("rtrim", value, text(" ")) if target.name == "bpchar" != source.name else value
     size = exp.Literal.number(target.modifiers[0])
     cut = function("left", value, size) if explicit else macro("ms_varchar", value, size, text(_word(target)))
-    return function("rpad", cut, size.copy(), text(" ")) if target.name == "bpchar" else cut
+    return function("rtrim", cut, text(" ")) if target.name == "bpchar" else cut
 
 
 def _word(target: SqlType) -> str:

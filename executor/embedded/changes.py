@@ -26,17 +26,36 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come."""
+    """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come.
+
+    The first ``updated`` rows of ``deleted`` and ``inserted`` are pairs: an UPDATE's old and new rows.
+    """
 
     row_ids: pa.ChunkedArray | pa.Array
     deleted: pa.Table
     inserted: pa.Table
+    updated: int = 0
+
+    @property
+    def replaced(self) -> Change:
+        """The pairs alone."""
+        count = self.updated
+        return Change(self.row_ids.slice(0, count), self.deleted.slice(0, count), self.inserted.slice(0, count), count)
+
+    @property
+    def removed(self) -> Change:
+        """The rows that go for good alone."""
+        count = self.updated
+        return Change(self.row_ids.slice(count), self.deleted.slice(count), self.inserted.slice(0, 0))
 
     def also(self, other: Change) -> Change:
         """Both changes as one."""
-        ids = pa.chunked_array([*_chunks(self.row_ids), *_chunks(other.row_ids)], pa.int64())
-        deleted = pa.concat_tables([self.deleted, other.deleted])
-        return Change(ids, deleted, pa.concat_tables([self.inserted, other.inserted]))
+        pieces = (self.replaced, other.replaced, self.removed, other.removed)
+        ids = pa.chunked_array([chunk for piece in pieces for chunk in _chunks(piece.row_ids)], pa.int64())
+        deleted = pa.concat_tables([piece.deleted for piece in pieces])
+        new = (self.inserted.slice(self.updated), other.inserted.slice(other.updated))
+        inserted = pa.concat_tables([*(piece.inserted for piece in pieces), *new])
+        return Change(ids, deleted, inserted, self.updated + other.updated)
 
 
 def _chunks(values: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
@@ -57,6 +76,16 @@ def nothing(table: Table) -> Change:
 def insertion(table: Table, rows: pa.Table) -> Change:
     """Rows that come."""
     return Change(pa.array([], pa.int64()), schema_of(table).empty_table(), rows)
+
+
+def removal(row_ids: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
+    """Rows that go."""
+    return Change(row_ids, rows, rows.slice(0, 0))
+
+
+def replacement(row_ids: pa.ChunkedArray | pa.Array, old: pa.Table, new: pa.Table) -> Change:
+    """Rows that others take the place of, pair by pair."""
+    return Change(row_ids, old, new, new.num_rows)
 
 
 def quoted(name: str) -> str:

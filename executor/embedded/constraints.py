@@ -27,6 +27,8 @@ from executor.embedded.changes import (
     names_of,
     nothing,
     quoted,
+    removal,
+    replacement,
     schema_of,
     stored,
 )
@@ -209,32 +211,28 @@ class Checker:
         pending = list(self.changes)
         while pending:
             table = self._definitions[pending.pop(0)]
-            change = self.changes[table.oid]
             for child, reference in self._referencing(table):
-                action = reference.on_update if change.inserted.num_rows else reference.on_delete
-                if action in "ar":
-                    continue
-                rows = self._children(table, child, reference, change)
-                if rows is not None:
-                    self._add(child, self._action(child, reference, action, rows, change))
-                    pending.append(child.oid)
+                whole = self.changes[table.oid]
+                for action, change in (
+                    (reference.on_update, whole.replaced),
+                    (reference.on_delete, whole.removed),
+                ):
+                    rows = None if action in "ar" else self._children(table, child, reference, change)
+                    if rows is not None:
+                        self._add(child, self._action(child, reference, action, rows, change))
+                        pending.append(child.oid)
 
     def _action(self, child: Table, reference: ForeignKey, action: str, rows: pa.Table, change: Change) -> Change:
         old = rows.drop_columns([ROW_ID])
         ids = rows.column(ROW_ID)
         if action == "n":
-            return Change(
-                ids,
-                old,
-                self._with(
-                    old, reference, [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]
-                ),
-            )
+            nulls = [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]
+            return replacement(ids, old, self._with(old, reference, nulls))
         if action == "d":
             raise unsupported("SET DEFAULT of a foreign key", "use SET NULL or CASCADE")
-        if not change.inserted.num_rows:
-            return Change(ids, old, old.slice(0, 0))
-        return Change(ids, old, self._with(old, reference, self._moved(old, reference, change)))
+        if not change.updated:
+            return removal(ids, old)
+        return replacement(ids, old, self._with(old, reference, self._moved(old, reference, change)))
 
     def _with(self, rows: pa.Table, reference: ForeignKey, columns: list[Any]) -> pa.Table:
         for name, values in zip(reference.columns, columns, strict=True):
@@ -243,9 +241,7 @@ class Checker:
         return rows
 
     def _moved(self, rows: pa.Table, reference: ForeignKey, change: Change) -> list[Any]:
-        """ON UPDATE CASCADE: the new keys of the old ones; an UPDATE's old and new rows are aligned."""
-        if change.deleted.num_rows != change.inserted.num_rows:
-            raise unsupported("ON UPDATE CASCADE in this combination of foreign keys")
+        """ON UPDATE CASCADE: the new keys of the old ones."""
         names = list(reference.target_columns)
         old = change.deleted.select(names).rename_columns([f"o{i}" for i in range(len(names))])
         new = change.inserted.select(names).rename_columns([f"n{i}" for i in range(len(names))])
@@ -262,7 +258,7 @@ class Checker:
 
 
 def _keeps(change: Change, columns: tuple[str, ...]) -> bool:
-    """Whether an UPDATE leaves these columns as they are, row by row."""
+    """Whether as many rows come as go, with the same values in these columns row by row."""
     names = list(columns)
     same: bool = change.deleted.select(names).equals(change.inserted.select(names))
     return same

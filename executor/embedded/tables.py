@@ -27,6 +27,7 @@ from catalog.objects import Table
 from executor.embedded.changes import Changes
 from executor.embedded.connection import Bindings, Connection, Database, Parameters
 from executor.embedded.dialect import STORE
+from executor.embedded.effects import OverRows
 from executor.embedded.writing import WriteTransaction
 from planner.algebra import Relation
 
@@ -77,6 +78,7 @@ class TableStore:
         self._path = path
         self._database = Database(threads, path)
         self._writer = threading.Lock()
+        self._relations: OverRows = {}
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -112,7 +114,7 @@ class TableStore:
         self._lock_writer(timeout, cancelled)
         connection = self._database.acquire()
         try:
-            return WriteTransaction(connection, self.definitions, self._ended)
+            return WriteTransaction(connection, self.definitions, self._ended, self._relations)
         except BaseException:
             self._database.release(connection)
             self._writer.release()

@@ -10,7 +10,7 @@ from catalog.errors import SqlError
 from catalog.types import TEXT, SqlType
 from executor.embedded.casts import to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, chain, function, operand, text
+from executor.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
 
@@ -41,6 +41,17 @@ def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     )
 
 
+def concat_ws(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    shown = (_shown(printer, value, item.type) for value, item in zip(arguments[1:], node.arguments[1:], strict=True))
+    return function("concat_ws", arguments[0], *shown)
+
+
+def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Without a count, as many characters as are put in."""
+    count = arguments[3] if len(arguments) == 4 else function("length", arguments[1].copy())
+    return macro("ms_overlay", *arguments[:3], count)
+
+
 def like(kind: type[Any]) -> Build:
     """LIKE; the escape is the backslash, named only where a pattern may hold one (DuckDB is faster without)."""
 
@@ -56,6 +67,32 @@ def like(kind: type[Any]) -> Build:
 
 def regex(options: str) -> Build:
     return lambda printer, arguments, node: function("regexp_matches", *arguments, text(options))
+
+
+def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, options = arguments
+    found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))
+    return cast_to(printer, found, node.type)
+
+
+def regex_extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """NULL where nothing matches."""
+    value, pattern, _, options = arguments
+    matched = function("regexp_matches", value.copy(), pattern.copy(), options.copy())
+    return case([(matched, function("regexp_extract", *arguments))], exp.null())
+
+
+def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, _, options = arguments
+    count = node.arguments[2]
+    assert isinstance(count, Literal)
+    places = range(1, int(str(count.value)) + 1) if count.value else range(1)
+    parts = [
+        function("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(place), options.copy())
+        for place in places
+    ]
+    matched = function("regexp_matches", value, pattern, options)
+    return case([(matched, function("list_value", *parts))], exp.null())
 
 
 def substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:

@@ -1,10 +1,9 @@
 """The table writer's transaction: statements, savepoints, net changes.
 
 Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it.
-DuckDB has no
-savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the journal's replay
-up to it,
-under the same writer's lock (architecture, section 4). A statement is checked whole before anything of it is applied.
+DuckDB has no savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the
+journal's replay up to it, under the same writer's lock (architecture, section 4). A statement is checked whole before
+anything of it is applied.
 """
 
 from __future__ import annotations
@@ -13,27 +12,22 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import Table
+from catalog.objects import Stream, Table
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
-from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
-from executor.embedded.constraints import Checker, check_not_null, failing_row
+from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
+from executor.embedded.constraints import Checker
 from executor.embedded.dialect import STORE, type_text
-from executor.nodes import column_name
-from planner.algebra import Project, Relation, Snapshot
+from executor.embedded.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
+from planner.algebra import Relation
 from planner.expression import Column, Scalar
-from planner.statements import Delete, Insert, Returning, Update
-
-_ROWS: Final = "__rows"
-_RELATIONS: Final = 512
+from planner.statements import Generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +87,7 @@ class WriteTransaction:
         connection: Connection,
         definitions: Mapping[int, Table],
         ended: Callable[[WriteTransaction, int | None], None],
+        relations: OverRows,
     ) -> None:
         self.connection = connection
         #: The tables as this transaction sees them.
@@ -107,7 +102,7 @@ class WriteTransaction:
         self._savepoints: list[tuple[str, int]] = []
         self._broken = False
         self._open = True
-        self._relations: dict[int, tuple[object, Relation]] = {}
+        self._effects = Effects(connection, relations)
         connection.begin()
 
     # Statements -------------------------------------------------------------------------------------------------
@@ -119,47 +114,35 @@ class WriteTransaction:
         with self._statement():
             return self.connection.query(relation, bindings, parameters, timezone)
 
-    def insert(
-        self, statement: Insert, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
+    def change(
+        self,
+        statement: Modification,
+        parameters: Parameters = (),
+        bindings: Bindings = NOTHING,
+        timezone: str = "UTC",
+        evaluate: Evaluate = plainly,
     ) -> Changes:
-        """INSERT. Raises the constraints' errors; nothing of a failed statement stays."""
-        assert isinstance(statement.target, Table)
+        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement."""
         with self._statement():
-            rows = self.connection.query(statement.source, bindings, parameters, timezone)
-            rows = self._typed(statement.target, rows)
-            return self._change(statement, tools.insertion(statement.target, rows), statement.row, parameters, timezone)
-
-    def update(
-        self, statement: Update, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
-    ) -> Changes:
-        """UPDATE: the old rows go, the new ones come."""
-        with self._statement():
-            found = self._found(statement, parameters, bindings, timezone)
-            old, new = (
-                self._typed(statement.target, found.select([column_name(column) for column in columns]))
-                for columns in (statement.old, statement.new)
-            )
-            change = Change(found.column(column_name(statement.row_id)), old, new)
-            return self._change(statement, change, statement.new, parameters, timezone)
-
-    def delete(
-        self, statement: Delete, parameters: Parameters = (), bindings: Bindings = NOTHING, timezone: str = "UTC"
-    ) -> Changes:
-        """DELETE."""
-        with self._statement():
-            found = self._found(statement, parameters, bindings, timezone)
-            old = self._typed(statement.target, found.select([column_name(column) for column in statement.old]))
-            change = Change(found.column(column_name(statement.row_id)), old, old.slice(0, 0))
-            return self._change(statement, change, statement.old, parameters, timezone)
+            for part in parts_of(statement):
+                self._require_current(part.target)
+            effect = self._effects.of(statement, Arguments(parameters, bindings, timezone, evaluate))
+            self._apply(dict(effect.changes))
+            return Changes(effect.count, effect.returned)
 
     def append(
-        self, table: Table, rows: pa.Table, checks: tuple[tuple[str, Scalar], ...] = (), row: tuple[Column, ...] = ()
+        self,
+        table: Table,
+        rows: pa.Table,
+        checks: tuple[tuple[str, Scalar], ...] = (),
+        row: tuple[Column, ...] = (),
+        generated: Generated = (),
     ) -> Changes:
-        """COPY: complete rows in the table's column order. ``checks`` are over ``row``, as an INSERT's."""
+        """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
         with self._statement():
             self._require_current(table)
-            rows = self._typed(table, rows)
-            self._check(table, checks, row, rows, (), "UTC")
+            rows = self._effects.complete(table, generated, row, rows, Arguments())
+            self._effects.check(table, checks, row, rows, Arguments())
             self._apply({table.oid: tools.insertion(table, rows)})
             return Changes(rows.num_rows)
 
@@ -223,7 +206,7 @@ class WriteTransaction:
     def rebuild(self, table: Table, rows: pa.Table) -> None:
         """Another definition of a table, and all of its rows."""
         with self._statement():
-            rows = self._typed(table, rows)
+            rows = typed(table, rows)
             self._rebuild(table, rows)
             self._journal.append(Rebuilt(table, rows))
 
@@ -260,33 +243,7 @@ class WriteTransaction:
 
     # Changes ----------------------------------------------------------------------------------------------------
 
-    def _found(self, statement: Update | Delete, parameters: Parameters, bindings: Bindings, timezone: str) -> pa.Table:
-        rows = self.connection.query(statement.relation, bindings, parameters, timezone)
-        return tools.distinct_ids(rows, column_name(statement.row_id))
-
-    def _typed(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Rows under the table's names and types, position by position."""
-        return pa.Table.from_arrays(rows.columns, schema=tools.schema_of(table))
-
-    def _change(
-        self,
-        statement: Insert | Update | Delete,
-        change: Change,
-        row: tuple[Column, ...],
-        parameters: Parameters,
-        timezone: str,
-    ) -> Changes:
-        table = statement.target
-        assert isinstance(table, Table)
-        self._require_current(table)
-        checks = () if isinstance(statement, Delete) else statement.checks
-        self._check(table, checks, row, change.inserted, parameters, timezone)
-        changed = change.deleted if isinstance(statement, Delete) else change.inserted
-        returned = self._returned(statement.returning, row, changed, parameters, timezone)
-        self._apply({table.oid: change})
-        return Changes(changed.num_rows, returned)
-
-    def _require_current(self, table: Table) -> None:
+    def _require_current(self, table: Table | Stream) -> None:
         """Raises 40001 where a statement was planned against a definition that another transaction has changed."""
         known = self.definitions.get(table.oid)
         if known is not table and known != table:
@@ -302,58 +259,6 @@ class WriteTransaction:
             tools.apply_by_id(self.connection, table, change)
             self.connection.unbind(names)
             self._journal.append(Changed(table, change.deleted, change.inserted))
-
-    def _over_rows(
-        self, owner: object, row: tuple[Column, ...], outputs: tuple[tuple[Column, Scalar], ...]
-    ) -> Relation:
-        """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
-        known = self._relations.get(id(owner))
-        if known is None:
-            leaf = Snapshot(_ROWS, row, tuple(map(column_name, row)))
-            known = (owner, Project(leaf, outputs))
-            if len(self._relations) >= _RELATIONS:
-                self._relations.clear()
-            self._relations[id(owner)] = known
-        return known[1]
-
-    def _evaluate(
-        self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, parameters: Parameters, timezone: str
-    ) -> pa.Table:
-        bound = rows.rename_columns([column_name(column) for column in row])
-        return self.connection.query(relation, {f"s_{_ROWS}": bound}, parameters, timezone)
-
-    def _returned(
-        self,
-        returning: Returning | None,
-        row: tuple[Column, ...],
-        rows: pa.Table,
-        parameters: Parameters,
-        timezone: str,
-    ) -> pa.Table | None:
-        if returning is None:
-            return None
-        return self._evaluate(self._over_rows(returning, row, returning.expressions), row, rows, parameters, timezone)
-
-    def _check(
-        self,
-        table: Table,
-        checks: tuple[tuple[str, Scalar], ...],
-        row: tuple[Column, ...],
-        rows: pa.Table,
-        parameters: Parameters,
-        timezone: str,
-    ) -> None:
-        """CHECK: false is a violation, NULL is none (23514). NOT NULL comes first, as in PostgreSQL."""
-        check_not_null(table, rows)
-        if not checks or not rows.num_rows:
-            return
-        outputs = tuple((Column(-1 - place, name, check.type), check) for place, (name, check) in enumerate(checks))
-        results = self._evaluate(self._over_rows(checks, row, outputs), row, rows, parameters, timezone)
-        for (name, _), values in zip(checks, results.columns, strict=True):
-            place = pc.index(values, pa.scalar(False)).as_py()
-            if place >= 0:
-                message = f'new row for relation "{table.name}" violates check constraint "{name}"'
-                raise SqlError("23514", message, failing_row(rows, place))
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
         """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record.
@@ -399,7 +304,7 @@ class WriteTransaction:
         with self._statement():
             for oid, inserted, deleted in changes:
                 table = self.definitions[oid]
-                tools.apply_by_value(self.connection, table, self._typed(table, deleted), self._typed(table, inserted))
+                tools.apply_by_value(self.connection, table, typed(table, deleted), typed(table, inserted))
 
     # Savepoints and the end -------------------------------------------------------------------------------------
 

@@ -216,7 +216,7 @@ class SparkPrinter(Printer):
                 return self._sum(arguments[0], kinds[0], node, where)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
                 return filtered(function(node.function.upper(), arguments[0]), where)
-            case "bool_and" | "bool_or":
+            case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
                 return filtered(function(node.function.upper(), arguments[0]), where)
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")

@@ -1,4 +1,4 @@
-"""Dates and timestamps for Spark: arithmetic with days and constant intervals, extract, date_trunc, date_bin.
+"""Dates and timestamps for Spark: arithmetic with days and constant intervals, extract, date_trunc and date_bin.
 
 Owns: these builders of the allow-list. timestamptz appears only where its time zone does not matter (comparison,
 date_bin, intervals without months and days): the zone is the view's, and Spark's session has UTC.
@@ -127,16 +127,42 @@ def _date_trunc(dialect: object, arguments: list[Expr], node: Call) -> Expr:
 
 def _date_bin(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     """timestamp - (timestamp - origin) mod stride, in microseconds."""
+    kind, stride = _binned(node)
+    return _at(_bin(arguments, stride), kind)
+
+
+def _hop_start(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    """date_bin, and a number of slides earlier."""
+    step, _, time, origin, _ = node.arguments
+    kind, slide = _binned(Call("date_bin", (step, time, origin), node.type))
+    earlier = binary(exp.Mul, arguments[4], exp.Var(this=f"{slide}L"))
+    return _at(binary(exp.Sub, _bin([arguments[0], *arguments[2:4]], slide), earlier), kind)
+
+
+def _binned(node: Call) -> tuple[str, int]:
+    """The type of the times, and the constant stride in microseconds."""
     months, days, microseconds = _interval(node, 0)
     stride = days * _DAY + microseconds
     kinds = {item.type.name for item in node.arguments[1:]}
     if months or stride <= 0 or len(kinds) != 1 or not kinds <= {"timestamp", "timestamptz"}:
         raise _refuse(node)
+    return kinds.pop(), stride
+
+
+def _bin(arguments: list[Expr], stride: int) -> Expr:
     value, origin = (function("UNIX_MICROS", _cast(item, "TIMESTAMP")) for item in arguments[1:])
-    distance = binary(exp.Sub, value.copy(), origin)
-    past = function("PMOD", distance, exp.Var(this=f"{stride}L"))
-    binned = function("TIMESTAMP_MICROS", binary(exp.Sub, operand(value), past))
-    return binned if kinds == {"timestamptz"} else _cast(binned, "TIMESTAMP_NTZ")
+    past = function("PMOD", binary(exp.Sub, value.copy(), origin), exp.Var(this=f"{stride}L"))
+    return binary(exp.Sub, operand(value), past)
 
 
-TEMPORAL: Final[Mapping[str, Build]] = {"extract": _extract, "date_trunc": _date_trunc, "date_bin": _date_bin}
+def _at(micros: Expr, kind: str) -> Expr:
+    found = function("TIMESTAMP_MICROS", micros)
+    return found if kind == "timestamptz" else _cast(found, "TIMESTAMP_NTZ")
+
+
+TEMPORAL: Final[Mapping[str, Build]] = {
+    "extract": _extract,
+    "date_trunc": _date_trunc,
+    "date_bin": _date_bin,
+    "hop_start": _hop_start,
+}

@@ -19,6 +19,7 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, View
 from catalog.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation, Scan
+from planner.bind.assigning import default_of
 from planner.bind.columns import (
     Parts,
     add_column,
@@ -31,7 +32,6 @@ from planner.bind.columns import (
 )
 from planner.bind.context import Binding
 from planner.bind.dependents import broken_by, readers
-from planner.bind.dml import default_of
 from planner.bind.renames import constraint_names
 from planner.bind.sequences import numbered, with_options
 from planner.bind.sources import scan_object
@@ -163,7 +163,9 @@ def _drop_column(change: Alteration, command: Any) -> None:
     if change.parts.column(name) is None and command.missing_ok:
         change.notices.append(f'column "{name}" of relation "{table.name}" does not exist, skipping')
         return
-    del change.parts.columns[change.index(name)]
+    index = change.index(name)
+    _release_generated(change, name)
+    del change.parts.columns[index]
     change.values.pop(name, None)
     change.gone.add(name)
     change.parts.keys = [key for key in change.parts.keys if name not in key.columns]
@@ -176,6 +178,25 @@ def _drop_column(change: Alteration, command: Any) -> None:
     for sequence in change.binding.context.catalog.owned(table.oid):
         if sequence.owner == (table.oid, name):
             change.drops[sequence.oid] = None
+
+
+def _generated_from(change: Alteration, name: str) -> list[str]:
+    """The generated columns that read a column."""
+    return [
+        column.name
+        for column in change.parts.columns
+        if column.generated is not None and name in _columns_of(change, column.generated)
+    ]
+
+
+def _release_generated(change: Alteration, name: str) -> None:
+    """Generated columns that read a column that goes."""
+    what = f"column {name} of table {change.before.name}"
+    reading = _generated_from(change, name)
+    if reading and change.cascade:
+        raise unsupported(f"CASCADE to column {reading[0]}", "Drop the generated column first.")
+    if reading:
+        raise _needed(what, [f"column {other} of table {change.before.name} depends on {what}" for other in reading])
 
 
 def _columns_of(change: Alteration, expression: str) -> set[str]:
@@ -240,6 +261,7 @@ def _change_type(change: Alteration, command: Any) -> None:
     if name in change.gone:
         raise SqlError("0A000", f'cannot alter type of column "{name}" twice')
     _refuse_read(change, name)
+    _refuse_generated(change, known)
     change.gone.add(name)
     change.values[name] = _converted(change, known, kind, node)
     default = known.default
@@ -254,6 +276,15 @@ def _change_type(change: Alteration, command: Any) -> None:
         if known.identity and sequence.owner == (change.before.oid, name):
             item = type("Item", (), {"defname": "as", "arg": node.typeName})
             change.options.append(AlterSequence(with_options(binding, sequence, (item,), False, True)))
+
+
+def _refuse_generated(change: Alteration, column: ColumnDefinition) -> None:
+    """Another type of what a generated column reads, or of one."""
+    if column.generated is not None:
+        raise unsupported("another type of a generated column", "Create the table again.")
+    for other in _generated_from(change, column.name):
+        detail = f'Column "{column.name}" is used by generated column "{other}".'
+        raise SqlError("0A000", "cannot alter type of a column used by a generated column", detail)
 
 
 def _converted(change: Alteration, known: ColumnDefinition, kind: SqlType, node: Any) -> Scalar:
@@ -299,6 +330,10 @@ def _default(change: Alteration, command: Any) -> None:
         hint = None if command.def_ is not None else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
         message = f'column "{known.name}" of relation "{change.before.name}" is an identity column'
         raise SqlError("42601", message, hint=hint)
+    if known.generated is not None:
+        hint = None if command.def_ is not None else "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."
+        message = f'column "{known.name}" of relation "{change.before.name}" is a generated column'
+        raise SqlError("42601", message, hint=hint)
     if command.def_ is None:
         change.parts.columns[index] = replace(known, default=None, sequences=())
         return
@@ -331,7 +366,7 @@ def _identity(change: Alteration, command: Any) -> None:
             raise SqlError("55000", f"{column} must be declared NOT NULL before identity can be added")
         if known.identity:
             raise SqlError("55000", f"{column} is already an identity column")
-        if known.default is not None:
+        if known.default is not None or known.generated is not None:
             raise SqlError("55000", f"{column} already has a default value")
         change.parts.owned[known.name] = command.def_.options or ()
         change.parts.columns[index] = replace(known, identity=command.def_.generated_when)

@@ -14,9 +14,10 @@ from pglast.enums import ConstrType
 from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Check, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, ForeignKey, Index, Sequence, Table, UniqueKey
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.generated import check_generation
 from planner.bind.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.sources import find_object
 from planner.bind.texts import bind_tree
@@ -31,13 +32,18 @@ _RESERVED: Final = ("__rowid", "__lsn", "__ordinal")
 
 @dataclass(slots=True)
 class Parts:
-    """What has been read of a definition so far. ``owned``: columns with a sequence, and its options."""
+    """What has been read of a definition so far. ``owned``: columns with a sequence, and its options or its model."""
 
     table: str
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[UniqueKey] = field(default_factory=list)
     foreign: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
     checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
+    generations: list[tuple[str, Any]] = field(default_factory=list)
+    copied_checks: list[Check] = field(default_factory=list)
+    copied_keys: list[UniqueKey] = field(default_factory=list)
+    copied_indexes: list[Index] = field(default_factory=list)
+    indexes: list[Index] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     owned: dict[str, Any] = field(default_factory=dict)
     altered: bool = False
@@ -95,11 +101,50 @@ def constrain_column(binding: Binding, parts: Parts, column: Any, node: Any, str
         case ConstrType.CONSTR_IDENTITY:
             _identity(binding, parts, index, node, stream)
         case ConstrType.CONSTR_GENERATED:
-            raise unsupported("a generated column", "Compute it in a view.", binding.position(node))
+            _generated(binding, parts, index, node, stream)
         case ConstrType.CONSTR_NULL:
             pass
         case _:
             add_constraint(binding, parts, node, (column.colname,), stream)
+
+
+def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bool) -> None:
+    known, position = parts.columns[index], binding.position(node)
+    if stream or node.generated_kind != "s":
+        raise unsupported("a generated column that is not stored in a table", "Compute it in a view.", position)
+    if parts.altered:
+        instead = "Create the table with it, or compute it in a view."
+        raise unsupported("ALTER TABLE ... ADD COLUMN ... GENERATED ALWAYS AS", instead, position)
+    if known.generated is not None:
+        message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
+        raise SqlError("42601", message, position=position)
+    parts.columns[index] = replace(known, generated=RawStream()(node.raw_expr))
+    parts.generations.append((known.name, node))
+
+
+def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
+    """The columns that generated ones read. Raises 42601 beside a default or an identity."""
+    used: frozenset[str] = frozenset()
+    for name, node in parts.generations:
+        column = parts.column(name)
+        assert column is not None
+        other = "identity" if column.identity else "default"
+        if column.default is not None or name in parts.owned:
+            words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
+            raise SqlError("42601", words, position=binding.position(node))
+        used |= check_generation(binding, parts.columns, column, node.raw_expr)
+    return used
+
+
+def copy_keys(parts: Parts) -> None:
+    """Keys and indexes of another table under names of their own."""
+    for key in parts.copied_keys:
+        if key.primary and any(other.primary for other in parts.keys):
+            raise SqlError("42P16", f'multiple primary keys for table "{parts.table}" are not allowed')
+        words = ("pkey",) if key.primary else (*key.columns, "idx" if key.index else "key")
+        parts.keys.append(replace(key, name=parts.name(None, *words)))
+    for index in parts.copied_indexes:
+        parts.indexes.append(replace(index, name=parts.name(None, *(index.columns or ("expr",)), "idx")))
 
 
 def with_default(binding: Binding, parts: Parts, known: ColumnDefinition, node: Any) -> ColumnDefinition:

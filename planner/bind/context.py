@@ -16,6 +16,7 @@ from catalog.objects import PUBLIC, Catalog
 from catalog.types import TEXT, SqlType
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_position
+from planner.statements import Delete, Insert, Update
 
 #: Relations in FROM of one statement, inlined CTEs and views counted each time they are named.
 _RELATIONS: Final = 5000
@@ -53,6 +54,8 @@ class Binding:
         self.depends_on: dict[int, None] = {}
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
+        self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
+        self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0

@@ -10,8 +10,10 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
+from planner.bind.assigning import default_of
 from planner.bind.context import Binding
-from planner.bind.dml import checks_of, default_of
+from planner.bind.dml import checks_of
+from planner.bind.generated import generated_of
 from planner.bind.select import bind_query
 from planner.bind.sources import find_object, scan_object
 from planner.bind.typenames import declared_typmod, names_of
@@ -52,17 +54,21 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
         if index not in columns and column.default is not None
     )
     row = tuple(binding.column(column.name, column.type) for column in target.columns)
-    return CopyIn(target, columns, options, node.filename, defaults, checks_of(binding, target, row), row)
+    checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
+    return CopyIn(target, columns, options, node.filename, defaults, checks, row, generated)
 
 
 def _columns(binding: Binding, target: Table | Stream | View | SystemView, node: Any) -> tuple[int, ...]:
     names = [column.name for column in target.columns]
     if not node.attlist:
-        return tuple(range(len(names)))
+        return tuple(index for index, column in enumerate(target.columns) if column.generated is None)
     found: list[int] = []
     for name in names_of(node.attlist):
         if name not in names:
             raise SqlError("42703", f'column "{name}" of relation "{target.name}" does not exist')
+        if target.columns[names.index(name)].generated is not None:
+            detail = "Generated columns cannot be used in COPY."
+            raise SqlError("42P10", f'column "{name}" is a generated column', detail)
         if names.index(name) in found:
             raise SqlError("42701", f'column "{name}" specified more than once')
         found.append(names.index(name))

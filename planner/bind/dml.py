@@ -1,56 +1,42 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, defaults, assignment casts, checks and RETURNING. An INSERT of plain VALUES keeps its rows beside
+Owns: column lists, joins with FROM and USING, checks and RETURNING. Values are ``assigning``'s, ON CONFLICT
+``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
 the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
-(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join and never does.
+(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
 from catalog import objects
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, Stream, SystemView, Table, View
+from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8
 from planner.algebra import Filter, Join, Project, Relation, Scan, Values
+from planner.bind.assigning import assign, assignments, default_of
+from planner.bind.conflict import bind_conflict
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
-from planner.bind.identity import check_updated, takes_given
+from planner.bind.generated import generated_of, refuse_inserted
+from planner.bind.identity import takes_given
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from, find_object, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod
-from planner.bind.types import coerce, display
 from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Delete, Insert, Returning, Statement, Update
+from planner.walk import replace_columns, used_columns
 
 #: Source name of a table's row identity in a scan.
 ROW_ID: Final = "__rowid"
-
-
-def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:
-    """A value in its column's type. Raises 42804."""
-    found = coerce(env.binding, scalar, column.type, "assignment", node)
-    if found is None:
-        message = (
-            f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
-        )
-        raise env.error_at("42804", message, node, hint="You will need to rewrite or cast the expression.")
-    return found
-
-
-def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:
-    """A column's DEFAULT, or NULL."""
-    if column.default is None:
-        return Literal(None, column.type)
-    return bind_expression(column.default, (), replace(binding.context, parameter_types=()), column.type)
 
 
 def checks_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -> tuple[tuple[str, Scalar], ...]:
@@ -78,7 +64,7 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
     return found
 
 
-def _positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
+def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
     """Indexes of the columns that an INSERT names."""
     if not items:
         return list(range(len(target.columns)))
@@ -95,35 +81,40 @@ def _positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] 
     return found
 
 
+def _level(around: Level, node: Any) -> Level:
+    """A statement's level; ``around`` is what a statement in WITH sees of that clause."""
+    return around if node.withClause is None else with_ctes(around, node.withClause)
+
+
 # --- INSERT ----------------------------------------------------------------------------------------------------------
 
 
-def bind_insert(binding: Binding, node: Any) -> Insert:
+def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    if node.onConflictClause is not None:
-        instead = "Delete or update the rows first, or insert with SELECT ... WHERE NOT EXISTS."
-        raise unsupported("ON CONFLICT", instead, binding.position(node.onConflictClause))
     target = writable(binding, node.relation, "insert into")
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    indexes = _positions(binding, target, node.cols)
+    level = _level(level or Level(binding), node)
+    indexes = insert_positions(binding, target, node.cols)
     query = node.selectStmt
-    row = _row_columns(binding, target)
+    row = row_columns(binding, target)
     source = _plain_values(query)
     if source is not None:
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
         check_widths(env, source)
-        rows = tuple(_value_row(env, target, indexes, cells, node, default) for cells in source)
+        rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     else:
         relation, literals = _selected(level, target, indexes, node, row), None
         row = relation.columns
+    conflict = bind_conflict(level, target, row, node)
     returning = _returning(level, target, row, node)
-    return Insert(target, relation, row, checks_of(binding, target, row), returning, literals)
+    checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
+    return Insert(target, relation, row, checks, returning, literals, conflict, generated)
 
 
-def _row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
+def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
+    """New columns for a row of the target."""
     return tuple(binding.column(column.name, column.type) for column in target.columns)
 
 
@@ -145,21 +136,24 @@ def _is_plain(scalar: Scalar) -> bool:
     )
 
 
-def _value_row(
+def value_row(
     env: Environment,
     target: Table | Stream,
     indexes: list[int],
     cells: tuple[Any, ...],
     node: Any,
+    named: Any,
     default: Callable[[int], Scalar],
 ) -> tuple[Scalar, ...]:
-    if cells or node.cols:
-        _check_width(env, len(cells), indexes, node.cols, cells)
+    """A complete row from the expressions for the ``named`` columns of an INSERT's ``node``."""
+    if cells or named:
+        _check_width(env, len(cells), indexes, named, cells)
     values: dict[int, Scalar] = {}
     for index, cell in zip(indexes, cells, strict=False):
         if type(cell).__name__ != "SetToDefault":
             value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
-            if takes_given(target.columns, index, node.override):
+            refuse_inserted(target.columns[index])
+            if takes_given(target.columns[index], node.override):
                 values[index] = value
     return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
 
@@ -191,8 +185,10 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     values = {
         index: assign(env, scalar, target.columns[index], place)
         for index, scalar, place in zip(indexes, scalars, places, strict=False)
-        if takes_given(target.columns, index, node.override)
+        if takes_given(target.columns[index], node.override)
     }
+    for index in values:
+        refuse_inserted(target.columns[index])
     outputs = tuple(
         (column, values[index] if index in values else default_of(binding, definition))
         for index, (column, definition) in enumerate(zip(row, target.columns, strict=True))
@@ -203,8 +199,8 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
 # --- UPDATE and DELETE -----------------------------------------------------------------------------------------------
 
 
-def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, Column, Scope]:
-    """The target's scan with its row identity, and its columns by name."""
+def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) -> tuple[Table, Scan, Column, Scope]:
+    """The target's scan with its row identity, and its columns by name; ``nullable`` where it is joined optionally."""
     target = writable(binding, node, verb)
     if isinstance(target, Stream):
         hint = "A stream is append-only."
@@ -212,103 +208,90 @@ def _target_scan(binding: Binding, node: Any, verb: str) -> tuple[Table, Scan, C
             "0A000", f'cannot {verb} foreign table "{target.name}"', hint=hint, position=binding.position(node)
         )
     alias = node.alias.aliasname if node.alias is not None else None
-    scan, scope = scan_object(binding, target, alias, False)
-    row_id = binding.column(ROW_ID, INT8, False)
+    scan, scope = scan_object(binding, target, alias, nullable)
+    row_id = binding.column(ROW_ID, INT8, nullable)
     return target, replace(scan, columns=(*scan.columns, row_id), sources=(*scan.sources, ROW_ID)), row_id, scope
 
 
-def bind_update(binding: Binding, node: Any) -> Update:
+def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Update:
     """UPDATE target SET ... [FROM ...] [WHERE ...]."""
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    target, scan, row_id, scope = _target_scan(binding, node.relation, "update")
-    relation, both = _joined(level, scan, scope, node.fromClause)
-    env = Environment(binding, both, "UPDATE", subquery_binder(level))
+    level = _level(level or Level(binding), node)
+    target, scan, row_id, scope = target_scan(binding, node.relation, "update")
+    other = _others(level, scope, node.fromClause)
+    relation: Relation = scan if other is None else Join("inner", scan, other.relation, None)
+    env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
-        relation = Filter(relation, bind_boolean(env.without_aggregates("WHERE"), node.whereClause, "WHERE"))
-    assigned = _assignments(env, target, node.targetList)
-    old = tuple(binding.column(column.name, column.type) for column in target.columns)
-    new = tuple(binding.column(column.name, column.type) for column in target.columns)
+        relation = Filter(relation, _condition(env, node.whereClause))
+    assigned = assignments(env, target, node.targetList)
+    old, new = row_columns(binding, target), row_columns(binding, target)
+    returning = _returning(level, target, new, node, other)
+    returning, beside = _passed(binding, returning, other)
     outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
     for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
         outputs.append((column, assigned.get(index, ColumnRef(source))))
-    returning = _returning(level, target, new, node)
-    checks = checks_of(binding, target, new)
-    return Update(target, Project(relation, tuple(outputs)), outputs[0][0], old, new, checks, returning)
+    whole = Project(relation, (*outputs, *beside))
+    checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
+    taken = tuple(column for column, _ in beside)
+    return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
 
 
-def _joined(level: Level, scan: Scan, scope: Scope, items: Any) -> tuple[Relation, Scope]:
-    if not items:
-        return scan, scope
-    other, other_scope = bind_from(level, items)
-    return Join("inner", scan, other, None), _beside(level.binding, scope, other_scope, items[0])
-
-
-def _assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict[int, Scalar]:
-    names = [column.name for column in target.columns]
-    found: dict[int, Scalar] = {}
-    for item in items:
-        if item.name not in names:
-            raise env.error("42703", f'column "{item.name}" of relation "{target.name}" does not exist', item)
-        index = names.index(item.name)
-        if index in found:
-            raise env.error("42601", f'multiple assignments to same column "{item.name}"', item)
-        if item.indirection:
-            raise unsupported("assignment to a part of a column", position=env.binding.position(item))
-        found[index] = _assigned(env, target.columns[index], item.val)
-    return found
-
-
-def _assigned(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
-    if type(node).__name__ == "SetToDefault":
-        return default_of(env.binding, column)
-    if type(node).__name__ == "MultiAssignRef":
-        if type(node.source).__name__ != "RowExpr":
-            instead = "Assign the columns one by one."
-            raise unsupported("SET (columns) = (subquery)", instead, env.binding.position(node.source))
-        if len(node.source.args) != node.ncolumns:
-            raise env.error("42601", "number of columns does not match number of values", node.source)
-        return _assigned(env, column, node.source.args[node.colno - 1])
-    value = assign(env, bind_scalar(env, node), column, node)
-    check_updated(column)
-    return value
-
-
-def bind_delete(binding: Binding, node: Any) -> Delete:
-    """DELETE FROM target [USING ...] [WHERE ...]."""
-    level = Level(binding) if node.withClause is None else with_ctes(Level(binding), node.withClause)
-    target, scan, row_id, scope = _target_scan(binding, node.relation, "delete from")
+def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Delete:
+    """DELETE FROM target [USING ...] [WHERE ...]. What RETURNING takes from USING makes the semi join a join."""
+    level = _level(level or Level(binding), node)
+    target, scan, row_id, scope = target_scan(binding, node.relation, "delete from")
+    other = _others(level, scope, node.usingClause)
+    env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
+    predicate = None if node.whereClause is None else _condition(env, node.whereClause)
+    old = row_columns(binding, target)
+    returning, beside = _passed(binding, _returning(level, target, old, node, other), other)
     relation: Relation = scan
-    if node.usingClause:
-        other, other_scope = bind_from(level, node.usingClause)
-        env = Environment(
-            binding, _beside(binding, scope, other_scope, node.usingClause[0]), "WHERE", subquery_binder(level)
-        )
-        predicate = bind_boolean(env, node.whereClause, "WHERE") if node.whereClause is not None else None
-        relation = Join("semi", scan, other, predicate)
-    elif node.whereClause is not None:
-        env = Environment(binding, scope, "WHERE", subquery_binder(level))
-        relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
-    old = tuple(binding.column(column.name, column.type) for column in target.columns)
+    if other is not None:
+        relation = Join("inner" if beside else "semi", scan, other.relation, predicate)
+    elif predicate is not None:
+        relation = Filter(scan, predicate)
     identity = binding.column(ROW_ID, INT8, False)
     outputs: list[tuple[Column, Scalar]] = [(identity, ColumnRef(row_id))]
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
-    return Delete(target, Project(relation, tuple(outputs)), identity, old, _returning(level, target, old, node))
+    whole = Project(relation, (*outputs, *beside))
+    return Delete(target, whole, identity, old, returning, tuple(column for column, _ in beside))
 
 
-def _beside(binding: Binding, left: Scope, right: Scope, node: Any) -> Scope:
-    """The target's names and those of FROM or USING."""
-    name = left.sources[0].name
-    if any(source.name == name for source in right.sources):
-        raise SqlError("42712", f'table name "{name}" specified more than once', position=binding.position(node))
-    return Scope(left.sources + right.sources, left.entries + right.entries)
+def _condition(env: Environment, node: Any) -> Scalar:
+    if type(node).__name__ == "CurrentOfExpr":
+        raise unsupported("WHERE CURRENT OF", "Name the row by its key.")
+    return bind_boolean(env.without_aggregates("WHERE"), node, "WHERE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """FROM of UPDATE, USING of DELETE: what stands beside the target."""
+
+    relation: Relation
+    scope: Scope
+
+    def beside(self, target: Scope) -> Scope:
+        """The target's names and these."""
+        return Scope(target.sources + self.scope.sources, target.entries + self.scope.entries)
+
+
+def _others(level: Level, scope: Scope, items: Any) -> _Others | None:
+    if not items:
+        return None
+    other = _Others(*bind_from(level, items))
+    name = scope.sources[0].name
+    if any(source.name == name for source in other.scope.sources):
+        raise SqlError("42712", f'table name "{name}" specified more than once')
+    return other
 
 
 # --- RETURNING -------------------------------------------------------------------------------------------------------
 
 
-def _returning(level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Returning | None:
-    """RETURNING over the changed row."""
+def _returning(
+    level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any, other: _Others | None = None
+) -> Returning | None:
+    """RETURNING over the changed row and what is beside it."""
     clause = getattr(node, "returningClause", None)
     items = clause.exprs if clause is not None else getattr(node, "returningList", None)
     if not items:
@@ -321,13 +304,30 @@ def _returning(level: Level, target: Table | Stream, row: tuple[Column, ...], no
         for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
     ]
     scope = source_of(alias, entries)
+    if other is not None:
+        scope = other.beside(scope)
     env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))
     targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
     columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
     return Returning(columns, tuple(item.output() for item in targets))
 
 
-HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+def _passed(
+    binding: Binding, returning: Returning | None, other: _Others | None
+) -> tuple[Returning | None, tuple[tuple[Column, Scalar], ...]]:
+    """RETURNING over copies of the columns that it takes from FROM or USING, and these copies."""
+    if returning is None or other is None:
+        return returning, ()
+    used = {column for _, scalar in returning.expressions for column in used_columns(scalar)}
+    copies = {column: binding.column(column.name, column.type) for column in other.relation.columns if column in used}
+    renamed: dict[Column, Scalar] = {column: ColumnRef(copy) for column, copy in copies.items()}
+    expressions = tuple((column, replace_columns(scalar, renamed)) for column, scalar in returning.expressions)
+    return replace(returning, expressions=expressions), tuple(
+        (copy, ColumnRef(column)) for column, copy in copies.items()
+    )
+
+
+HANDLERS: Final[dict[str, Callable[..., Statement]]] = {
     "InsertStmt": bind_insert,
     "UpdateStmt": bind_update,
     "DeleteStmt": bind_delete,

@@ -26,18 +26,19 @@ from catalog.types import (
     TIMESTAMPTZ,
     UNKNOWN,
     SqlType,
+    by_name,
     numeric,
 )
 from planner.bind.aggregates import bind_grouping
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
-from planner.bind.operation import any_of, compare, operate, prefix
-from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, negate
+from planner.bind.operation import any_of, compare, operand_types, operate, prefix
+from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, bind_similar, negate
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
-from planner.bind.types import castable, coerce, common_type, display
+from planner.bind.types import coerce, common_type, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
 from planner.walk import walk
@@ -171,15 +172,27 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
             return Call(name, (left, right), BOOL)
         case A_Expr_Kind.AEXPR_NULLIF:
-            first = bind_scalar(env, node.lexpr)
-            left, right = compare(env, "=", first, bind_scalar(env, node.rexpr), node)
-            return Call("nullif", (left, right), left.type)
+            return _nullif(env, bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
         case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
             return bind_like(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_SIMILAR:
-            raise unsupported("SIMILAR TO", "Use LIKE, or a regular expression with ~.", env.binding.position(node))
+            return bind_similar(env, node, bind_scalar)
         case _:
             return bind_between(env, node, bind_scalar)
+
+
+def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scalar:
+    """NULLIF is of the type that = takes on its left, though both sides are compared as the wider one."""
+    own = operand_types(env, "=", first, second, node)[0]
+    left, right = compare(env, "=", first, second, node)
+    call = Call("nullif", (left, right), left.type)
+    if own == "text" and left.type.name == "varchar":
+        return Cast(call, TEXT)
+    if own in (left.type.name, "anyelement", "anyarray"):
+        return call
+    if left.type.name == "timestamptz":  # the way back is not unique where clocks are set back
+        raise unsupported("NULLIF of a time with and one without a zone", "Cast one.", env.binding.position(node))
+    return Cast(call, by_name(own))
 
 
 def _boolean(env: Environment, node: Any) -> Scalar:
@@ -218,16 +231,15 @@ def is_volatile(scalar: Scalar) -> bool:
 
 
 def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
-    """Scalars coerced to their common type. Raises 42804."""
+    """Scalars coerced to their common type. Raises 42804 and 42846."""
     kind = common_type([item.type for item in scalars], what, lambda index: env.binding.start(nodes[index]))
+    kinds = {item.type for item in scalars if not (isinstance(item, Literal) and item.value is None)}
+    if kind.name == "bpchar" and len(kinds) == 1:  # a char(n) beside NULL still shows its blanks
+        kind = kinds.pop()
     found = []
     for scalar, node in zip(scalars, nodes, strict=True):
         coerced = coerce(env.binding, scalar, kind, "implicit", node)
-        if coerced is None and castable(scalar.type, kind, "assignment"):
-            coerced = Cast(scalar, kind)
-        if coerced is None:
-            message = f"{what} could not convert type {display(scalar.type)} to {display(kind)}"
-            raise env.error_at("42846", message, node)
+        assert coerced is not None, "common_type chose a type that all of them coerce to"
         found.append(coerced)
     return found
 

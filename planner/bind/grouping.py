@@ -19,9 +19,12 @@ from catalog.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.bind.context import Binding
 from planner.bind.environment import GROUPING, Groups
+from planner.bind.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
+from planner.bind.sessions import sessions_of_stream
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.pipelines import Kinds
 from planner.rules.support import volatility
 from planner.walk import RELATIONS, SCALARS, children, descend
 
@@ -44,6 +47,7 @@ class Grouping:
         self._keys: list[tuple[Column, Scalar]] = []
         for key in dict.fromkeys(key for keys in self._sets for key in keys):
             self._add(key)
+        self._window = window_key(binding, [key for _, key in self._keys], len(self._sets))
 
     def _add(self, key: Scalar) -> Column:
         name = key.column.name if isinstance(key, ColumnRef) else "key"
@@ -63,6 +67,8 @@ class Grouping:
             for column, key in self._keys:
                 if node == key:
                     return ColumnRef(column)
+            if is_placeholder(node):
+                raise refuse_outside(node.function, self._binding.origin(node)[0])
             if isinstance(node, ColumnRef) and node.column.id in self._local:
                 return ColumnRef(self._determined(node, scalar))
             return node
@@ -110,6 +116,8 @@ class Grouping:
 
     def relation(self) -> Relation:
         """The groups."""
+        if self._window is not None:
+            return self._of_windows(self._window)
         if len(self._sets) == 1:
             return Aggregate(self._input, tuple(self._keys), tuple(self._groups.aggregates))
         keyed = [number for number, keys in enumerate(self._sets) if keys]
@@ -124,6 +132,15 @@ class Grouping:
             pairs = zip(columns, totals.columns, strict=True)
             return Project(totals, tuple((new, ColumnRef(old)) for new, old in pairs))
         return SetOperation("union", True, self._copied(self._of_sets(keyed)), totals, columns)
+
+    def _of_windows(self, window: Call) -> Relation:
+        """The groups of rows in windows that no expression over the row alone can tell."""
+        if window.function == SESSION and Kinds().of(self._input) == "stream":
+            return sessions_of_stream(self._binding, self._input, self._keys, window, self._groups.aggregates)
+        others = tuple(key for _, key in self._keys if key != window)
+        source, start = expand(self._binding, self._input, window, others)
+        keys = tuple((column, start if key == window else key) for column, key in self._keys)
+        return Aggregate(source, keys, tuple(self._groups.aggregates))
 
     def _of_sets(self, numbers: list[int]) -> Aggregate:
         """The groups of sets with keys: each row counts once for each set."""

@@ -5,17 +5,14 @@ https://www.postgresql.org/docs/15/sql-insert.html
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pglast.enums import OverridingKind
 
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 
 
-def takes_given(columns: Sequence[ColumnDefinition], index: int, override: OverridingKind | None) -> bool:
+def takes_given(column: ColumnDefinition, override: OverridingKind | None) -> bool:
     """Whether a column takes the value that an INSERT gives it, and not its default. Raises 428C9."""
-    column = columns[index]
     if override == OverridingKind.OVERRIDING_USER_VALUE:
         return not column.identity
     if column.identity == "a" and override != OverridingKind.OVERRIDING_SYSTEM_VALUE:

@@ -19,6 +19,8 @@ _STAMPS: Final = ("date", "timestamp", "timestamptz")
 ARITHMETIC: Final = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 COMPARISONS: Final = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex_imatch"}
+BITS: Final = {"&": "bitand", "|": "bitor", "#": "bitxor", "<<": "shift_left", ">>": "shift_right"}
+_PREFIXES: Final = {"@": "abs", "~": "bitnot", "|/": "sqrt", "||/": "cbrt"}
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
 
@@ -90,6 +92,11 @@ def _binary(symbol: str) -> Iterator[Overload]:
     elif symbol in MATCHES:
         for kind in ("text", "name", "bpchar"):
             yield Overload(MATCHES[symbol], (kind, "text"), "bool")
+    elif symbol in BITS:
+        for kind in _INTEGERS:
+            yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)
+    elif symbol == "^@":
+        yield Overload("starts_with", ("text", "text"), "bool")
     elif symbol == "^":
         for kind in ("float8", "numeric"):
             yield Overload("power", (kind, kind), kind)
@@ -102,7 +109,10 @@ def _binary(symbol: str) -> Iterator[Overload]:
 @cache
 def prefix_operators(symbol: str) -> Table:
     """The prefix operators of a symbol."""
+    if symbol in _PREFIXES:
+        kinds = {"@": (*_INTEGERS, *_FLOATS, "numeric"), "~": _INTEGERS}.get(symbol, ("float8",))
+        return table(Overload(_PREFIXES[symbol], (kind,), kind) for kind in kinds)
     if symbol not in ("-", "+"):
         return {}
-    kinds = (*_INTEGERS, *_FLOATS, "numeric", *(("interval",) if symbol == "-" else ()))
-    return table(Overload("neg" if symbol == "-" else "", (kind,), kind) for kind in kinds)
+    signed = (*_INTEGERS, *_FLOATS, "numeric", *(("interval",) if symbol == "-" else ()))
+    return table(Overload("neg" if symbol == "-" else "", (kind,), kind) for kind in signed)

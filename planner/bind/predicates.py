@@ -14,6 +14,7 @@ from planner.bind.operation import any_of, operate
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
+from planner.patterns import similar
 from planner.walk import RELATIONS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -45,7 +46,7 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
     mark, text = str(escape.value), str(pattern.value)
     if len(mark) > 1:
-        raise env.error("22019", "invalid escape string", node, hint="Escape string must be empty or one character.")
+        raise env.error("22025", "invalid escape string", None, hint="Escape string must be empty or one character.")
     pieces, position = [], 0
     while position < len(text):
         char = text[position]
@@ -58,6 +59,24 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
             pieces.append("\\\\" if char == "\\" else char)
         position += 1
     return Literal("".join(pieces), TEXT)
+
+
+def bind_similar(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """SIMILAR TO a constant, which matches the whole text."""
+    pattern, *rest = (bind(env, item) for item in node.rexpr.args)
+    left = bind(env, node.lexpr)
+    if not all(isinstance(item, Literal) for item in (pattern, *rest)):
+        raise unsupported("SIMILAR TO a computed pattern", "Give it as a constant.", env.binding.position(node))
+    values = [item.value for item in (pattern, *rest) if isinstance(item, Literal)]
+    if None in values:
+        return operate(env, "~", left, Literal(None, TEXT), node, (node.lexpr, node.rexpr))
+    if len(values) > 1 and len(str(values[1])) > 1:
+        hint = "Escape string must be empty or one character."
+        raise env.error("22025", "invalid escape string", None, hint=hint)
+    written = similar(*map(str, values))
+    if written is None:
+        raise unsupported("SIMILAR TO with separators", position=env.binding.position(node))
+    return operate(env, names_of(node.name)[-1], left, Literal(written, TEXT), node, (node.lexpr, node.rexpr))
 
 
 def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:

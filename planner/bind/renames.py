@@ -130,7 +130,14 @@ def _renamed(table: Table, old: str, new: str) -> Table:
 
     return replace(
         table,
-        columns=tuple(replace(item, name=new) if item.name == old else item for item in table.columns),
+        columns=tuple(
+            replace(
+                item,
+                name=new if item.name == old else item.name,
+                generated=None if item.generated is None else _in_text(item.generated, old, new),
+            )
+            for item in table.columns
+        ),
         keys=tuple(replace(key, columns=among(key.columns)) for key in table.keys),
         indexes=tuple(
             replace(item, columns=among(item.columns), parts=tuple(_in_text(part, old, new) for part in item.parts))
@@ -142,7 +149,7 @@ def _renamed(table: Table, old: str, new: str) -> Table:
 
 
 def _in_text(expression: str, old: str, new: str) -> str:
-    """A CHECK's text, which has no other names than the table's columns."""
+    """The text of a CHECK or of a generated column, which has no other names than the table's columns."""
     tree = copy.deepcopy(parse(f"SELECT {expression}")[0].node.targetList[0].val)
     stack = [tree]
     while stack:

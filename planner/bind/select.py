@@ -33,12 +33,13 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
+from planner.bind.modifying import bind_modifying, read_returned
 from planner.bind.ordering import direction
 from planner.bind.recursion import refers_to
 from planner.bind.scope import Scope
-from planner.bind.sources import BoundQuery, Cte, Level, Refused, bind_cte, bind_from
+from planner.bind.sources import BoundQuery, Cte, Level, Refused, Returned, bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
-from planner.bind.types import castable, coerce, common_type
+from planner.bind.types import coerce, common_type
 from planner.bind.windows import definitions
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
@@ -68,10 +69,9 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     """
     if type(node).__name__ != "SelectStmt":
         raise unsupported("INSERT, UPDATE or DELETE as a query", "Run it as a statement.", level.binding.position(node))
-    if node.intoClause is not None:
-        raise unsupported(
-            "SELECT INTO", "Use CREATE TABLE and INSERT ... SELECT.", level.binding.position(node.intoClause.rel)
-        )
+    if node.intoClause is not None and node.intoClause is not level.binding.into:
+        position = level.binding.position(node.intoClause.rel)
+        raise SqlError("42601", "SELECT ... INTO is not allowed here", position=position)
     if node.lockingClause:
         raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
     if node.withClause is not None:
@@ -94,9 +94,11 @@ def with_ctes(level: Level, clause: Any) -> Level:
             raise SqlError("42712", message, position=level.binding.position(item))
         names.add(item.ctename)
         if type(item.ctequery).__name__ != "SelectStmt":
-            raise unsupported(
-                "INSERT, UPDATE or DELETE in WITH", "Run it as a statement.", level.binding.position(item)
-            )
+            returned = bind_modifying(level, clause, item)
+            if isinstance(returned, Returned):
+                cte_names(level.binding, item, read_returned(level.binding, returned))
+            level = replace(level, ctes={**level.ctes, item.ctename: returned})
+            continue
         cte = Cte(item, level, bool(clause.recursive) and refers_to(item.ctequery, item.ctename))
         _check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
@@ -272,8 +274,7 @@ def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], node
 def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
         scalar = coerce(binding, scalar, TEXT) or scalar
-    level = "implicit" if castable(scalar.type, kind, "implicit") else "explicit"
-    found = coerce(binding, scalar, kind, level, node)  # type: ignore[arg-type]
+    found = coerce(binding, scalar, kind, "implicit", node)
     assert found is not None, "common_type chose a type that both sides coerce to"
     return found
 

@@ -211,16 +211,21 @@ def call_of(oid: int) -> str:
 def own_sequence(
     binding: Binding, table: str, schema: str, column: ColumnDefinition, taken: set[str], options: Any
 ) -> Sequence:
-    """The sequence of a serial or identity column, named as PostgreSQL does; ``taken`` are names of this statement."""
+    """The sequence of a serial or identity column, named as PostgreSQL does; ``taken`` are names of this statement.
+
+    ``options`` are as written, or another sequence that is like it.
+    """
     catalog, named, kind = binding.context.catalog, None, column.type
     rest = []
-    for item in options or ():
+    for item in () if isinstance(options, Sequence) else options or ():
         if item.defname == "sequence_name":
             named = names_of(item.arg)[-1]
         else:
             rest.append(item)
     candidates = (made_name(table, column.name, f"seq{number or ''}") for number in itertools.count())
     name = named or next(name for name in candidates if name not in taken and catalog.find(name, schema) is None)
+    if isinstance(options, Sequence):
+        return replace(options, name=name, schema=schema, owner=None, last=options.start, called=False, comment=None)
     base = default_sequence(name, kind if kind.name in _BITS else INT8, schema)
     if kind.name not in _BITS:
         raise SqlError("22023", "identity column type must be smallint, integer, or bigint")

@@ -24,7 +24,7 @@ from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
-from planner.statements import Output
+from planner.statements import Output, Returning
 from planner.walk import is_dependent
 
 
@@ -47,6 +47,15 @@ class Itself:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """A WITH query that changes rows, computed once: its rows are the leaf's."""
+
+    node: Any
+    leaf: str
+    returning: Returning
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A name that stands where it must not."""
 
@@ -60,7 +69,7 @@ class Level:
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Mapping[str, Cte | Itself | Refused] = field(default_factory=dict)
+    ctes: Mapping[str, Cte | Itself | Returned | Refused] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +203,11 @@ def _of_view(query: BoundQuery, view: View) -> BoundQuery:
     return BoundQuery(query.relation, outputs)
 
 
-def _reference(level: Level, cte: Cte | Itself | Refused, node: Any, nullable: bool) -> tuple[Relation, Scope]:
+def _reference(
+    level: Level, cte: Cte | Itself | Returned | Refused, node: Any, nullable: bool
+) -> tuple[Relation, Scope]:
+    from planner.bind.modifying import read_returned
+
     binding = level.binding
     if isinstance(cte, Refused):
         raise SqlError(cte.sqlstate, cte.message, position=binding.position(node))
@@ -205,6 +218,9 @@ def _reference(level: Level, cte: Cte | Itself | Refused, node: Any, nullable: b
             Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
         )
         names = tuple(column.name for column in columns)
+    elif isinstance(cte, Returned):
+        query = read_returned(binding, cte)
+        names = cte_names(binding, cte.node, query)
     else:
         query = bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)

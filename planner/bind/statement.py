@@ -10,9 +10,11 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from planner.bind import ddl, dml, utility
+from planner.bind import ddl, dml, merge, utility
 from planner.bind.context import Binding, Context
+from planner.bind.modifying import with_modifications
 from planner.bind.select import bind_query
+from planner.bind.table_as import bind_select_into, into_of
 from planner.parse import Raw, nested_too_deep
 from planner.statements import CreateView, Statement
 
@@ -29,7 +31,7 @@ def bind(raw: Raw, context: Context) -> Bound:
     """What a parsed statement means against a catalog. Raises SqlError with a position where one is known."""
     binding = Binding(raw, context)
     try:
-        statement = bind_node(binding, raw.node)
+        statement = with_modifications(binding, bind_node(binding, raw.node))
     except RecursionError:
         raise nested_too_deep() from None
     if not isinstance(statement, CreateView):
@@ -40,8 +42,8 @@ def bind(raw: Raw, context: Context) -> Bound:
 def bind_node(binding: Binding, node: Any) -> Statement:
     """The statement that a parse node is."""
     if type(node).__name__ == "SelectStmt":
-        return bind_query(binding, node)
-    for family in (dml.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
+        return bind_query(binding, node) if into_of(node) is None else bind_select_into(binding, node)
+    for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
         handler = family.get(type(node).__name__)
         if handler is not None:
             return handler(binding, node)

@@ -15,18 +15,23 @@ from planner.bind.columns import (
     Parts,
     add_column,
     add_constraint,
+    check_generations,
     constrain_column,
+    copy_keys,
     make_check,
     make_foreign_key,
     with_sequences,
 )
 from planner.bind.context import Binding
+from planner.bind.generated import check_actions
+from planner.bind.table_like import like
 from planner.bind.typenames import names_of
+from planner.bind.watermarks import bind_watermark
 from planner.statements import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")
-_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null")
+_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
 def target_schema(binding: Binding, node: Any) -> str:
@@ -55,10 +60,14 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
     table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
-    checks = tuple(make_check(binding, parts, item) for item in parts.checks)
+    checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
+    used = check_generations(binding, parts)
     foreign = tuple(make_foreign_key(binding, parts, table, item, columns) for item, columns in parts.foreign)
+    for reference in foreign:
+        check_actions(table, reference, used)
     columns, sequences = with_sequences(binding, parts, table, table.oid + 1)
-    return CreateTable(replace(table, columns=columns, foreign_keys=foreign, checks=checks), exists, sequences)
+    table = replace(table, columns=columns, foreign_keys=foreign, checks=checks, indexes=tuple(parts.indexes))
+    return CreateTable(table, exists, sequences)
 
 
 def _refuse_table_clauses(binding: Binding, node: Any) -> None:
@@ -88,11 +97,17 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
         instead = "Use two timestamps, or a number of seconds."
         raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
+    for item in node.options or ():
+        if item.defname == "watermark":
+            bind_watermark(binding, item.arg.sval, parts.columns, item)
     oid = binding.context.catalog.next_oid
     return CreateStream(Stream(oid, name, tuple(parts.columns), options, schema), exists)
 
 
 def _stream_option(binding: Binding, item: Any) -> tuple[str, str]:
+    if item.defname in ("retention", "emit"):
+        instead = f"Give it to the views of the stream: CREATE VIEW ... WITH ({item.defname} = ...)."
+        raise unsupported(f"the stream option {item.defname}", instead, binding.position(item))
     if item.defname not in _STREAM_OPTIONS:
         hint = f"Valid options in this context are: {', '.join(_STREAM_OPTIONS)}"
         raise SqlError("HV00D", f'invalid option "{item.defname}"', hint=hint, position=binding.position(item))
@@ -112,7 +127,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> Parts:
     for item in items:
         kind = type(item).__name__
         if kind == "TableLikeClause":
-            raise unsupported("LIKE in CREATE TABLE", "List the columns.", binding.position(item.relation))
+            _like(binding, parts, item, stream)
         if kind == "ColumnDef":
             add_column(binding, parts, item, stream)
     for item in items:
@@ -122,4 +137,19 @@ def _read(binding: Binding, node: Any, stream: bool) -> Parts:
     for item in (*items, *(node.constraints or ())):
         if type(item).__name__ == "Constraint":
             add_constraint(binding, parts, item, names_of(item.keys) or names_of(item.fk_attrs), stream)
+    copy_keys(parts)
     return parts
+
+
+def _like(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
+    if stream:
+        raise SqlError("0A000", "LIKE is not supported for creating foreign tables")
+    copied = like(binding, node)
+    for column in copied.columns:
+        if parts.column(column.name) is not None:
+            raise SqlError("42701", f'column "{column.name}" specified more than once')
+        parts.columns.append(column)
+    parts.owned.update(copied.identities)
+    parts.copied_checks += copied.checks
+    parts.copied_keys += copied.keys
+    parts.copied_indexes += copied.indexes

@@ -14,10 +14,10 @@ from typing import Any, Final
 from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
+    INT4,
     NUMERIC,
     QUOTIENT,
     TEXT,
-    TYPES,
     UNCONSTRAINED,
     SqlType,
     by_name,
@@ -25,8 +25,8 @@ from catalog.types import (
 )
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
-from planner.bind.resolution import Level, pathway
-from planner.expression import Cast, Literal, Parameter, Scalar
+from planner.bind.resolution import Level, first_common, pathway
+from planner.expression import Call, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -95,6 +95,13 @@ def coerce(
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def blank_padded(scalar: Scalar) -> Scalar:
+    """A char(n) with its blanks, which are not kept, where something counts or shows them."""
+    if scalar.type.name != "bpchar" or not scalar.type.modifiers:
+        return scalar
+    return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
 
 
 def castable(source: SqlType, target: SqlType, level: Level) -> bool:
@@ -182,33 +189,21 @@ def _to_integer(value: object, target: SqlType) -> int:
 
 
 def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], int | None]) -> SqlType:
-    """The type that branches of CASE, UNION, VALUES, COALESCE agree on. Raises 42804 at ``position(index)``."""
-    known = [kind for kind in kinds if kind.name != "unknown"]
-    if not known:
-        return TEXT
-    chosen = known[0]
+    """The type that branches of CASE, UNION, VALUES, COALESCE agree on. Raises 42804, 42846 at ``position(index)``."""
+    oid, other = first_common([kind.oid for kind in kinds])
+    chosen = next((kind for kind in kinds if kind.oid == oid), TEXT)
+    if other is not None:
+        message = f"{what} types {display(chosen)} and {display(kinds[other])} cannot be matched"
+        raise SqlError("42804", message, position=position(other))
     for index, kind in enumerate(kinds):
-        if kind.name in ("unknown", chosen.name) and kind.element in (None, chosen.element):
-            continue
-        if kind.category != chosen.category:
-            message = f"{what} types {display(chosen)} and {display(kind)} cannot be matched"
-            raise SqlError("42804", message, position=position(index))
-        if castable(chosen, kind, "implicit") and not (castable(kind, chosen, "implicit") or _is_preferred(chosen)):
-            chosen = kind
-        elif not castable(kind, chosen, "implicit"):
+        if not castable(kind, chosen, "implicit"):
             message = f"{what} could not convert type {display(kind)} to {display(chosen)}"
             raise SqlError("42846", message, position=position(index))
     if chosen.name == "numeric":
-        return common_numeric([as_numeric(kind) for kind in known])
-    if chosen.element is not None:
-        return chosen
+        return common_numeric([as_numeric(kind) for kind in kinds if kind.name != "unknown"])
     # Modifiers stay only where all inputs agree on them.
-    same = all(kind == chosen for kind in known)
+    same = chosen.element is not None or all(kind == chosen for kind in kinds)
     return chosen if same else by_name(chosen.name)
-
-
-def _is_preferred(kind: SqlType) -> bool:
-    return kind.name in TYPES and TYPES[kind.name].preferred
 
 
 def wider(left: SqlType, right: SqlType) -> SqlType:

@@ -28,6 +28,7 @@ from planner.statements import (
     ExecutePrepared,
     Explain,
     Insert,
+    Merge,
     NoOperation,
     Prepare,
     Query,
@@ -138,8 +139,8 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
             case name:
                 raise SqlError("42601", f'unrecognized EXPLAIN option "{name}"', position=binding.position(item))
     statement = bind_node(binding, node.query)
-    if not isinstance(statement, Query | Insert | Update | Delete):
-        raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE or DELETE.")
+    if not isinstance(statement, Query | Insert | Update | Delete | Merge):
+        raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE or MERGE.")
     return Explain(statement, analyze, "json" if form == "json" else "text")
 
 
@@ -215,7 +216,6 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "ReindexStmt": _nothing("REINDEX"),
     "ListenStmt": _refuse("LISTEN"),
     "NotifyStmt": _refuse("NOTIFY"),
-    "MergeStmt": _refuse("MERGE", "Use UPDATE and INSERT ... SELECT in one transaction."),
     "DeclareCursorStmt": _refuse("DECLARE CURSOR", "Fetch in portions through the protocol's portals."),
     "FetchStmt": _refuse("FETCH", "Fetch in portions through the protocol's portals."),
     "LockStmt": _refuse("LOCK TABLE", "Leave it out: there is one writer at a time."),

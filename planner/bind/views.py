@@ -19,19 +19,23 @@ from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.select import bind_query
 from planner.bind.sources import find_object
+from planner.bind.table_as import bind_table_as
 from planner.bind.tables import is_taken, target_schema
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
+from planner.bind.watermarks import bind_length, keeping_of
 from planner.expression import Call
 from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
-from planner.statements import AlterView, CreateView, Query
+from planner.statements import AlterView, CreateTableAs, CreateView, Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
-_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded")}
-_PLANNED: Final = frozenset(("retention", "tables", "trigger", "final_work", "total_work", "latency_goal"))
+_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": ("changes", "final")}
+#: Options that are part of a view's query.
+_FIXED: Final = ("retention", "emit")
+_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
@@ -41,11 +45,11 @@ def bind_create_view(binding: Binding, node: Any) -> CreateView:
     return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
 
 
-def bind_create_as(binding: Binding, node: Any) -> CreateView:
-    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; CREATE TABLE AS is refused."""
-    if node.objtype != ObjectType.OBJECT_MATVIEW:
-        raise unsupported("CREATE TABLE AS", "Use CREATE TABLE and INSERT ... SELECT.", binding.position(node.into.rel))
+def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
+    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
     into = node.into
+    if node.objtype != ObjectType.OBJECT_MATVIEW:
+        return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
     if not created.view.continuous:
         instead = "Use CREATE VIEW, or read a stream."
@@ -83,7 +87,8 @@ def _create(
     if exists and replaces:
         _check_replaced(binding, view)
     position = binding.streams[0][1] if binding.streams else None
-    return CreateView(view, query, replaces and exists, exists and not replaces, position=position)
+    keeping = keeping_of(binding, dict(view.options), continuous)
+    return CreateView(view, query, replaces and exists, exists and not replaces, position=position, keeping=keeping)
 
 
 def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
@@ -155,6 +160,10 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             continue
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
+        if name == "retention":
+            bind_length(value, name, position)
+            found[name] = value
+            continue
         if name not in _OPTIONS:
             raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
         if value not in _OPTIONS[name]:
@@ -173,13 +182,22 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
         raise SqlError("42809", f'"{view.name}" is not a view')
     for command in node.cmds:
         if command.subtype == AlterTableType.AT_SetRelOptions:
+            _refuse_fixed(binding, command.def_)
             view = replace(view, options=_options(view.options, command.def_, binding))
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
+            _refuse_fixed(binding, command.def_)
             reset = {item.defname.lower() for item in command.def_}
             view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
         else:
             raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
     return AlterView(view)
+
+
+def _refuse_fixed(binding: Binding, items: Any) -> None:
+    for item in items:
+        if item.defname.lower() in _FIXED:
+            instead = "Create the view again."
+            raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
 # --- what may not stand in it, or below a grouping -------------------------------------------------------------------

@@ -4,7 +4,8 @@ Owns one method, the split maintenance of the thesis (4.2): rows of a stream go 
 state of the first grouping above (``regions``, ``groupings``, ``aggregates``); all that is above the groupings is the
 program's final relation, which reads the states (``reading``).
 
-    plan(query):   decorrelate -> rewrite -> prepare -> check -> share equal groupings -> prune -> take apart
+    plan(query):   decorrelate -> rewrite -> prepare -> check -> share equal groupings -> keep windows -> prune
+                   -> take apart
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
+from planner.eventtime import Keeping
 from planner.expression import Column, ColumnRef, Scalar
 from planner.incremental.groupings import Groupings
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions
+from planner.incremental.retention import keep_windows
 from planner.incremental.share import share_groupings
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds, check, is_grouping, prepare
@@ -42,14 +45,18 @@ class Planned:
     notices: tuple[str, ...]
 
 
-def plan(query: Query, scope: str) -> Planned:
+def plan(query: Query, scope: str, keeping: Keeping | None = None) -> Planned:
     """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
 
-    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow."""
+    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
+    of which ``keeping`` does not say when they end."""
     relation = normalise(query.relation)
     check(relation)
-    relation = rewrite(share_groupings(relation), _AFTER_SHARING)
-    kinds, fresh = Kinds(), Fresh(relation, query.relation)
+    relation = share_groupings(relation)
+    fresh = Fresh(relation, query.relation)
+    relation, windows = keep_windows(relation, keeping, fresh)
+    relation = rewrite(relation, _AFTER_SHARING)
+    kinds = Kinds()
     statics = Statics(scope, fresh)
     groupings = Groupings(scope, statics, Regions(statics, fresh, kinds), fresh)
 
@@ -62,7 +69,13 @@ def plan(query: Query, scope: str) -> Planned:
     paths = _paths(groupings)
     relations = [statement.relation for path in paths for statement in path.statements]
     program = Program(
-        statics.planned([*relations, final]), states, paths, final, final.columns, point_key(final, states)
+        statics.planned([*relations, final]),
+        states,
+        paths,
+        final,
+        final.columns,
+        point_key(final, states),
+        windows.expiries(groupings),
     )
     _validate(program)
     return Planned(program, notices(program))

@@ -74,6 +74,11 @@ class Groupings:
         self._fresh = fresh
         self._found: dict[tuple[Column, ...], Grouping] = {}
 
+    @property
+    def planned(self) -> tuple[Grouping, ...]:
+        """The groupings so far."""
+        return tuple(self._found.values())
+
     def plan(self, aggregate: Aggregate) -> Grouping:
         """The grouping's states; one that was planned before shares them (``share.share_groupings``)."""
         if aggregate.columns not in self._found:

@@ -65,12 +65,8 @@ class Tables:
         """A statement that changes rows."""
         statement = bound(text, self.catalog)
         match statement:
-            case Insert():
-                return write.insert(statement)
-            case Update():
-                return write.update(statement)
-            case Delete():
-                return write.delete(statement)
+            case Insert() | Update() | Delete():
+                return write.change(statement)
             case Truncate():
                 return write.truncate(statement.targets)
             case _:

@@ -1,8 +1,8 @@
 """Random scenarios for the law: a stream, a continuous view over it, and what happens in which order.
 
-Owns: Hypothesis strategies for schemas, values, groupings with every supported aggregate, and steps (rows, reads,
-restarts, engine switches, changes of a joined table). Knows nothing of servers. Floats are multiples of 1/8, so that
-their sums are exact in any order; texts hold what quoting can break.
+Owns: Hypothesis strategies for schemas, values, groupings with every supported aggregate and by windows of event time
+with and without retention, and steps (rows, reads, restarts, engine switches, changes of a joined table). Knows nothing
+of servers. Floats are multiples of 1/8, so that their sums are exact in any order; texts hold what quoting can break.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
         "sum({}) filter (where {} > 3)",
         "sum(distinct {})",
         "count(*) filter (where {} < 0)",
+        "bit_xor({})",
+        "bit_or({}) filter (where {} > 0)",
+        "percentile_cont(0.4) within group (order by {})",
+        "mode() within group (order by {} desc)",
+        "rank(7) within group (order by {})",
     ),
     "bigint": ("sum({})", "avg({})", *_ORDERED, *_ANY),
     "numeric(12,2)": (*_NUMBER, *_ORDERED, *_ANY, "sum({0} * (1 - {0}))"),
@@ -57,6 +62,83 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "timestamp": (*_ORDERED, "count({})", "count(distinct {})"),
 }
 
+SETS: Final[tuple[Literal["", "rollup", "cube"], ...]] = ("", "", "", "rollup", "cube")
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """Windows of ``size`` hours, of which one begins every ``slide`` hours, over a column; and what the view keeps.
+
+    Without a slide they are sessions, and ``size`` is the gap.
+    """
+
+    column: str
+    slide: int
+    size: int
+    retention: int | None
+    final: bool
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether they are an expression like any other."""
+        return self.slide == self.size and not self.options
+
+    @property
+    def start(self) -> str:
+        """When a row's window begins."""
+        if not self.slide:
+            return f"session({self.column}, '{self.size} hours')"
+        if self.slide == self.size:
+            return f"tumble({self.column}, '{self.size} hours')"
+        return f"hop({self.column}, '{self.slide} hours', interval '{self.size} hours')"
+
+    @property
+    def judged(self) -> str:
+        """The same in PostgreSQL, where the relation ``hops`` numbers the windows of a row."""
+        return f"date_bin('{self.slide} hours', {self.column}, '2001-01-01') - hops * interval '{self.slide} hours'"
+
+    def sessions(self, source: str, keys: list[str]) -> str:
+        """The rows in PostgreSQL with ``began``, when the session of each began."""
+        over = (
+            f"over (partition by {', '.join(keys)} order by {self.column})"
+            if keys
+            else f"over (order by {self.column})"
+        )
+        goes_on = f"{self.column} <= before + interval '{self.size} hours'"
+        return (
+            f"(select *, case when {self.column} is not null then max(case when {goes_on} then null else {self.column} "
+            f"end) {over} end as began from (select *, lag({self.column}) {over} as before from {source}) as a) as b"
+        )
+
+    @property
+    def ends(self) -> str:
+        """When it ends."""
+        return f"{self.judged} + interval '{self.size} hours'"
+
+    @property
+    def hops(self) -> str:
+        """The numbers."""
+        return f"cross join generate_series(0, {-(-self.size // self.slide) - 1}) as hops"
+
+    @property
+    def holds(self) -> str:
+        """Which windows a row is in; without a time it is in one."""
+        return f"{self.column} < {self.ends} or ({self.column} is null and hops = 0)"
+
+    @property
+    def options(self) -> str:
+        """WITH of the view."""
+        found = [f"retention = '{self.retention} hours'"] if self.retention is not None else []
+        found += ["emit = 'final'"] if self.final else []
+        return f"WITH ({', '.join(found)})" if found else ""
+
+    def kept(self, stream: str) -> list[str]:
+        """The conditions that the options mean, the watermark being an hour behind."""
+        watermark = f"(select max({self.column}) from {stream}) - interval '1 hour'"
+        found = [] if self.retention is None else [f"{self.ends} > {watermark} - interval '{self.retention} hours'"]
+        return [*found, f"{self.ends} <= {watermark}"] if self.final else found
+
+
 #: "settle" waits until background maintenance has caught up, so that the next read is of committed runs alone.
 Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "settle", "dimension"]
 
@@ -66,7 +148,7 @@ class Scenario:
     """``columns`` are the stream's types (named c0, c1, ...); a step is an action or rows to insert.
 
     ``shape`` says what stands around the grouping: nothing, a table joined below it, or a table or window functions
-    above it; ``sets`` is what GROUP BY makes of its keys.
+    above it; ``sets`` is what GROUP BY makes of its keys; ``windows`` are one more key.
     """
 
     columns: tuple[str, ...]
@@ -76,6 +158,7 @@ class Scenario:
     having: str
     shape: Literal["plain", "below", "below_left", "above", "window"]
     sets: Literal["", "rollup", "cube"]
+    windows: EventTime | None
     dimension: tuple[tuple[int, str], ...]
     steps: tuple[Action | tuple[tuple[object, ...], ...], ...]
 
@@ -89,17 +172,28 @@ class Scenario:
         keys = [f"c{number}" for number in self.keys]
         if self.shape == "above":
             keys = ["k", *keys]
+        groups = [*keys, "w"] if self.windows else keys
         calls = [_in_order(text, arrival) for text in self.aggregates] if arrival else self.aggregates
+        conditions, having = [self.where] if self.where else [], [self.having] if self.having else []
         outputs = [*keys, "count(*) as n", *(f"{text} as a{number}" for number, text in enumerate(calls))]
         source = stream
         if self.shape.startswith("below"):
             kind = "left join" if self.shape == "below_left" else "join"
             source = f"{stream} {kind} {dimension} on k = id"
             outputs.append("max(label) as label")
+        if self.windows:
+            outputs.append(f"{self.windows.judged if arrival else self.windows.start} as w")
+        if self.windows and arrival and not self.windows.slide:
+            source = self.windows.sessions(f"{source} where {_all([*conditions, 'true'])}", keys)
+            outputs[-1], conditions = "began as w", []
+        elif self.windows and arrival:
+            source += f" {self.windows.hops}"
+            conditions.append(self.windows.holds)
+            having += self.windows.kept(stream)
         text = f"select {', '.join(outputs)} from {source}"
-        text += f" where {self.where}" if self.where else ""
-        text += f" group by {self.sets} ({', '.join(keys)})" if keys else ""
-        text += f" having {self.having}" if self.having else ""
+        text += f" where {_all(conditions)}" if conditions else ""
+        text += f" group by {self.sets} ({', '.join(groups)})" if groups else ""
+        text += f" having {_all(having)}" if having else ""
         if self.shape == "above":
             text = f"with grouped as ({text}) select g.*, d.label from grouped g left join {dimension} d on g.k = d.id"
         if self.shape == "window":
@@ -108,10 +202,27 @@ class Scenario:
         return text
 
 
+def _all(conditions: list[str]) -> str:
+    return " and ".join(f"({condition})" for condition in conditions)
+
+
 def _in_order(call: str, arrival: str) -> str:
     """array_agg(x) as array_agg(x order by arrival)."""
     keeps_arrival = call.startswith(("array_agg", "string_agg")) and "order by" not in call
     return f"{call[:-1]} order by {arrival})" if keeps_arrival else call
+
+
+@st.composite
+def _windows(draw: st.DrawFn, columns: tuple[str, ...]) -> EventTime | None:
+    """Windows over the first timestamp, if there is one."""
+    if "timestamp" not in columns:
+        return None
+    size = draw(st.sampled_from((6, 24, 60)))
+    if draw(st.integers(0, 3)) == 0:
+        return EventTime(f"c{columns.index('timestamp')}", 0, size, None, False)
+    slide = draw(st.sampled_from((size, size, 24, 25)))
+    retention, final = draw(st.sampled_from(((None, False), (48, False), (100, True), (None, True), (0, False))))
+    return EventTime(f"c{columns.index('timestamp')}", min(slide, size), size, retention, final)
 
 
 @st.composite
@@ -124,6 +235,9 @@ def scenarios(draw: st.DrawFn, actions: tuple[Action, ...]) -> Scenario:
         text.format(*[f"c{number}"] * 2) for number, name in enumerate(columns) for text in AGGREGATES[name]
     )
     aggregates = draw(st.lists(st.sampled_from(choices), min_size=1, max_size=4, unique=True))
+    windows = draw(_windows(columns))
+    if windows and not windows.slide:
+        aggregates = [text for text in aggregates if "distinct" not in text and "_agg" not in text] or ["min(k)"]
     row = st.tuples(st.integers(1, 5), *(st.none() | VALUES[name] for name in columns))
     rows = st.lists(row, min_size=1, max_size=12).map(tuple)
     steps = draw(st.lists(rows | st.sampled_from(actions), min_size=1, max_size=8)) if actions else [draw(rows)]
@@ -134,7 +248,8 @@ def scenarios(draw: st.DrawFn, actions: tuple[Action, ...]) -> Scenario:
         draw(st.sampled_from(("", "", "k > 2", "c0 is not null", "k <> 3 or c0 is null"))),
         draw(st.sampled_from(("", "", "count(*) > 1", "min(k) < 3"))),
         draw(st.sampled_from(("plain", "plain", "below", "below_left", "above", "window"))),
-        draw(st.sampled_from(("", "", "", "rollup", "cube"))),
+        draw(st.sampled_from(SETS)) if windows is None or windows.are_plain else "",
+        windows,
         tuple(enumerate(draw(st.lists(st.text("xyz", max_size=2), max_size=4)), start=1)),
         tuple(steps),
     )

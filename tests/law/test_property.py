@@ -72,12 +72,15 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
     number = next(NUMBERS)
     stream, dimension, view = f"s{number}", f"d{number}", f"v{number}"
     mirror.views.clear()
-    mirror.stream(stream, scenario.declaration)
+    windows = scenario.windows
+    watermark = f"OPTIONS (watermark '{windows.column} - interval ''1 hour''')" if windows else ""
+    mirror.stream(stream, scenario.declaration, watermark)
     mirror.table(dimension, "id integer PRIMARY KEY, label text")
     mirror.insert(dimension, scenario.dimension, one_statement=True)
     # PostgreSQL's sort under a grouping is not stable, so there the order of arrival is a column and said explicitly.
     mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN arrival bigserial".encode())
-    mirror.view(view, scenario.query(stream, dimension), scenario.query(stream, dimension, "arrival"))
+    options = windows.options if windows else ""
+    mirror.view(view, scenario.query(stream, dimension), scenario.query(stream, dimension, "arrival"), options)
     try:
         mirror.check()
         for position, step in enumerate(scenario.steps):

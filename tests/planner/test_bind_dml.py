@@ -182,3 +182,37 @@ def test_what_cannot_be_written_is_an_error(database: Database, text: str, sqlst
     with pytest.raises(SqlError) as caught:
         database.bind(text)
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("insert into s (k) values (1) on conflict do nothing", "ON CONFLICT on a stream is not supported"),
+        ("merge into s using b on true when matched then delete", 'cannot execute MERGE on relation "s"'),
+        ("merge into p using b on true when matched then delete returning *", "MERGE ... RETURNING is not supported"),
+        (
+            "merge into p using b on true when not matched by source then delete",
+            "WHEN NOT MATCHED BY SOURCE is not supported",
+        ),
+        ("update p set n = 1 where current of c", "WHERE CURRENT OF is not supported"),
+        ("delete from p where current of c", "WHERE CURRENT OF is not supported"),
+        ('insert into p (k) values (1) on conflict (w collate "C") do nothing', "COLLATE"),
+        ("update p set (n, w) = (select random(), 'x')", "a volatile function in SET"),
+        ("with x as (insert into s (k) values (1)) select 1", "INSERT into a stream in WITH is not supported"),
+        ("with x as (delete from p returning k) insert into s (k) select k from x", "into a stream is not supported"),
+        (
+            "with x as (delete from p) insert into p (k) values (1) on conflict do nothing",
+            "ON CONFLICT or MERGE beside another change of the same table is not supported",
+        ),
+        ("create table z as with x as (delete from p returning k) select * from x", "must be at the top level"),
+        ("explain with x as (delete from p returning k) select * from x", "must be at the top level"),
+        ("create table z as select array[1]", "not supported"),
+        ("create table z as execute q", "CREATE TABLE AS EXECUTE is not supported"),
+        ("create foreign table z (like p) server stream", "LIKE is not supported for creating foreign tables"),
+    ],
+)
+def test_what_is_refused_names_itself(database: Database, text: str, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(text)
+    assert caught.value.sqlstate == "0A000"
+    assert message in caught.value.message

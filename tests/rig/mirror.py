@@ -37,14 +37,14 @@ class Mirror:
         for connection in (self.client, self.judge):
             _run(connection, f"CREATE TABLE {name} ({columns})")
 
-    def stream(self, name: str, columns: str) -> None:
+    def stream(self, name: str, columns: str, options: str = "") -> None:
         """A stream here, a table there."""
-        _run(self.client, f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream")
+        _run(self.client, f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream {options}")
         _run(self.judge, f"CREATE TABLE {name} ({columns})")
 
-    def view(self, name: str, query: str, judged: str | None = None) -> None:
+    def view(self, name: str, query: str, judged: str | None = None, options: str = "") -> None:
         """A continuous view here; there, only its text, or another text that means the same."""
-        _run(self.client, f"CREATE VIEW {name} AS {query}")
+        _run(self.client, f"CREATE VIEW {name} {options} AS {query}")
         self.views[name] = judged or query
 
     def copy(self, table: str, data: bytes) -> None:

@@ -76,6 +76,19 @@ def test_columns_and_defaults(sql: Client) -> None:
     assert sql.execute("SELECT * FROM partly ORDER BY c").fetchall() == [(2, "none", 1), (None, "none", 3)]
 
 
+def test_generated_columns_are_computed_and_left_out(sql: Client) -> None:
+    sql.execute("CREATE TABLE made (a integer, b integer GENERATED ALWAYS AS (a * 2) STORED, c text, CHECK (b < 100))")
+    assert copy_in(sql, "COPY made FROM STDIN", b"1\tx\n\\N\ty\n") == 2
+    assert copy_in(sql, "COPY made (a) FROM STDIN", b"3\n") == 1
+    assert sql.execute("SELECT * FROM made").fetchall() == [(1, 2, "x"), (None, None, "y"), (3, 6, None)]
+    assert copy_out(sql, "COPY made TO STDOUT") == b"1\tx\n\\N\ty\n3\t\\N\n"
+    with pytest.raises(psycopg.errors.CheckViolation):
+        copy_in(sql, "COPY made (a) FROM STDIN", b"50\n")
+    for command in ("COPY made (b) FROM STDIN", "COPY made (b) TO STDOUT"):
+        with pytest.raises(psycopg.errors.InvalidColumnReference, match='column "b" is a generated column'):
+            copy_in(sql, command) if "FROM" in command else copy_out(sql, command)
+
+
 def test_an_error_ends_the_copy_at_once_and_the_session_goes_on(running: Millstream) -> None:
     with Wire(running.port) as wire:
         wire.start()

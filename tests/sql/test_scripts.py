@@ -71,5 +71,5 @@ def outcome(connection: Connection, statement: str) -> Outcome:
 def plain(value: Any) -> object:
     """A value that compares as the client sees it: numbers by value, doubles to 12 digits."""
     if isinstance(value, float):
-        return float(f"{value:.12g}")
+        return "NaN" if value != value else float(f"{value:.12g}")
     return value.normalize() if isinstance(value, Decimal) and value.is_finite() else value

@@ -1,0 +1,57 @@
+"""The relations and scalars in a statement, to look through or to rewrite.
+
+Owns: which statement classes hold any. Within a relation or scalar, ``planner.walk`` goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from planner.statements import (
+    AlterTable,
+    Conflict,
+    CopyOut,
+    CreateTableAs,
+    Delete,
+    ExecutePrepared,
+    Explain,
+    Insert,
+    Merge,
+    MergeAction,
+    Modifying,
+    Query,
+    Returning,
+    Update,
+    Upsert,
+)
+from planner.walk import NODES, transform
+
+#: Classes whose fields may hold expressions, which may call session functions or hold parameters.
+_HOLDERS: Final = (
+    *(Query, Insert, Update, Delete, Merge, Modifying, CopyOut, CreateTableAs, Explain, ExecutePrepared),
+    *(Returning, Conflict, Upsert, MergeAction, AlterTable),
+)
+
+
+def roots(value: Any) -> list[Any]:
+    """The relations and scalars that a statement's fields hold; an Insert's ``literals`` are in its source."""
+    if isinstance(value, NODES):
+        return [value]
+    if isinstance(value, tuple):
+        return [root for item in value for root in roots(item)]
+    if isinstance(value, _HOLDERS):
+        names = (item.name for item in fields(value) if item.name != "literals")
+        return [root for name in names for root in roots(getattr(value, name))]
+    return []
+
+
+def rewrite(value: Any, change: Any) -> Any:
+    """A statement with ``change`` applied to every node of its expressions and relations."""
+    if isinstance(value, NODES):
+        return transform(value, change)
+    if isinstance(value, tuple):
+        return tuple(rewrite(item, change) for item in value)
+    if isinstance(value, _HOLDERS):
+        return type(value)(*(rewrite(getattr(value, item.name), change) for item in fields(value)))
+    return value

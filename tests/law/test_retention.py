@@ -1,0 +1,70 @@
+"""The law of views with retention: over so many commits that rows leave states which are merged, and over a crash."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(300)]
+
+START = datetime(2024, 3, 30, 23, 50)
+WATERMARK = "(SELECT max(ts) FROM s) - interval '30 seconds'"
+TUMBLE = "count(*), sum(v), count(DISTINCT v) AS d, string_agg(v::text, ',' ORDER BY n) FROM s"
+
+
+@pytest.fixture
+def mirror(postgres: Postgres) -> Iterator[Mirror]:
+    chosen = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 1}
+    with Millstream(settings=chosen) as server, mirrored(server, postgres) as found:
+        found.stream(
+            "s", "ts timestamp, k integer, v integer, n integer", "OPTIONS (watermark 'ts - interval ''30 seconds''')"
+        )
+        found.view(
+            "v",
+            f"SELECT tumble(ts, '1 minute') AS w, k, {TUMBLE} GROUP BY 1, 2",
+            f"SELECT date_bin('1 minute', ts, '2001-01-01') AS w, k, {TUMBLE} GROUP BY 1, 2 "
+            f"HAVING date_bin('1 minute', ts, '2001-01-01') + interval '1 minute' > {WATERMARK} - interval '5 minutes'",
+            "WITH (retention = '5 minutes')",
+        )
+        hop = "date_bin('1 minute', ts, '2001-01-01') - i * interval '1 minute'"
+        found.view(
+            "h",
+            "SELECT hop(ts, '1 minute', '3 minutes') AS w, avg(v), max(ts) FROM s WHERE k < 3 GROUP BY 1",
+            f"SELECT {hop} AS w, avg(v), max(ts) FROM s, generate_series(0, 2) AS i WHERE k < 3 GROUP BY 1 "
+            f"HAVING {hop} + interval '3 minutes' <= {WATERMARK} AND {hop} + interval '3 minutes' > {WATERMARK} "
+            "- interval '10 minutes'",
+            "WITH (retention = '10 minutes', emit = 'final')",
+        )
+        yield found
+
+
+def test_rows_leave_and_the_view_is_its_query(mirror: Mirror) -> None:
+    source = random.Random(5)
+    for step in range(24):
+        rows = [
+            (START + timedelta(seconds=step * 50 - int(source.expovariate(0.02))), source.randrange(5), number, number)
+            for number in range(step * 10, step * 10 + source.choice((1, 5, 20)))
+        ]
+        mirror.insert("s", rows, one_statement=step % 2 == 0)
+        if step % 4 == 0:
+            mirror.check()
+        wait_until(lambda: is_settled(mirror), 60, "maintenance")
+        if step == 15:
+            mirror.restart(crash=True)
+            mirror.check()
+    mirror.check()
+    stored = mirror.client.execute("SELECT rows FROM millstream.states WHERE kind = 'concatenate'").fetchone()
+    assert stored is not None
+    assert stored[0] < mirror.acknowledged / 2
+
+
+def is_settled(mirror: Mirror) -> bool:
+    return mirror.client.execute("SELECT max(rows_behind) FROM millstream.views").fetchone() == (0,)
