@@ -28,16 +28,21 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession
 
 
+def outdated() -> SqlError:
+    """What a statement was bound to has changed."""
+    return SqlError("40001", "could not serialize access due to concurrent update")
+
+
 def require_same(catalog: Catalog, before: CatalogObject) -> None:
     """Raises 40001 where another transaction has changed an object since a statement was bound."""
     if catalog.objects.get(before.oid) != before:
-        raise SqlError("40001", "could not serialize access due to concurrent update")
+        raise outdated()
 
 
 def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
     """Raises 40001 where another transaction has taken the oids of new sequences since a statement was bound."""
     if sequences and sequences[0].oid != catalog.next_oid:
-        raise SqlError("40001", "could not serialize access due to concurrent update")
+        raise outdated()
 
 
 def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:

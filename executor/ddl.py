@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
-from executor.altering import alter_rows, require_free, require_same
+from executor.altering import alter_rows, outdated, require_free, require_same
 from executor.transaction import NewView, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -104,12 +104,21 @@ def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateT
 
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
+    _require_others(catalog, statement)
     table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
     _add(transaction, catalog, table)
     for sequence in sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     transaction.writer().create(table)
     return Result("CREATE TABLE")
+
+
+def _require_others(catalog: Catalog, statement: CreateTable) -> None:
+    """Raises 40001 where what a new table refers to has gone since it was bound."""
+    table, own = statement.table, {sequence.oid for sequence in statement.sequences} | {statement.table.oid}
+    named = {oid for column in table.columns for oid in column.sequences} | {key.target for key in table.foreign_keys}
+    if any(oid not in catalog.objects for oid in named - own):
+        raise outdated()
 
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:

@@ -131,7 +131,8 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
         other = "identity" if column.identity else "default"
         if column.default is not None or name in parts.owned:
             words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
-            raise SqlError("42601", words, position=binding.position(node))
+            is_serial = name in parts.owned and not column.identity
+            raise SqlError("42601", words, position=None if is_serial else binding.position(node))
         used |= check_generation(binding, parts.columns, column, node.raw_expr)
     return used
 

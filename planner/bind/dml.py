@@ -31,9 +31,10 @@ from planner.bind.sources import Level, bind_from, find_object, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod
-from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.functions import SEQUENCE_FUNCTIONS
 from planner.statements import Delete, Insert, Returning, Statement, Update
-from planner.walk import replace_columns, used_columns
+from planner.walk import replace_columns, used_columns, walk
 
 #: Source name of a table's row identity in a scan.
 ROW_ID: Final = "__rowid"
@@ -109,6 +110,9 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         row = relation.columns
     conflict = bind_conflict(level, target, row, node)
     returning = _returning(level, target, row, node)
+    if not isinstance(relation, Values) or len(relation.rows) > 1:
+        upsert = None if conflict is None else conflict.update
+        _refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
     checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
     return Insert(target, relation, row, checks, returning, literals, conflict, generated)
 
@@ -231,6 +235,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
         outputs.append((column, assigned.get(index, ColumnRef(source))))
     whole = Project(relation, (*outputs, *beside))
+    _refuse_drawn_twice(returning, whole)
     checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
     taken = tuple(column for column, _ in beside)
     return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
@@ -310,6 +315,19 @@ def _returning(
     targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
     columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
     return Returning(columns, tuple(item.output() for item in targets))
+
+
+def _refuse_drawn_twice(returning: Returning | None, *changed: Relation | Scalar) -> None:
+    """Of several rows, RETURNING would see a sequence as it is after all of them, and not after its own row."""
+    calls = [] if returning is None else _drawing([scalar for _, scalar in returning.expressions])
+    if calls and _drawing(changed):
+        raise unsupported(f"{calls[0]}() in RETURNING of several rows", "Return the column.")
+
+
+def _drawing(nodes: Sequence[Relation | Scalar]) -> list[str]:
+    """The functions of sequences that are called."""
+    found = (item.function for node in nodes for item in walk(node) if isinstance(item, Call))
+    return [function for function in found if function in SEQUENCE_FUNCTIONS]
 
 
 def _passed(

@@ -139,6 +139,39 @@ def test_two_tables_created_at_the_same_time_have_sequences_of_their_own(tmp_pat
         assert client.run("SELECT currval('late_id_seq'), currval('early_id_seq')") == [(2, 1)]
 
 
+def test_parents_and_children_of_one_statement_survive_a_restart(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("CREATE TABLE parent (id serial PRIMARY KEY, n int)")
+        client.run(
+            "CREATE TABLE child (id serial PRIMARY KEY, parent int REFERENCES parent, twice int"
+            " GENERATED ALWAYS AS (parent * 2) STORED)"
+        )
+        for n in range(3):
+            client.run(
+                f"WITH p AS (INSERT INTO parent (n) VALUES ({n}), ({n + 10}) RETURNING id)"
+                " INSERT INTO child (parent) SELECT id FROM p ORDER BY id"
+            )
+        batch = pa.RecordBatch.from_arrays([pa.array([1, 2], pa.int32())], names=["parent"])
+        client.copy("COPY child (parent) FROM STDIN", [batch])
+    with closing(open_database(tmp_path)) as database:
+        found = Client(database).run("SELECT * FROM child ORDER BY id")
+        assert found == [*((n, n, 2 * n) for n in range(1, 7)), (7, 1, 2), (8, 2, 4)]
+
+
+def test_a_table_like_one_that_goes_meanwhile_is_not_created(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run("CREATE TABLE t (id serial PRIMARY KEY)")
+        late = client.bind("CREATE TABLE late (LIKE t INCLUDING DEFAULTS)")
+        referring = client.bind("CREATE TABLE referring (t int REFERENCES t)")
+        other.run("DROP TABLE t")
+        for statement in (late, referring):
+            with pytest.raises(SqlError) as caught:
+                client.session.execute(statement)
+            assert caught.value.sqlstate == "40001"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -148,6 +181,10 @@ def test_two_tables_created_at_the_same_time_have_sequences_of_their_own(tmp_pat
         "SELECT sum(nextval('s'))",
         "SELECT (SELECT nextval('s') + v.x) FROM (VALUES (1)) AS v (x)",
         "SELECT setval('s', nextval('s'))",
+        "INSERT INTO t (n) VALUES (1), (2) RETURNING currval('t_id_seq')",
+        "INSERT INTO t (n) SELECT n FROM t RETURNING nextval('s')",
+        "UPDATE t SET id = DEFAULT RETURNING lastval()",
+        "INSERT INTO t (n) VALUES (1), (2) ON CONFLICT (n) DO UPDATE SET n = nextval('s') RETURNING nextval('s')",
         "CREATE FOREIGN TABLE f (a serial) SERVER stream",
         "CREATE FOREIGN TABLE f (a int DEFAULT nextval('s')) SERVER stream",
         "CREATE VIEW w AS SELECT count(*) + nextval('s') AS n FROM clicks",
@@ -157,7 +194,8 @@ def test_two_tables_created_at_the_same_time_have_sequences_of_their_own(tmp_pat
 def test_calls_in_other_places_are_refused(tmp_path: Path, text: str) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
-        client.run("CREATE SEQUENCE s; CREATE FOREIGN TABLE clicks (n int) SERVER stream")
+        client.run("CREATE SEQUENCE s; CREATE TABLE t (id serial, n int UNIQUE)")
+        client.run("CREATE FOREIGN TABLE clicks (n int) SERVER stream")
         with pytest.raises(SqlError) as caught:
             client.run(text)
         assert caught.value.sqlstate == "0A000"
