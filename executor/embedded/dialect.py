@@ -270,7 +270,8 @@ def _variance(_: DuckPrinter, node: AggregateCall, around: _Aggregation, argumen
     if node.type.name != "numeric":
         return around.call(node.function, *arguments)
     scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
-    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), argument, scale)
+    narrow = SqlType("numeric", (38, scale)) if argument.name == "numeric" else argument
+    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
     squares = exp.Mul(this=units.copy(), expression=units.copy())
     total = around.call("sum", units)
     if around.distinct:  # x and -x have one square
