@@ -165,7 +165,7 @@ def _read(binding: Binding, node: Any, stream: bool) -> _Parts:
         if kind == "TableLikeClause":
             _like(binding, parts, item, stream)
         if kind == "ColumnDef":
-            _column(binding, parts, item)
+            _column(binding, parts, item, stream)
     for item in items:
         if type(item).__name__ == "ColumnDef":
             for constraint in item.constraints or ():
@@ -198,7 +198,7 @@ def _copy_key(parts: _Parts, key: UniqueKey) -> None:
     parts.keys.append(replace(key, name=parts.name(None, *words)))
 
 
-def _column(binding: Binding, parts: _Parts, node: Any) -> None:
+def _column(binding: Binding, parts: _Parts, node: Any, stream: bool) -> None:
     name, position = node.colname, binding.position(node)
     if parts.column(name) is not None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
@@ -207,8 +207,9 @@ def _column(binding: Binding, parts: _Parts, node: Any) -> None:
     if node.collClause is not None:
         raise unsupported("COLLATE", position=binding.position(node.collClause))
     kind = type_of(binding, node.typeName)
-    if kind.element is not None:
-        raise unsupported("a column of an array type", "Use one row for each element.", binding.position(node.typeName))
+    if stream and kind.element is not None:
+        instead = "Use one row for each element."
+        raise unsupported("a stream's column of an array type", instead, binding.position(node.typeName))
     parts.columns.append(ColumnDefinition(name, kind))
 
 
@@ -317,6 +318,8 @@ def _key(binding: Binding, parts: _Parts, node: Any, columns: tuple[str, ...]) -
         column = parts.column(name)
         if column is None:
             raise SqlError("42703", f'column "{name}" named in key does not exist', position=position)
+        if column.type.element is not None:
+            raise unsupported("a key of an array type", "Use a key of scalar columns.", position)
         if column.type.name == "json":
             raise SqlError("42704", 'data type json has no default operator class for access method "btree"')
     if len(set(columns)) < len(columns):

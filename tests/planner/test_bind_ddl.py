@@ -82,7 +82,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create temp table z (k int)", "0A000"),
         ("create table z (k serial)", "0A000"),
         ("create table z (k int generated always as identity)", "0A000"),
-        ("create table z (k int[])", "0A000"),
+        ("create foreign table z (k int[]) server stream", "0A000"),
         ("create table z (k timestamp(3))", "0A000"),
         ("create table z (k numeric(50, 2))", "0A000"),
         ("create table z (k money)", "0A000"),
