@@ -482,6 +482,14 @@ class Expressions:
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
+        self._nested = False
+
+    def nested(self, signature: Signature, depth: int) -> Expression:
+        """A signature over calls. A NULL there would let PostgreSQL leave out what stands beside it, errors too."""
+        self._nested = True
+        found = self.of(signature, depth)
+        self._nested = False
+        return found
 
     def of(self, signature: Signature, depth: int = 0) -> Expression:
         """A signature applied; ``depth``: how far its operands may be calls themselves."""
@@ -498,7 +506,7 @@ class Expressions:
             return self.of(self._source.choice(_by_result()[kind]), depth - 1)
         if chance < 0.8 and has_column(kind):
             return _leaf(column(kind), kind)
-        if chance < 0.83:
+        if chance < 0.83 and not self._nested:
             return _leaf(f"NULL::{written(kind)}", kind)
         value = self._source.choice(VALUES[kind])
         bare = has_column(kind) and chance < 0.9
