@@ -113,11 +113,13 @@ def table(results: Sequence[Result]) -> Iterator[str]:
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
     yield "\n## Known differences\n"
-    found = Counter(known(name) for name in _by_name(results, Verdict.DIFFERENT))
-    if not KNOWN:
-        yield "None."
+    names: dict[str, list[str]] = defaultdict(list)
     for name, reason in sorted(KNOWN.items()):
-        yield f"- `{name}`: {reason}{'' if found[name] else ' (not met in this run)'}"
+        names[reason].append(name)
+    for reason, found in sorted(names.items()):
+        yield f"- {', '.join(f'`{name}`' for name in found)}: {reason}."
+    met = _by_name(results, Verdict.DIFFERENT)
+    yield f"\nMet in this run: {', '.join(f'`{name}` {len(items)}' for name, items in met.items()) or 'none'}."
 
 
 def _refusals(results: Sequence[Result]) -> Iterator[str]:

@@ -106,7 +106,7 @@ class Comparison:
             found, judged, verdict = self._both(case.text, case.ordered)
             name = case.name
             if verdict is not Verdict.EQUAL and case.expression is not None:
-                blamed = self._blamed(case.expression, case.row)
+                blamed = self._blamed(case.expression, case.row, verdict)
                 apart = found.state != judged.state and any(part.parts for part in blamed.parts)
                 name = UNNEEDED if apart and verdict is Verdict.DIFFERENT else blamed.name
             yield Result(case, verdict, name, found, judged)
@@ -115,9 +115,9 @@ class Comparison:
         found, wanted = self._ours.run(text), self._theirs.run(text)
         return found, wanted, judge(found, wanted, ordered)
 
-    def _blamed(self, expression: Expression, row: int) -> Expression:
-        """The innermost part that is not equal by itself."""
+    def _blamed(self, expression: Expression, row: int, verdict: Verdict) -> Expression:
+        """The innermost part that shows the same by itself."""
         for part in expression.parts:
-            if part.parts and self._both(f"SELECT {part.text} FROM w WHERE id = {row}", False)[2] is not Verdict.EQUAL:
-                return self._blamed(part, row)
+            if part.parts and self._both(f"SELECT {part.text} FROM w WHERE id = {row}", False)[2] is verdict:
+                return self._blamed(part, row, verdict)
         return expression

@@ -19,6 +19,11 @@ KNOWN: Final[dict[str, str]] = {
     "date_part(*": _FIELDS,
     "EXTRACT(*": _FIELDS,
     "CASE (bpchar)": _BLANKS,
+    "max(bpchar)": _BLANKS,
+    "min(bpchar)": _BLANKS,
+    "IN (numeric)": _DIGITS,
+    "CASE (numeric)": _DIGITS,
+    "sum(numeric)": _DIGITS,
     "COALESCE (bpchar)": _BLANKS,
     "GREATEST, LEAST (bpchar)": _BLANKS,
     "NULLIF (bpchar)": _BLANKS,
@@ -47,6 +52,9 @@ KNOWN: Final[dict[str, str]] = {
     "encode(*": "an encoding that does not exist is an error although the text is NULL",
     "make_interval(*": "parts beyond the range of an integer are 22003, where PostgreSQL's wrap around",
     "width_bucket(*": _STRICT,
+    "overlay(*": _STRICT,
+    "jsonb_set(*": _STRICT,
+    "make_timestamp*": "years before Christ are errors",
     "to_timestamp(float8)": "no timestamp is infinite",
 }
 
