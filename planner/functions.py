@@ -201,6 +201,11 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
+    # Made by executor.drawing before an engine sees the rest: they read and change what no snapshot shows.
+    Function("nextval", 1, 1, "volatile"),
+    Function("currval", 1, 1, "volatile"),
+    Function("lastval", 0, 0, "volatile"),
+    Function("setval", 2, 3, "volatile"),
     # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
     Function("now", 0, 0, "stable"),
     Function("current_date", 0, 0, "stable"),
@@ -238,6 +243,9 @@ SESSION_FUNCTIONS: Final = frozenset(
         "set_config",
     ]
 )
+
+#: Functions of sequences.
+SEQUENCE_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval"))
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(

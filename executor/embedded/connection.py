@@ -16,7 +16,7 @@ import contextlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -55,6 +55,15 @@ _SETTINGS: Final[dict[str, Any]] = {
 Parameters = Sequence[object]
 Bindings = Mapping[str, pa.Table]
 NOTHING: Final[Bindings] = MappingProxyType({})
+#: A relation's rows, with some more leaves bound.
+Run = Callable[[Relation, Bindings], pa.Table]
+#: A relation's rows by runs of it, or of what it is taken apart into.
+Evaluate = Callable[[Relation, Run], pa.Table]
+
+
+def plainly(relation: Relation, run: Run) -> pa.Table:
+    """A relation that an engine computes alone."""
+    return run(relation, NOTHING)
 
 
 class Source:

@@ -20,6 +20,7 @@ from planner.bind.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.overloads import ANY
 from planner.bind.regex_functions import REGEX_FUNCTIONS
 from planner.bind.resolution import TypeCall
+from planner.bind.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
 from planner.bind.signatures import INSTEAD, OVERLOADS
 from planner.bind.text_functions import TEXT_FUNCTIONS, VARIADIC
 from planner.bind.time_functions import TIME_FUNCTIONS, make_interval
@@ -47,6 +48,10 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
+    if is_sequence_call(name, len(node.args or ())):
+        return bind_sequence_call(env, name, node, bind)
+    if name == "pg_get_serial_sequence" and len(node.args or ()) == 2:
+        return bind_serial_sequence(env, node, bind)
     if name in EVENT_TIME:
         return bind_event_time(env, node, bind)
     if name == "make_interval":

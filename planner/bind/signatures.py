@@ -130,7 +130,6 @@ _SIGNATURES: Final[dict[str, str]] = {
 INSTEAD: Final[dict[str, str]] = {
     "to_number": "Use a cast to numeric.",
     "regexp_matches": "Use ~.",
-    "nextval": "Give the values yourself.",
     "statement_timestamp": "Use now().",
 }
 

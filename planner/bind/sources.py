@@ -15,7 +15,7 @@ from typing import Any
 from pglast.enums import JoinType
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import CatalogObject, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.context import Binding, within
@@ -163,7 +163,7 @@ def _alias(node: Any) -> str | None:
 
 def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
     """All columns of a table, stream, continuous view or system view under fresh identities."""
-    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system"}
+    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system", Sequence: "system"}
     columns = tuple(
         binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View))
         for column in item.columns

@@ -28,3 +28,13 @@ DELETE FROM a WHERE i IS NULL RETURNING id, t;
 SELECT max(id), array_agg(id ORDER BY id) FROM a WHERE array_length(i, 1) > 0;
 DROP TABLE a;
 DROP TABLE w;
+
+CREATE TABLE grown (k integer PRIMARY KEY, t text);
+INSERT INTO grown VALUES (1, 'a'), (2, 'b');
+ALTER TABLE grown ADD COLUMN tags text[];
+ALTER TABLE grown ADD COLUMN numbers integer[] DEFAULT '{1,2}' NOT NULL;
+INSERT INTO grown VALUES (3, 'c', ARRAY['x', NULL]);
+SELECT * FROM grown ORDER BY k;
+UPDATE grown SET tags = ARRAY[t] || tags, numbers = numbers || k WHERE k > 1 RETURNING *;
+ALTER TABLE grown DROP COLUMN numbers;
+SELECT * FROM grown ORDER BY k;
