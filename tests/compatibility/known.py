@@ -54,6 +54,8 @@ KNOWN: Final[dict[str, str]] = {
     "width_bucket(*": _STRICT,
     "overlay(*": _STRICT,
     "jsonb_set(*": _STRICT,
+    "date - interval": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
+    "overlaps(*": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
     "make_timestamp*": "years before Christ are errors",
     "to_timestamp(float8)": "no timestamp is infinite",
 }
