@@ -43,10 +43,11 @@ Notify = Callable[[SqlError], None]
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Seconds without a row after which a scan ends (0: it does not), and from one progress notice to the next (0:
-    there are none)."""
+    there are none); by a clock like the one of the rows' arrival."""
 
     timeout: float = 5.0
     progress: float = 5.0
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class StreamScan:
         with database.sequencer.lock:
             self._upto = database.sequencer.visible
         self._total = 0
-        self._begun = time.monotonic()
+        self._begun = patience.clock()
 
     def begin(self, lsn: int) -> None:
         """The query's other relations are as of an LSN: the rows after it count. A transaction's old snapshot does not
@@ -112,7 +113,7 @@ class StreamScan:
         with lock:
             runtime.waiting += (self._wake,)
         try:
-            told = time.monotonic()
+            told = self._patience.clock()
             while True:
                 self._wake.clear()
                 interval = self._take(places)
@@ -141,7 +142,7 @@ class StreamScan:
     def _wait(self, told: float) -> bool:
         """Waits until there may be something to do; False when the stream has been silent for long enough."""
         self._check(self._cancelled.is_set())
-        now, timeout, progress = time.monotonic(), self._patience.timeout, self._patience.progress
+        now, timeout, progress = self._patience.clock(), self._patience.timeout, self._patience.progress
         until = []
         if timeout:
             until.append(max(self._begun, self._runtime.last_arrival) + timeout - now)
@@ -161,7 +162,7 @@ class StreamScan:
 
     def _tell(self, told: float) -> float:
         """Says how far the scan is, if it is time; when that was last done."""
-        now = time.monotonic()
+        now = self._patience.clock()
         if not self._patience.progress or now - told < self._patience.progress:
             return told
         self._notify(SqlError("00000", f'stream "{self._runtime.stream.name}": {self._total} rows so far'))
