@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
 from planner import incremental
 from planner.algebra import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
-from planner.expression import ColumnRef, Literal, Scalar
+from planner.expression import Cast, ColumnRef, Literal, Scalar
 from planner.incremental.names import Names, stored_name
 from planner.incremental.regions import Regions
 from planner.incremental.statics import Statics
@@ -115,8 +116,10 @@ def _sliced(relation: Relation) -> tuple[Relation, Slice | None]:
 def _number(scalar: Scalar | None) -> int | None:
     """A constant row count; None for all, -1 for what the engine is to compute or refuse."""
     match scalar:
-        case None | Literal(value=None):
+        case None | Literal(value=None) | Cast(argument=Literal(value=None)):
             return None
+        case Cast(argument=Literal(value=int()) as number, type=SqlType(name="int8")):  # a parameter's value
+            return _number(number)
         case Literal(value=int(value)) if value >= 0:
             return value
         case _:
