@@ -176,7 +176,7 @@ class ArrivingQuery:
         self._reader = reader
         self._engine = reader.database.engine
         self._time_zone = reader.time_zone
-        self._planned: Arriving = plan_arriving(_with_values(query, parameters))
+        self._planned: Arriving = plan_arriving(with_values(query, parameters))
         self._scan = StreamScan(reader.database, self._planned.stream, reader.patience, reader.notify)
         relations = [static.relation for static in self._planned.statics]
         lsn, tables = reader.tables(relations, transaction)
@@ -253,7 +253,7 @@ class ArrivingQuery:
         return {name: named(planned.states, name, run) for name, run in runs.items()}
 
 
-def _with_values(query: Query, parameters: Sequence[Value]) -> Query:
+def with_values(query: Query, parameters: Sequence[Value]) -> Query:
     """The query with its parameters' values in place of them: it is planned for this once."""
     if not parameters:
         return query

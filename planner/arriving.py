@@ -58,6 +58,14 @@ class Arriving:
     statements: tuple[Statement, ...] = ()
     final: Relation | None = None
 
+    @property
+    def way(self) -> str:
+        """Which of the three, for EXPLAIN."""
+        if self.rows is not None:
+            return "rows go out as they arrive"
+        collects = any(state.kind == "concatenate" and not state.key for state in self.states)
+        return "rows are collected until the stream is silent" if collects else "rows go into the states of groupings"
+
 
 def plan_arriving(query: Query) -> Arriving:
     """How to run a query that reads a stream; its parameters have been replaced by values. Raises 0A000."""
