@@ -19,7 +19,8 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from planner import incremental
 from planner.algebra import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
-from planner.expression import Cast, ColumnRef, Literal, Scalar
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.functions import SEQUENCE_FUNCTIONS
 from planner.incremental.names import Names, stored_name
 from planner.incremental.regions import Regions
 from planner.incremental.statics import Statics
@@ -72,6 +73,9 @@ def plan_arriving(query: Query) -> Arriving:
     streams = {item.oid for item in walk(query.relation) if isinstance(item, Scan) and item.kind == "stream"}
     if len(streams) != 1:
         raise unsupported("a query of several streams", "Group each in a continuous view, and query the views.")
+    called = {item.function for item in walk(query.relation) if isinstance(item, Call)} & SEQUENCE_FUNCTIONS
+    if called:
+        raise unsupported(f"{min(called)}() in a query of a stream", "Call it in a statement of its own.")
     found = None
     try:
         found = _by_rows(query.relation) or _by_states(query)

@@ -68,6 +68,11 @@ def test_a_constant_limit_is_a_slice(database: Database) -> None:
     assert plan_arriving(database.query("select k from s limit null")).slice == Slice()
 
 
+def test_a_sequence_s_function_is_refused(database: Database) -> None:
+    with pytest.raises(SqlError, match=r"lastval\(\) in a query of a stream"):
+        plan_arriving(database.query("select lastval() from s"))
+
+
 def test_several_streams_are_refused(database: Database) -> None:
     database.run("create foreign table other (k int) server stream")
     both = Join(
