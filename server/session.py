@@ -205,6 +205,7 @@ class Session:
         """The client is gone and nothing runs for it: rolls back."""
         self.idle.stop()
         self.server.cancels.forget(self.backend)
+        self.portals.clear()  # and what they have begun to read
         copy, self.copying = self.copying, None
         if copy is not None:
             await copy.abort()

@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from catalog.errors import SqlError
 from executor.arriving import Patience
@@ -21,6 +23,7 @@ from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
 from tests.executor.client import Client, open_database
+from tests.law.scenario import Scenario, scenarios
 from tests.rig.process import wait_until
 
 #: ``{s}`` is once a stream and once a table of the same rows, ``{totals}`` a view as it was when the query began.
@@ -84,9 +87,8 @@ class Bench:
 
     @property
     def stream(self) -> Any:
-        """The stream's runtime."""
-        (found,) = self.database.streams.values()
-        return found
+        """The runtime of the latest stream."""
+        return list(self.database.streams.values())[-1]
 
     def start(self, text: str, **patience: float) -> tuple[Client, Future[Any]]:
         """Begins a query; returns when it waits for rows."""
@@ -152,6 +154,30 @@ def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(benc
         if name not in ("ordered", "sorted"):
             found, wanted = sorted(found, key=repr), sorted(wanted, key=repr)
         assert found == wanted, name
+
+
+@pytest.mark.slow
+@given(scenario=scenarios(("read",)))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+def test_a_grouping_of_a_stream_is_the_continuous_view_of_its_lifetime(bench: Bench, scenario: Scenario) -> None:
+    if scenario.windows is not None:  # only views let groups go
+        scenario = replace(scenario, windows=replace(scenario.windows, retention=None, final=False))
+    run, number = bench.client.run, len(bench.database.streams)
+    query = scenario.query(f"stream{number}", f"dimension{number}")
+    run(f"CREATE TABLE dimension{number} (id int, label text)")
+    for key, label in scenario.dimension:
+        run(f"INSERT INTO dimension{number} VALUES ({key}, '{label}')")
+    run(f"CREATE FOREIGN TABLE stream{number} ({scenario.declaration}) SERVER stream")
+    run(f"CREATE VIEW view{number} AS {query}")
+    _, asked = bench.start(query)
+    _, came = bench.start(f"SELECT * FROM stream{number}")
+    schema, rows = bench.stream.schema, [step for step in scenario.steps if isinstance(step, tuple)]
+    for step in rows:
+        arrays = [pa.array(column, kind) for column, kind in zip(zip(*step, strict=True), schema.types, strict=True)]
+        bench.client.copy(f"COPY stream{number} FROM STDIN", [pa.RecordBatch.from_arrays(arrays, schema=schema)])
+    bench.silence()
+    assert sorted(asked.result(30), key=repr) == sorted(run(f"SELECT * FROM view{number}"), key=repr), query
+    assert came.result(30) == [row for step in rows for row in step]
 
 
 @pytest.mark.parametrize(
