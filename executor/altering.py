@@ -48,6 +48,8 @@ def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
 def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:
     """Gives the table its new definition and rows, and checks them: the change of the catalog for the log."""
     writer, table = transaction.writer(), statement.table
+    if not statement.renames:
+        writer.require_settled(statement.before, statement.tag)
     document = {"change": encode(table)}
     steps = None if statement.rows is None else _steps(transaction, statement.rows, table)
     if statement.rows is None:
@@ -57,7 +59,8 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
         document["storage"] = [list(step) for step in steps]
     else:
         writer.rebuild(table, session.evaluated(statement.rows, transaction, tools.schema_of(table)))
-    writer.verify(statement.before, table, statement.rows is not None and steps is None)
+    if not statement.renames:
+        writer.verify(statement.before, table, statement.rows is not None and steps is None)
     for name, relation in statement.checks:
         if writer.query(relation, {}, (), session.time_zone).num_rows:
             raise SqlError("23514", f'check constraint "{name}" of relation "{table.name}" is violated by some row')

@@ -268,6 +268,7 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
     if item is None:
         return catalog
     if isinstance(item, Table):
+        transaction.writer().require_settled(item, "DROP TABLE")
         transaction.writer().drop(oid)
     transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
     transaction.catalog = catalog.drop(oid)

@@ -55,6 +55,7 @@ from planner.statements import (
     Query,
     Redefine,
     Returning,
+    SetConstraints,
     Statement,
     TransactionControl,
     Truncate,
@@ -288,6 +289,11 @@ class DatabaseSession:
                 return explain(self._reader, statement, parameters, transaction)
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
+            case SetConstraints(named=named, deferred=deferred):
+                transaction.set_constraints(named, deferred)
+                warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
+                alone = not transaction.explicit and not self._implicit
+                return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:
