@@ -17,7 +17,7 @@ from catalog.errors import SqlError
 from catalog.objects import Catalog, CatalogObject, Sequence, Table
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
@@ -28,21 +28,16 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession
 
 
-def outdated() -> SqlError:
-    """What a statement was bound to has changed."""
-    return SqlError("40001", "could not serialize access due to concurrent update")
-
-
 def require_same(catalog: Catalog, before: CatalogObject) -> None:
     """Raises 40001 where another transaction has changed an object since a statement was bound."""
     if catalog.objects.get(before.oid) != before:
-        raise outdated()
+        raise OutdatedError
 
 
 def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
     """Raises 40001 where another transaction has taken the oids of new sequences since a statement was bound."""
     if sequences and sequences[0].oid != catalog.next_oid:
-        raise outdated()
+        raise OutdatedError
 
 
 def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:

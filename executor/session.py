@@ -27,10 +27,11 @@ from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.effects import Modification, parts_of
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
+from executor.planned import Planned
 from executor.points import PointReader, point_reader
-from executor.queries import Reader
+from executor.queries import ATTEMPTS, Reader
 from executor.sequences import SessionSequences
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
@@ -131,7 +132,7 @@ class DatabaseSession:
         snapshot = None if transaction is None else transaction.snapshot
         if snapshot is not None and self.database.tables_lsn > snapshot[0]:
             writer.rollback()
-            raise SqlError("40001", "could not serialize access due to concurrent update")
+            raise OutdatedError
         return writer
 
     def begin_implicit(self) -> None:
@@ -267,6 +268,24 @@ class DatabaseSession:
             return self._control(statement)
         with self._statement() as transaction:
             return self._run(statement, parameters, transaction)
+
+    def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
+        """Runs a statement, planned again where what it means has changed by the time when it may begin."""
+        with self._statement() as transaction:
+            if planned.writes_tables:
+                transaction.writer()
+            for attempt in range(ATTEMPTS):
+                if planned.catalog is not self.catalog:
+                    planned = planned.again()
+                self._reader.planned = planned.catalog
+                try:
+                    return self._run(planned.statement, parameters, transaction)
+                except OutdatedError:
+                    if transaction.write is not None or attempt + 1 == ATTEMPTS:
+                        raise
+                finally:
+                    self._reader.planned = None
+            raise AssertionError("unreachable")
 
     def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         match statement:

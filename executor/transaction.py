@@ -19,6 +19,13 @@ from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from planner.program import Program
 
 
+class OutdatedError(SqlError):
+    """What a statement was planned for has changed."""
+
+    def __init__(self) -> None:
+        super().__init__("40001", "could not serialize access due to concurrent update")
+
+
 @dataclass(frozen=True, slots=True)
 class NewView:
     """A continuous view that starts when its transaction commits, with its static pipelines' results."""
