@@ -6,8 +6,10 @@ printer (executor/) knows how each is written for its engine and refuses every o
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 #: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
 OPERATORS: Final[dict[str, str]] = {
@@ -139,6 +141,63 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds
+    Function("array", 0, -1),
+    Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
+    Function("all", 3, 3),
+    Function("subscript", 2, 2),
+    Function("slice", 3, 3),
+    Function("cardinality", 1, 1),
+    Function("array_ndims", 1, 1),
+    Function("array_dims", 1, 1),
+    Function("array_length", 2, 2),  # array, dimension
+    Function("array_lower", 2, 2),
+    Function("array_append", 2, 2),
+    Function("array_prepend", 2, 2),
+    Function("array_cat", 2, 2),
+    Function("array_remove", 2, 2),
+    Function("array_replace", 3, 3),
+    Function("array_position", 2, 3),
+    Function("array_positions", 2, 2),
+    Function("array_to_string", 2, 3),
+    Function("string_to_array", 2, 3),
+    Function("trim_array", 2, 2),
+    # Documents: of json and jsonb alike where the name does not say jsonb.
+    Function("to_json", 1, 1),
+    Function("json_value", 1, 1),  # to_json, but null for NULL
+    Function("json_build_array", 0, -1),  # documents
+    Function("json_build_object", 0, -1),  # key, document, ...
+    Function("json_row", 0, -1),  # the same in row_to_json's form
+    Function("json_get", 2, 2),
+    Function("json_get_text", 2, 2),
+    Function("json_path", 2, 2),
+    Function("json_path_text", 2, 2),
+    Function("json_typeof", 1, 1),
+    Function("json_array_length", 1, 1),
+    Function("json_contains", 2, 2),
+    Function("json_contained", 2, 2),
+    Function("json_exists", 2, 2),
+    Function("json_exists_any", 2, 2),
+    Function("json_exists_all", 2, 2),
+    Function("json_concat", 2, 2),
+    Function("json_remove", 2, 2),
+    Function("json_remove_path", 2, 2),
+    Function("jsonb_set", 3, 4),
+    Function("jsonb_strip_nulls", 1, 1),
+    Function("jsonb_pretty", 1, 1),
+    Function("json_elements", 1, 1),
+    Function("json_elements_text", 1, 1),
+    Function("json_keys", 1, 1),
+    Function("json_values", 1, 1),
+    Function("json_values_text", 1, 1),
+    # What set-returning functions yield, as an array.
+    Function("series", 3, 3),  # first, last, step
+    Function("array_subscripts", 2, 3),
+    Function("regexp_split_to_array", 2, 3),
+    Function("array_contains", 2, 2),
+    Function("array_contained", 2, 2),
+    Function("array_overlaps", 2, 2),
+    Function("array_has", 2, 2),  # 'any' of eq where NULL is as good as false
+    Function("hashed_chance", 2, 2),  # a number from 0 to 1 by a row's identity and a seed
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
@@ -160,6 +219,15 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("set_config", 3, 3, "volatile"),
 )
 
+#: Comparisons by canonical name, as Python's own values compare (and numpy's arrays).
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 #: Functions that the session replaces by a literal before an engine sees them.
 SESSION_FUNCTIONS: Final = frozenset(
     [
@@ -212,6 +280,10 @@ AGGREGATES: Final = frozenset(
         "var_pop",
         "string_agg",
         "array_agg",
+        "json_agg",
+        "jsonb_agg",
+        "json_object_agg",
+        "jsonb_object_agg",
     ]
 )
 

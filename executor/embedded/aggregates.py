@@ -1,7 +1,7 @@
 """Aggregates in DuckDB's SQL.
 
 Owns: ``AGGREGATES``, by canonical name, each with PostgreSQL's result where DuckDB's is another: exact averages and
-variances, order, NULLs and empty groups of ordered sets, and statistics of pairs.
+variances, order, NULLs and empty groups of ordered sets, documents, and statistics of pairs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from executor.embedded import arithmetic
 from executor.embedded.nodes import macro
-from executor.nodes import Expr, function, operand
-from planner.expression import AggregateCall
+from executor.nodes import Expr, chain, function, operand, text
+from planner.expression import AggregateCall, Call
 
 
 class Surroundings:
@@ -62,6 +62,25 @@ def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Exp
     if around.distinct and not around.order:
         around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
+
+
+def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """json_agg and json_object_agg over values that are documents already; rows come one to a line."""
+    rows = isinstance(node.arguments[-1], Call) and node.arguments[-1].function == "json_row"
+    if len(arguments) == 1:
+        (opening, closing), items = "[]", arguments[0]
+    else:
+        opening, closing = "{ ", " }"
+        items = operand(chain(exp.DPipe, [function("doc_key", arguments[0]), text(" : "), operand(arguments[1])]))
+    separator = text(", \n " if rows and len(arguments) == 1 else ", ")
+    whole = chain(exp.DPipe, [text(opening), _joined(around, items, separator), text(closing)])
+    return function("doc_jsonb", whole) if node.type.name == "jsonb" else operand(whole)
+
+
+def _joined(around: Surroundings, items: Expr, separator: Expr) -> Expr:
+    if around.order or around.over is not None:
+        return function("array_to_string", around.call("list", items), separator)
+    return around.call("string_agg", items, separator)
 
 
 def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
@@ -151,6 +170,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
     **dict.fromkeys(("string_agg", "array_agg"), _list),
+    **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept"), _regression),
     **dict.fromkeys(("regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"), _regression),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), _percentile),

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded import macros, macros_functions
+from executor.embedded import documents, macros, macros_functions
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.nodes import column_name
@@ -102,6 +102,7 @@ class Database:
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
+        documents.register(self._database)
         self._database.execute(macros.STATEMENTS + macros_functions.STATEMENTS)
         if path is not None:
             quoted = str(path).replace("'", "''")

@@ -20,11 +20,11 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.embedded import casts, functions, windows
+from executor.embedded import casts, functions, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.nodes import Build, Expr, function, number, operand, text
 from executor.printer import Printer
-from planner.algebra import Delta, Scan, Snapshot
+from planner.algebra import Delta, Scan, Snapshot, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
@@ -170,6 +170,20 @@ class DuckPrinter(Printer):
             return windows.call(self, node, arguments, over)
         call = AggregateCall(node.function, node.arguments, node.type)
         return build(self, call, Surroundings(False, where, [], over), arguments)
+
+    def unnest(self, items: Expr) -> Expr:
+        """unnest(list)."""
+        return function("unnest", items)
+
+    def places(self, items: list[Expr]) -> Expr:
+        """The list of numbers."""
+        lengths = [function("coalesce", function("len", item), exp.Literal.number(0)) for item in items]
+        last = lengths[0] if len(lengths) == 1 else function("greatest", *lengths)
+        return function("generate_series", exp.Literal.number(1), last)
+
+    def series(self, node: Unnest, alias: str) -> Expr | None:
+        """See ``sets``."""
+        return sets.table(self, node, alias)
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""

@@ -25,8 +25,11 @@ from executor.embedded.arithmetic import (
     whole_quotient,
     width_bucket,
 )
+from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
+from executor.embedded.jsons import JSONS
 from executor.embedded.nodes import called, cast_to
+from executor.embedded.sets import SETS
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
 from executor.embedded.textual import (
     concat,
@@ -233,4 +236,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "avg_final": average_final,
     "variance_final": variance_final,
     "error": _error,
+    "hashed_chance": _named("ms_hashed_chance"),
+    **ARRAYS,
+    **JSONS,
+    **SETS,
 }

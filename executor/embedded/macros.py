@@ -174,8 +174,6 @@ CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_json(s, name) AS CASE WHEN s IS NULL OR json_valid(s) THEN s
-    ELSE error('!22P02!invalid input syntax for type ' || name) END;
 CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
@@ -224,6 +222,7 @@ CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample 
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
     + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
+CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
 CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
@@ -238,5 +237,52 @@ CREATE MACRO ms_hop_start(slide, source, origin, number) AS
     );
 """
 
+#: Lists as PostgreSQL's arrays: a NULL is an element like any other to all but @> and &&.
+_ARRAYS: Final = """
+CREATE MACRO ms_any(results) AS CASE WHEN list_contains(results, TRUE) THEN TRUE
+    WHEN list_count(results) = len(results) THEN FALSE END;
+CREATE MACRO ms_all(results) AS CASE WHEN list_contains(results, FALSE) THEN FALSE
+    WHEN list_count(results) = len(results) THEN TRUE END;
+CREATE MACRO ms_subscript(a, i) AS CASE WHEN i > 0 THEN list_extract(a, i) END;
+CREATE MACRO ms_slice(a, low, high) AS CASE WHEN a IS NULL OR low IS NULL OR high IS NULL THEN NULL
+    WHEN high < greatest(low, 1) THEN list_slice(a, 1, 0) ELSE list_slice(a, greatest(low, 1), high) END;
+CREATE MACRO ms_array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_dims(a) AS CASE WHEN len(a) > 0 THEN '[1:' || len(a) || ']' END;
+CREATE MACRO ms_array_length(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN len(a) END;
+CREATE MACRO ms_array_lower(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_cat(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE list_concat(a, b) END;
+CREATE MACRO ms_array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
+CREATE MACRO ms_array_replace(a, x, y) AS
+    list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_array_position(a, x) AS list_position(a, x);
+CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
+    THEN error('!22004!initial position must not be null')
+    ELSE list_position(list_slice(a, greatest(i, 1), len(a)), x) + greatest(i, 1) - 1 END;
+CREATE MACRO ms_array_positions(a, x) AS
+    list_filter(generate_series(1, len(a)), lambda i: a[i] IS NOT DISTINCT FROM x);
+CREATE MACRO ms_array_joined(items, d) AS
+    substring(array_to_string(list_transform(items, lambda e: d || e), ''), length(d) + 1);
+CREATE MACRO ms_array_to_string(items, d, shown) AS ms_array_joined(
+    list_filter(list_transform(items, lambda e: coalesce(e, shown)), lambda e: e IS NOT NULL), d);
+CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '' THEN CAST([] AS VARCHAR[])
+    WHEN d IS NULL THEN string_split(s, '') WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN [s] END
+    ELSE string_split(s, d) END, lambda e: nullif(e, missing));
+CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
+    THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
+    ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
+CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
+    THEN error('!22023!step size cannot equal zero') ELSE generate_series(a, b, step) END;
+CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    WHEN (b - a) * sign(step) < 0 THEN []
+    ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
+        lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
+CREATE MACRO ms_array_subscripts(a, d, backwards) AS CASE WHEN d = 1 AND backwards
+    THEN list_reverse(generate_series(1, len(a))) WHEN d = 1 THEN generate_series(1, len(a)) END;
+CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
+    ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
+"""
+
 #: In the order of creation, since a macro's body is bound when it is made.
-STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS

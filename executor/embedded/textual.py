@@ -7,8 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from catalog.errors import SqlError
-from catalog.types import TEXT, SqlType
-from executor.embedded.casts import to_text
+from executor.embedded.casts import shown, to_text
 from executor.embedded.nodes import called, cast_to, macro
 from executor.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
@@ -18,32 +17,19 @@ def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
     return [to_text(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
-def _shown(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
-    """A value by its output function, which for boolean is not its cast."""
-    return (
-        function("left", cast_to(printer, value, TEXT), exp.Literal.number(1))
-        if sql_type.name == "bool"
-        else to_text(printer, value, sql_type)
-    )
-
-
 def concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    if node.type.element is not None:
-        a, b = (item.type for item in node.arguments)
-        name = "list_concat" if a.element and b.element else "list_append" if a.element else "list_prepend"
-        return function(name, *arguments)
     return chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
 
 
 def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return function(
-        "concat", *(_shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
+        "concat", *(shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
     )
 
 
 def concat_ws(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    shown = (_shown(printer, value, item.type) for value, item in zip(arguments[1:], node.arguments[1:], strict=True))
-    return function("concat_ws", arguments[0], *shown)
+    pairs = zip(arguments[1:], node.arguments[1:], strict=True)
+    return function("concat_ws", arguments[0], *(shown(printer, value, item.type) for value, item in pairs))
 
 
 def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:

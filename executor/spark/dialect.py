@@ -199,6 +199,8 @@ class SparkPrinter(Printer):
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A function of the allow-list; none takes an interval but as a literal that it knows."""
         for item in node.arguments:
+            if item.type.element is not None and node.function not in ("is_null", "is_not_null", "coalesce"):
+                raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
                 spark_type(item.type)
             elif node.function not in ("add", "sub", "date_bin"):

@@ -52,10 +52,16 @@ def _table() -> dict[str, Table]:
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", ("text", "text"), "text")]),
         "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
+        **{f"{kind}_agg": table([Overload(f"{kind}_agg", ("anyelement",), kind)]) for kind in ("json", "jsonb")},
+        **{
+            f"{kind}_object_agg": table([Overload(f"{kind}_object_agg", ("any", "any"), kind)])
+            for kind in ("json", "jsonb")
+        },
     }
 
 
 _OVERLOADS: Final = _table()
+DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
 AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
 
 
@@ -117,6 +123,8 @@ def _count_star(env: Environment, node: Any) -> AggregateCall:
 
 
 def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    if name in DOCUMENTS:
+        return _of_documents(env, name, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
@@ -135,6 +143,17 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
         coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
         return AggregateCall("count", coerced, INT8)
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
+
+
+def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    """json_agg(value) and json_object_agg(key, value), whose values are made documents before they are gathered."""
+    from planner.bind.jsons import aggregated  # documents are built of expressions, which aggregates are part of
+
+    if node.agg_distinct:
+        raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
+    arguments = aggregated(env, name, node, bind, _OVERLOADS[name])
+    kind = by_name(name.partition("_")[0])
+    return AggregateCall(name, arguments, kind, order_by=_order(env, node, bind, arguments))
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:

@@ -256,7 +256,8 @@ def _change_type(change: Alteration, command: Any) -> None:
     known = change.parts.columns[index]
     kind = type_of(binding, node.typeName)
     if kind.element is not None:
-        raise unsupported("a column of an array type", "Use one row for each element.", binding.position(node.typeName))
+        instead = "Add a column of that type and fill it with UPDATE."
+        raise unsupported("a change to an array type", instead, binding.position(node.typeName))
     if name in change.gone:
         raise SqlError("0A000", f'cannot alter type of column "{name}" twice')
     _refuse_read(change, name)

@@ -94,8 +94,9 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind = serial or type_of(binding, node.typeName)
-    if kind.element is not None:
-        raise unsupported("a column of an array type", "Use one row for each element.", binding.position(node.typeName))
+    if stream and kind.element is not None:
+        instead = "Use one row for each element."
+        raise unsupported("a stream's column of an array type", instead, binding.position(node.typeName))
     parts.columns.append(ColumnDefinition(name, kind, serial is not None))
     if serial is not None:
         parts.owned[name] = ()
@@ -300,6 +301,8 @@ def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...]) ->
         column = parts.column(name)
         if column is None:
             raise SqlError("42703", f'column "{name}" named in key does not exist', position=position)
+        if column.type.element is not None:
+            raise unsupported("a key of an array type", "Use a key of scalar columns.", position)
         if column.type.name == "json":
             raise SqlError("42704", 'data type json has no default operator class for access method "btree"')
     if len(set(columns)) < len(columns):

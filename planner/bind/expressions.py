@@ -30,11 +30,13 @@ from catalog.types import (
     numeric,
 )
 from planner.bind.aggregates import bind_grouping
+from planner.bind.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.operation import any_of, compare, operand_types, operate, prefix
-from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, bind_similar, negate
+from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
+from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
@@ -120,7 +122,9 @@ def _column(env: Environment, node: Any) -> Scalar:
     if type(node.fields[-1]).__name__ == "A_Star":
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     names = names_of(node.fields)
-    if len(names) == 1 and env.scope.source(names[0]) and not any(e.name == names[0] for e in env.scope.entries):
+    source = env.scope.source(names[0]) if len(names) == 1 else None
+    whole = source is not None and source.value is None
+    if whole and not any(entry.name == names[0] for entry in env.scope.entries):
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     entry = resolve(env.binding, env.scope, names, node)
     if isinstance(entry.scalar, ColumnRef):
@@ -144,7 +148,7 @@ def _operation(env: Environment, node: Any) -> Scalar:
     """A_Expr: a left spine of plain operators is folded in a loop."""
     spine = []
     current = node
-    while type(current).__name__ == "A_Expr" and current.kind == A_Expr_Kind.AEXPR_OP and current.lexpr is not None:
+    while _has_left(current) and not is_row(current.lexpr):
         spine.append(current)
         current = current.lexpr
     if not spine:
@@ -158,7 +162,13 @@ def _operation(env: Environment, node: Any) -> Scalar:
     return scalar
 
 
+def _has_left(node: Any) -> bool:
+    return type(node).__name__ == "A_Expr" and node.kind == A_Expr_Kind.AEXPR_OP and node.lexpr is not None
+
+
 def _special_operation(env: Environment, node: Any) -> Scalar:
+    if is_row(node.lexpr) and node.kind in _OF_ROWS:
+        return _OF_ROWS[node.kind](env, node)
     match node.kind:
         case A_Expr_Kind.AEXPR_OP:
             return prefix(env, names_of(node.name)[-1], bind_scalar(env, node.rexpr), node, node.rexpr)
@@ -166,7 +176,7 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
             return negate(found) if names_of(node.name)[-1] == "<>" else found
         case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
-            return bind_array_operation(env, node, bind_scalar)
+            return bind_quantified(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
             name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
@@ -195,6 +205,19 @@ def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scala
     return Cast(call, by_name(own))
 
 
+def _rows_in(env: Environment, node: Any) -> Scalar:
+    found = rows_in_list(env, node, bind_scalar)
+    return negate(found) if names_of(node.name)[-1] == "<>" else found
+
+
+_OF_ROWS: Final[dict[Any, Callable[[Environment, Any], Scalar]]] = {
+    A_Expr_Kind.AEXPR_OP: lambda env, node: compare_rows(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_IN: _rows_in,
+    A_Expr_Kind.AEXPR_DISTINCT: lambda env, node: rows_distinct(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_NOT_DISTINCT: lambda env, node: negate(rows_distinct(env, node, bind_scalar)),
+}
+
+
 def _boolean(env: Environment, node: Any) -> Scalar:
     word = {BoolExprType.AND_EXPR: "AND", BoolExprType.OR_EXPR: "OR", BoolExprType.NOT_EXPR: "NOT"}[node.boolop]
     arguments = tuple(bind_boolean(env, item, word) for item in node.args)
@@ -203,7 +226,8 @@ def _boolean(env: Environment, node: Any) -> Scalar:
 
 def _null_test(env: Environment, node: Any) -> Scalar:
     name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
-    return Call(name, (bind_typed(env, node.arg),), BOOL)
+    of_row = row_null_test(env, node, name, bind_scalar)
+    return of_row or Call(name, (bind_typed(env, node.arg),), BOOL)
 
 
 _TESTS: Final = {
@@ -245,6 +269,7 @@ def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) 
 
 
 def _case(env: Environment, node: Any) -> Scalar:
+    env = env.without_sets("CASE")
     subject = bind_typed(env, node.arg) if node.arg is not None else None
     if subject is not None and is_volatile(subject):
         raise unsupported("CASE of a volatile function", "Compute it in a subquery.", env.binding.position(node.arg))
@@ -268,7 +293,7 @@ def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) ->
 
 
 def _coalesce(env: Environment, node: Any) -> Scalar:
-    return _variadic(env, "coalesce", "COALESCE", node.args)
+    return _variadic(env.without_sets("COALESCE"), "coalesce", "COALESCE", node.args)
 
 
 def _min_max(env: Environment, node: Any) -> Scalar:
@@ -277,6 +302,9 @@ def _min_max(env: Environment, node: Any) -> Scalar:
 
 
 def _cast(env: Environment, node: Any) -> Scalar:
+    elements = bind_array_cast(env, node, bind_scalar)
+    if elements is not None:
+        return elements
     target = type_of(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
@@ -357,8 +385,8 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
-    "A_ArrayExpr": _refuse("ARRAY[...]", "Use IN (...), or aggregate with array_agg()."),
-    "A_Indirection": _refuse("subscript or field selection"),
+    "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

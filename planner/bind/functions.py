@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.types import QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from planner.bind import arrays, jsons, sets
 from planner.bind.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calling import Bind, Special, called
 from planner.bind.choice import choose
@@ -55,6 +56,12 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_event_time(env, node, bind)
     if name == "make_interval":
         return make_interval(env, node, bind)
+    if sets.is_set(node):
+        return sets.bind_in_expression(env, node, bind)
+    if name in jsons.FUNCTIONS:
+        return jsons.bind_json_function(env, node, bind)
+    if name in arrays.FUNCTIONS:
+        return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name in VARIADIC:
         return VARIADIC[name](env, arguments, node)

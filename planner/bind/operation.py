@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT, SqlType, by_name, is_known, numeric
+from catalog.types import BOOL, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.environment import Environment
 from planner.bind.operators import COMPARISONS, MATCHES, NEGATED, binary_operators, prefix_operators
 from planner.bind.overloads import Beyond, Overload, find_operator, type_name
+from planner.bind.polymorphic import ARRAYS, coerced, result
 from planner.bind.resolution import Ambiguous, common
 from planner.bind.types import STRINGS, blank_padded, coerce, display, numeric_result, target_type, wider
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
@@ -28,6 +29,9 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
     overload = _choose(env, symbol, left, right, node)
+    if ARRAYS.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
+        arguments = coerced(env, overload, (left, right), nodes)
+        return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)
@@ -160,7 +164,7 @@ def _alike(env: Environment, value: Scalar, items: list[Scalar], nodes: list[Any
     plain = [not any(isinstance(part, ColumnRef) for part in walk(item)) for item in items]
     kinds = [value.type.oid, *(item.type.oid for item, is_plain in zip(items, plain, strict=True) if is_plain)]
     target = common(kinds) if len(kinds) > 2 else None
-    if target is None or not is_known(target):
+    if target is None or not is_known(target) or by_oid(target).element is not None:
         return items
     found = []
     for item, is_plain, place in zip(items, plain, nodes, strict=True):

@@ -21,6 +21,16 @@ COMPARISONS: Final = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", "
 MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex_imatch"}
 BITS: Final = {"&": "bitand", "|": "bitor", "#": "bitxor", "<<": "shift_left", ">>": "shift_right"}
 _PREFIXES: Final = {"@": "abs", "~": "bitnot", "|/": "sqrt", "||/": "cbrt"}
+SETS: Final = {"@>": "array_contains", "<@": "array_contained", "&&": "array_overlaps"}
+_OF_JSONB: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "@>": (("json_contains", "jsonb", "bool"),),
+    "<@": (("json_contained", "jsonb", "bool"),),
+    "?": (("json_exists", "text", "bool"),),
+    "?|": (("json_exists_any", "_text", "bool"),),
+    "?&": (("json_exists_all", "_text", "bool"),),
+    "-": tuple(("json_remove", kind, "jsonb") for kind in ("text", "int4", "_text")),
+    "#-": (("json_remove_path", "_text", "jsonb"),),
+}
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
 
@@ -72,6 +82,7 @@ def _comparison(name: str) -> Iterator[Overload]:
             yield Overload(name, (left, right), "bool")
     for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "jsonb", "oid"):
         yield Overload(name, (alike, alike), "bool")
+    yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
 
@@ -104,6 +115,29 @@ def _binary(symbol: str) -> Iterator[Overload]:
         for left, right in (("text", "text"), ("text", "anynonarray"), ("anynonarray", "text")):
             yield Overload("concat", (left, right), "text")
         yield Overload("concat", ("bytea", "bytea"), "bytea")
+        arrays, element = "anycompatiblearray", "anycompatible"
+        yield Overload("array_cat", (arrays, arrays), arrays)
+        yield Overload("array_append", (arrays, element), arrays)
+        yield Overload("array_prepend", (element, arrays), arrays)
+        yield Overload("json_concat", ("jsonb", "jsonb"), "jsonb")
+    elif symbol in SETS:
+        yield Overload(SETS[symbol], ("anyarray", "anyarray"), "bool")
+    yield from _of_documents(symbol)
+
+
+def _of_documents(symbol: str) -> Iterator[Overload]:
+    for kind in ("json", "jsonb"):
+        match symbol:
+            case "->" | "->>":
+                name, result = ("json_get", kind) if symbol == "->" else ("json_get_text", "text")
+                yield Overload(name, (kind, "text"), result)
+                yield Overload(name, (kind, "int4"), result)
+            case "#>":
+                yield Overload("json_path", (kind, "_text"), kind)
+            case "#>>":
+                yield Overload("json_path_text", (kind, "_text"), "text")
+    for name, right, result in _OF_JSONB.get(symbol, ()):
+        yield Overload(name, ("jsonb", right), result)
 
 
 @cache

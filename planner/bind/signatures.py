@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from planner.bind.overloads import Overload, Table, table
+from planner.bind.overloads import signatures
 
 _TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
 _FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")
@@ -129,26 +129,9 @@ _SIGNATURES: Final[dict[str, str]] = {
 #: What to write instead of functions that PostgreSQL has and Millstream has not.
 INSTEAD: Final[dict[str, str]] = {
     "to_number": "Use a cast to numeric.",
-    "generate_series": "Insert the numbers into a table.",
     "regexp_matches": "Use ~.",
-    "array_to_string": "Use string_agg().",
     "statement_timestamp": "Use now().",
-    "to_json": "Use a cast to json.",
-    "to_jsonb": "Use a cast to jsonb.",
-    "json_agg": "Use string_agg() or array_agg().",
-    "jsonb_agg": "Use string_agg() or array_agg().",
 }
 
 
-def _parse_signatures(name: str, text: str) -> Table:
-    found = []
-    for part in text.split("|"):
-        canonical, _, rest = part.strip().partition(":")
-        canonical = name if canonical == "=" else canonical
-        for signature in rest.split(";"):
-            arguments, result = signature.split(">")
-            found.append(Overload(canonical, tuple(arguments.split()), result.strip()))
-    return table(found)
-
-
-OVERLOADS: Final = {name: _parse_signatures(name, text) for name, text in _SIGNATURES.items()}
+OVERLOADS: Final = {name: signatures(name, text) for name, text in _SIGNATURES.items()}

@@ -91,4 +91,6 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
 
 def declared_typmod(kind: SqlType) -> int:
     """The type modifier that a client is told of a column or cast declared with this type."""
+    while kind.element is not None:
+        kind = kind.element
     return -1 if kind == NUMERIC else kind.typmod

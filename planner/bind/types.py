@@ -20,6 +20,7 @@ from catalog.types import (
     TEXT,
     UNCONSTRAINED,
     SqlType,
+    array,
     by_name,
     numeric,
 )
@@ -90,6 +91,10 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if target.element is not None and isinstance(scalar, Literal | Call):
+        items = _retyped_items(binding, scalar, target, level, node)
+        if items is not None:
+            return items
     if isinstance(scalar, Literal):
         folded = _fold(scalar, target, level)
         if folded is not None:
@@ -102,6 +107,31 @@ def blank_padded(scalar: Scalar) -> Scalar:
     if scalar.type.name != "bpchar" or not scalar.type.modifiers:
         return scalar
     return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
+
+
+def _retyped_items(binding: Binding, scalar: Literal | Call, target: SqlType, level: Level, node: Any) -> Scalar | None:
+    """A constant array, or one of listed elements, with each element coerced; None for every other."""
+    assert target.element is not None
+    inner = scalar.type.element
+    if inner is None or (isinstance(scalar, Literal) and scalar.value is None):
+        return None
+    if isinstance(scalar, Call):
+        items = scalar.arguments if scalar.function == "array" else None
+    else:
+        assert isinstance(scalar.value, tuple)
+        items = tuple(Literal(item, inner) for item in scalar.value)
+    if items is None:
+        return None
+    found = [coerce(binding, item, target.element, level, node) for item in items]
+    return array_of([item for item in found if item is not None], target.element)
+
+
+def array_of(items: Sequence[Scalar], element: SqlType) -> Scalar:
+    """The array of some elements of its type: a constant where they all are."""
+    literals = [item for item in items if isinstance(item, Literal)]
+    if len(literals) == len(items):
+        return Literal(tuple(item.value for item in literals), array(element))
+    return Call("array", tuple(items), array(element))
 
 
 def castable(source: SqlType, target: SqlType, level: Level) -> bool:
@@ -133,7 +163,7 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
 
 def _base(target: SqlType) -> SqlType:
     """What a client is told of a parameter: the type without modifiers."""
-    return target if target.element is not None else by_name(target.name)
+    return array(_base(target.element)) if target.element is not None else by_name(target.name)
 
 
 def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
@@ -201,6 +231,9 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
             raise SqlError("42846", message, position=position(index))
     if chosen.name == "numeric":
         return common_numeric([as_numeric(kind) for kind in kinds if kind.name != "unknown"])
+    if chosen.element is not None:
+        elements = [kind.element for kind in kinds if kind.element is not None]
+        return array(common_type(elements, what, position))
     # Modifiers stay only where all inputs agree on them.
     same = chosen.element is not None or all(kind == chosen for kind in kinds)
     return chosen if same else by_name(chosen.name)

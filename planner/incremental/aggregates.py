@@ -87,9 +87,13 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _average(call, never_null)
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case name if name not in _SELF_MERGING:
+            gathers = name.startswith("json")
+            instead = (
+                "Gather with array_agg() or string_agg() in the view." if gathers else "Use it in a query of a view."
+            )
+            raise unsupported(f"{name}() over the rows of a stream", instead)
         case name:
-            if name not in _SELF_MERGING:
-                raise unsupported(f"aggregate {name} in a continuous view", "Compute it in a query of a view.")
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain, name),), lambda columns: columns[0])
 
