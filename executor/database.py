@@ -251,6 +251,8 @@ class Database:
         if transaction.is_empty:
             return
         try:
+            if transaction.write is not None:
+                transaction.write.settle(everything=True)
             record = self._record(transaction)
             if not record:
                 transaction.rollback()

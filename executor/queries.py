@@ -23,7 +23,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.nodes import column_name
 from executor.small import Small, small_of
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import ColumnRef, Value
@@ -124,6 +124,8 @@ class Reader:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.time_zone = "UTC"
+        #: The catalog that the running statement was planned for, where it can be planned again.
+        self.planned: Catalog | None = None
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         #: How queries of streams wait, and whom they tell how far they are.
@@ -201,7 +203,7 @@ class Reader:
                     return run(moment)
             except SqlError as error:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
-                    raise SqlError("40001", "could not serialize access due to concurrent update") from error
+                    raise OutdatedError from error
                 raise
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
@@ -213,6 +215,14 @@ class Reader:
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close()
         raise AssertionError("unreachable")
+
+    def _require_current(self, plan: Plan, catalog: Catalog) -> None:
+        """Raises 40001 where another transaction has changed what the plan reads."""
+        before = self.planned
+        if before is None or before is catalog:
+            return
+        if any(before.objects.get(oid) is not catalog.objects.get(oid) for oid in (*plan.tables, *plan.views)):
+            raise OutdatedError
 
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
@@ -226,8 +236,8 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
-        catalog = transaction.catalog or self.database.catalog
         with self.database.sequencer.lock:
+            catalog = transaction.catalog or self.database.catalog
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
@@ -235,6 +245,7 @@ class Reader:
             if transaction.snapshot is not None:
                 own = {oid: next(self._private) for oid in views}
                 return Moment(*transaction.snapshot, own, True, self, catalog), False
+            self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
