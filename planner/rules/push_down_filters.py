@@ -112,10 +112,10 @@ def _below_project(node: Filter, project: Project) -> Relation:
 
 
 def _below_aggregate(node: Filter, aggregate: Aggregate) -> Relation:
+    """Not a correlated part: an engine that unnests it would group once for each row outside, not once."""
     keys = dict(aggregate.keys)
-    others = {column for column, _ in aggregate.aggregates}
     moving, staying = _parted(
-        conjuncts(node.predicate), lambda part: used_columns(part) & set(keys) and not used_columns(part) & others
+        conjuncts(node.predicate), lambda part: used_columns(part) and used_columns(part) <= set(keys)
     )
     if not moving or any(volatility(value) == "volatile" for value in keys.values()):
         return node

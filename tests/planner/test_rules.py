@@ -126,6 +126,12 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         push_down_filters,
         lambda: _pushed_over(_grouped(), lambda g: eq(ref(g, "a"), 1), lambda g: call("gt", ref(g, "n"), lit(2, INT8))),
     ),
+    "push_not_below_group_correlated": (
+        push_down_filters,
+        lambda: where(
+            S, Exists(_pushed_over(_grouped(), lambda g: eq(ref(g, "a"), S.a), lambda g: eq(ref(g, "a"), 1)))
+        ),
+    ),
     "push_not_below_one_group": (
         push_down_filters,
         lambda: where(g := group(R, n=agg("count")), call("gt", ref(g, "n"), lit(2, INT8))),
