@@ -19,6 +19,7 @@ from catalog.errors import SqlError, failed_transaction, undefined_table, unsupp
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
+from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
 from executor.drawing import Caller
@@ -69,12 +70,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches."""
+    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches.
+
+    ``live``: the batches come as time goes on, and each is to go out at once."""
 
     tag: str
     outputs: tuple[Output, ...] = ()
     batches: Iterable[pa.RecordBatch] | None = None
     notices: tuple[SqlError, ...] = field(default=())
+    live: bool = False
 
 
 class DatabaseSession:
@@ -105,6 +109,10 @@ class DatabaseSession:
     @time_zone.setter
     def time_zone(self, name: str) -> None:
         self._reader.time_zone = name
+
+    def await_rows(self, patience: Patience, notify: Notify) -> None:
+        """How this session's queries of streams wait, and whom they tell how far they are."""
+        self._reader.patience, self._reader.notify = patience, notify
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -321,7 +329,7 @@ class DatabaseSession:
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         evaluate = self._evaluate(transaction) if statement.volatile else plainly
         batches = self._reader.batches(statement, parameters, transaction, evaluate)
-        return Result("SELECT", statement.outputs, batches)
+        return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
 
     def copy_out(self, statement: CopyOut) -> Result:
         """COPY ... TO STDOUT: the rows; the server formats them."""

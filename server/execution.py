@@ -92,11 +92,13 @@ class Cursor:
         self._formats = formats
         self._time_zone = time_zone
         self._pieces = _pieces(result)
+        self._live = result.live
         self._rest: pa.RecordBatch | None = None
         self.finished = not self.returns_rows
 
     def take(self, limit: int = 0) -> tuple[bytes, int]:
-        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are."""
+        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are; of rows
+        that come as time goes on, those that have come."""
         data: list[bytes] = []
         size = count = 0
         while size < PORTION_BYTES and (not limit or count < limit):
@@ -110,6 +112,8 @@ class Cursor:
             data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
             size += len(data[-1])
             count += batch.num_rows
+            if self._live:
+                break
         return (data[0] if len(data) == 1 else b"".join(data)), count
 
     def tag(self, count: int) -> str:
