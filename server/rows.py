@@ -37,7 +37,7 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
             item.name,
             item.type.oid,
             item.type.length,
-            _modifier(item),
+            item.typmod,
             item.table,
             item.attribute,
             form,
@@ -45,12 +45,6 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
         for item, form in zip(outputs, column_formats(formats, len(outputs)), strict=True)
     ]
     return encoder.row_description(fields)
-
-
-def _modifier(output: Output) -> int:
-    """The declared modifier: the digits of a computed numeric are storage, which PostgreSQL does not tell either."""
-    declared = output.typmod != -1 or output.type.name == "numeric"
-    return output.typmod if declared else output.type.typmod
 
 
 def described(descriptions: Bounded[bytes], plan: Plan, outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
