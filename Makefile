@@ -63,6 +63,10 @@ rewrite: $(VENV)/.installed-dev  ## regenerate the golden files; the diff is the
 bench: $(VENV)/.installed-dev java postgres  ## all benchmarks (ARGS="copy reads" for some), beside PostgreSQL
 	$(BIN)/python -m bench $(ARGS)
 
+.PHONY: compatibility
+compatibility: $(VENV)/.installed-dev postgres  ## thousands of generated cases beside PostgreSQL; writes docs/compatibility.md
+	$(BIN)/python -m tools.compatibility $(ARGS)
+
 .PHONY: demo
 demo: $(VENV)/.installed-dev java postgres  ## two minutes of streams and views at scale factor 1
 	$(BIN)/python -m bench.demo

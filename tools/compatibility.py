@@ -29,7 +29,7 @@ tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and i
 types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
 that is not equal. Numerics are compared by value to 15 decimals, doubles to 12 digits, rows without ORDER BY as a bag.
 
-`python -m tools.compatibility` runs it and writes this page (`--rounds`, `--seed`); some of its cases are a test
+`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --seed 3"`); some of its cases are a test
 (`tests/compatibility`), which fails on a difference that is not listed here.
 """
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final
 
 from catalog.postgres import aggregates, casts, functions, operators, rows, types
-from tests.compatibility.tables import ROWS, VALUES, column, has_column, written
+from tests.compatibility.tables import ROWS, VALUES, column, written
 
 #: What a plain call of an operator or a function is listed under, by the category of its first argument's type.
 _FAMILIES: Final = {"N": "numbers", "S": "strings", "D": "dates and times", "T": "dates and times", "B": "booleans"}
@@ -504,12 +504,12 @@ class Expressions:
             return _leaf(self._source.choice(("0", "1", "5", "-1")), kind)
         if depth and chance < 0.5 and kind in _by_result():
             return self.of(self._source.choice(_by_result()[kind]), depth - 1)
-        if chance < 0.8 and has_column(kind):
+        if chance < 0.8:
             return _leaf(column(kind), kind)
         if chance < 0.83 and not self._nested:
             return _leaf(f"NULL::{written(kind)}", kind)
         value = self._source.choice(VALUES[kind])
-        bare = has_column(kind) and chance < 0.9
+        bare = chance < 0.9
         return _leaf(value if bare else f"({value})::{written(kind)}", kind)
 
     def anything(self) -> Expression:

@@ -13,7 +13,7 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SEED = 15
-SHARE = 0.4
+SHARE = 0.3
 
 
 def test_generated_cases_give_what_postgresql_gives(postgres: Postgres) -> None:
