@@ -38,7 +38,7 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     measured: dict[str, Any] = {}
     if statement.analyze:
         started = time.perf_counter()
-        rows = reader.table(relation, parameters, transaction).num_rows
+        rows = reader.answer(relation, parameters, transaction).num_rows
         measured = {"Actual Rows": rows, "Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
     if statement.format == "json":
         text = [json.dumps([_document(database, plan.relation, runtimes, measured)], indent=2)]

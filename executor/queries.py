@@ -1,7 +1,8 @@
 """Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
 
 Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
-continuous views in it are brought to that LSN (section 6, step 4), and the optimised form of queries seen before.
+continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
+queries seen before. What Spark does of a query is ``executor/analytics``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from executor.analytics import SparkQuery, spark_query
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.small import Small, small_of
+from executor.trace.parquet import write_table
 from executor.transaction import Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan, Values
@@ -112,25 +116,61 @@ class Moment:
 class Reader:
     """One session's reading."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
         self.database = database
         self.time_zone = "UTC"
+        #: Where queries run: embedded, spark, or auto.
+        self.query_engine = "auto"
+        self._is_cancelled = is_cancelled
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
 
     def batches(self, query: Query, parameters: Parameters, transaction: Transaction) -> Iterable[pa.RecordBatch]:
         """A query's rows, in order."""
         plan = self.database.plans.get(query.relation)
-        wanted = _bare_view(plan.relation)
+        wanted = None if self.engine(plan, parameters) == "spark" else _bare_view(plan.relation)
         if wanted is not None:
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.table(query.relation, parameters, transaction))
+        return _batches(self.answer(query.relation, parameters, transaction))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
 
+    def engine(self, plan: Plan, parameters: Parameters) -> Literal["embedded", "spark"]:
+        """Which engine answers a query."""
+        return "spark" if self.query_engine == "spark" and (plan.tables or plan.views) else "embedded"
+
+    def answer(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
+        """A query's rows as one table, from the engine that suits it."""
+        plan = self.database.plans.get(relation)
+        if self.engine(plan, parameters) == "spark":
+            return self._on_spark(plan, parameters, transaction)
+        return self.table(relation, parameters, transaction)
+
+    def _on_spark(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table:
+        """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
+        analytics = self.database.analytics
+        query = spark_query(plan.relation, parameters)
+        analytics.require(query, self.time_zone)
+        with analytics.job() as (number, folder):
+            files = self._at_moment(plan, transaction, lambda moment: self._store(plan, query, moment, folder))
+            return analytics.run(number, query, files, folder / "rows", self._is_cancelled)
+
+    def _store(self, plan: Plan, query: SparkQuery, moment: Moment, folder: Path) -> dict[str, tuple[Path, ...]]:
+        """The files of a query's inputs as they are at a moment."""
+        bindings = self._bindings(plan, moment)
+        files: dict[str, tuple[Path, ...]] = {}
+        for leaf in query.leaves:
+            if self._is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
+            path = folder / f"{leaf.trace}.parquet"
+            write_table(path, table.rename_columns(leaf.names))
+            files[leaf.trace] = (path,)
+        return files
+
     def table(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
-        """A relation's rows as one table."""
+        """A relation's rows as one table, from the embedded engine."""
         plan = self.database.plans.get(relation)
 
         def run(moment: Moment) -> pa.Table:

@@ -78,8 +78,8 @@ class DatabaseSession:
         self.maintenance_engine: str = database.options.maintenance_engine
         self._transaction: Transaction | None = None
         self._implicit = False
-        self._reader = Reader(database)
         self._cancelled = threading.Event()
+        self._reader = Reader(database, self._cancelled.is_set)
 
     @property
     def time_zone(self) -> str:
@@ -89,6 +89,15 @@ class DatabaseSession:
     @time_zone.setter
     def time_zone(self, name: str) -> None:
         self._reader.time_zone = name
+
+    @property
+    def query_engine(self) -> str:
+        """The session's query_engine setting: where its queries run."""
+        return self._reader.query_engine
+
+    @query_engine.setter
+    def query_engine(self, name: str) -> None:
+        self._reader.query_engine = name
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -350,7 +359,7 @@ class DatabaseSession:
     def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         writer = transaction.writer()
         filled = statement.filled and not statement.exists
-        rows = self._reader.table(statement.query.relation, parameters, transaction) if filled else None
+        rows = self._reader.answer(statement.query.relation, parameters, transaction) if filled else None
         created = ddl.define(self.database, transaction, CreateTable(statement.table, statement.exists))
         if rows is None:
             return replace(created, tag="CREATE TABLE AS")

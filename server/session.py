@@ -235,6 +235,7 @@ class Session:
         self.db.time_zone = self.settings.value("TimeZone")
         self.db.lock_timeout = self.settings.seconds("lock_timeout")
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
+        self.db.query_engine = self.settings.value("query_engine")
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")
         self.idle.limits = (self.settings.seconds(names[0]), self.settings.seconds(names[1]))
 

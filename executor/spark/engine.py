@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ from planner.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
+#: Seconds between looks whether a job was cancelled.
+_LOOK: Final = 0.1
 
 
 def _log(status: Status) -> None:
@@ -73,9 +76,12 @@ class SparkEngine:
         printed = self._print(statements, states)
         return printed if isinstance(printed, str) else None
 
-    def run(self, job: Job) -> JobResult:
-        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it."""
-        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")})
+    def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
+        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it.
+
+        ``is_cancelled`` is asked now and then, and ends the job with 57014.
+        """
+        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")}, is_cancelled)
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
         """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
@@ -99,22 +105,32 @@ class SparkEngine:
             raise EngineUnavailable(f"{error.message} on Spark") from None
         return self._request(job, delta)
 
-    def _request(self, job: Job, delta: Frame) -> JobResult:
+    def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
         printed = self._print(job.statements, job.states)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
-        answer = self.process.request(
+        number, answered = self.process.submit(
             "run",
             job=job.id,
             inputs=[_input(view, job, delta) for view in printed.views],
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
             output=str(job.output.resolve()),
         )
+        answer = answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled)
         if "error" in answer:
             raise to_exception(answer["error"])
         runs = {state: tuple(map(Path, files)) for state, files in answer["runs"].items()}
         return JobResult(runs, answer["rows"], answer["seconds"], tuple(answer["jobs"]))
+
+    def _watched(self, number: int, answered: Future[Frame], is_cancelled: Callable[[], bool]) -> Frame:
+        """A request's answer; cancelled again and again, since Spark ends only those of its jobs that have begun."""
+        while True:
+            try:
+                return answered.result(_LOOK)
+            except TimeoutError:
+                if is_cancelled():
+                    self.process.cancel(number)
 
     def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
         key = tuple(map(id, statements))
