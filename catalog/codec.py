@@ -16,6 +16,8 @@ from catalog.objects import (
     Check,
     ColumnDefinition,
     ForeignKey,
+    Index,
+    Sequence,
     Stream,
     SystemView,
     Table,
@@ -33,7 +35,7 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView
+    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView, Sequence, Index
 )
 
 

@@ -1,4 +1,4 @@
-"""What names stand for: tables, streams and views, in an immutable catalog with a version.
+"""What names stand for: tables, streams, views and sequences, in an immutable catalog with a version.
 
 Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
 checks) and view definitions are kept as SQL text and bound by the planner each time.
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from catalog.errors import duplicate_table
-from catalog.types import SqlType
+from catalog.types import BOOL, INT8, SqlType
 
 PUBLIC = "public"
 #: oids below this are PostgreSQL's own.
@@ -22,8 +22,9 @@ FIRST_OID = 16384
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as declared; ``default`` is SQL text. ``identity`` is '' or 'a' (always) or 'd' (by default).
+    """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
 
+    ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value.
     """
 
@@ -32,16 +33,30 @@ class ColumnDefinition:
     not_null: bool = False
     default: str | None = None
     identity: str = ""
+    sequences: tuple[int, ...] = ()
+    comment: str | None = None
     generated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """PRIMARY KEY or UNIQUE over columns."""
+    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint."""
 
     name: str
     columns: tuple[str, ...]
     primary: bool = False
+    index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that enforces nothing: its name, the texts of its parts, and the columns that they use. (Tables are
+    scanned with zone maps; PostgreSQL's clients expect that an index that they made is there.)
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,8 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     checks: tuple[Check, ...] = ()
     schema: str = PUBLIC
+    indexes: tuple[Index, ...] = ()
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class Stream:
     columns: tuple[ColumnDefinition, ...]
     options: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    comment: str | None = None
 
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""
@@ -113,6 +131,42 @@ class View:
     options: tuple[tuple[str, str], ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A generator of numbers. Its value is no part of a version: it is kept under ``state`` (executor.sequences), and
+    begins with ``last``, which counts as given when ``called``. A restart takes a new state, so it can be undone.
+    """
+
+    oid: int
+    name: str
+    type: SqlType
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cycle: bool
+    cache: int
+    state: int
+    last: int
+    called: bool = False
+    owner: tuple[int, str] | None = None  # table's oid and column that it goes with
+    schema: str = PUBLIC
+    comment: str | None = None
+
+    @property
+    def columns(self) -> tuple[ColumnDefinition, ...]:
+        """What a SELECT from it shows."""
+        return SEQUENCE_COLUMNS
+
+
+SEQUENCE_COLUMNS: Final = (
+    ColumnDefinition("last_value", INT8, True),
+    ColumnDefinition("log_cnt", INT8, True),
+    ColumnDefinition("is_called", BOOL, True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +179,7 @@ class SystemView:
     columns: tuple[ColumnDefinition, ...]
 
 
-CatalogObject = Table | Stream | View | SystemView
+CatalogObject = Table | Stream | View | SystemView | Sequence
 Kind = Literal["table", "stream", "view", "system"]
 
 
@@ -173,12 +227,20 @@ class Catalog:
         return replace(self.drop(item.oid).add(item), version=self.version + 1)
 
     def dependents(self, oid: int) -> Iterator[View | Table]:
-        """Views that read an object and tables that reference it."""
+        """Views that read an object, tables that reference it or call it in a default."""
         for item in self.objects.values():
             match item:
                 case View() if oid in item.depends_on:
                     yield item
                 case Table() if item.oid != oid and any(key.target == oid for key in item.foreign_keys):
                     yield item
+                case Table() if any(oid in column.sequences for column in item.columns):
+                    yield item
                 case _:
                     pass
+
+    def owned(self, oid: int) -> Iterator[Sequence]:
+        """Sequences that go with a table's columns."""
+        for item in self.objects.values():
+            if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
+                yield item

@@ -100,7 +100,8 @@ def fit(value: Value, kind: SqlType) -> Value:
         if len(value) > kind.modifiers[0]:
             if value[kind.modifiers[0] :].strip(" "):
                 raise SqlError("22001", f"value too long for type {kind}")
-            return value[: kind.modifiers[0]]
+            value = value[: kind.modifiers[0]]
+        return value.rstrip(" ") if kind.name == "bpchar" else value
     return _fit_interval(value) if kind.name == "interval" else value
 
 

@@ -18,9 +18,10 @@ from catalog.objects import Stream, Table
 from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.embedded.effects import bound, numbered
 from executor.transaction import Transaction
-from planner.algebra import Project, Values
-from planner.expression import Column
+from planner.algebra import Project, Relation, Values
+from planner.expression import Column, ColumnRef
 from planner.statements import CopyIn
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class CopySink:
         self._session = session
         self._statement = statement
         self._transaction = transaction
+        self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
         self._rows = 0
         self._held: list[pa.RecordBatch] = []
@@ -60,11 +62,23 @@ class CopySink:
 
     def _evaluate_defaults(self) -> dict[int, pa.Scalar]:
         defaults = self._statement.defaults
-        if not defaults:
+        if not defaults or self._completion is not None:
             return {}
         outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
         row = self._session.database.engine.query(Project(Values((), ((),)), outputs), {}, ())
         return {index: row.column(at)[0] for at, (index, _) in enumerate(defaults)}
+
+    def _find_completion(self) -> Relation | None:
+        """The complete rows over all that were copied, where a default takes values of a sequence."""
+        statement = self._statement
+        defaults = dict(statement.defaults)
+        if not any(statement.target.columns[index].sequences for index in defaults):
+            return None
+        outputs = tuple(
+            (Column(-1 - index, column.name, column.type), defaults.get(index, ColumnRef(column)))
+            for index, column in enumerate(statement.row)
+        )
+        return Project(bound(statement.row), outputs)
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._statement.columns == tuple(range(len(self._schema))):
@@ -130,6 +144,9 @@ class CopySink:
         if isinstance(target, Table):
             rows = pa.Table.from_batches(self._held, schema=self._schema)
             copied = self._statement
+            if self._completion is not None:
+                bindings = {f"s_{bound(copied.row).trace}": numbered(rows)}
+                rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
             self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))

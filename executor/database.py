@@ -8,6 +8,7 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import Catalog, Sequence, Stream, Table, View
 from executor import ddl
 from executor.admission import Admission
 from executor.analytics import Analytics
@@ -38,12 +39,14 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
+from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore
+from executor.embedded.tables import TableStore, WriteTransaction
 from executor.maintenance import Maintenance
 from executor.options import Options
 from executor.points import Indexed, Row, ViewIndex
 from executor.queries import PlanCache
+from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
@@ -76,6 +79,8 @@ class Database:
         directory.mkdir(parents=True, exist_ok=True)
         self.tables = TableStore.open(directory / "tables.duckdb")
         self.log = Log(directory / "log", options.log_segment_bytes, files=background_files())
+        self.sequences = SequenceStore(directory / "sequences")
+        self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)
         self._stored = system_catalog()
         self._catalog = self._load_catalog()
@@ -90,6 +95,7 @@ class Database:
         self._indexes: dict[int, _Kept] = {}
         self._reads: Mapping[int, tuple[int, ...]] = {}
         self._recover()
+        self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.admission = Admission(options.backlog_bytes, self._backlog)
@@ -114,6 +120,7 @@ class Database:
         self.appender.close()
         self.sequencer.close()
         self.log.close()
+        self.sequences.close()
         self.tables.close()
         self.engine.close()
 
@@ -229,9 +236,14 @@ class Database:
         """How many runs of a state are on storage."""
         return self.storage.run_count(runtime.view.oid, state)
 
-    def system_table(self, oid: int) -> pa.Table:
-        """A system view's rows."""
-        return system_table(self, oid)
+    def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
+        """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
+        sequence = catalog.objects.get(oid)
+        if not isinstance(sequence, Sequence):
+            return system_table(self, oid)
+        values = self.sequences.current(sequence)
+        arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
+        return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
 
     # Commit -----------------------------------------------------------------------------------------------------
 
@@ -265,6 +277,7 @@ class Database:
         parts: list[Part] = list(transaction.parts)
         if transaction.write is not None:
             parts += [TableChange(*change) for change in transaction.write.changes()]
+            parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(transaction.write.rebuilt)]
         parts += [CatalogChange(document) for document in transaction.catalog_changes]
         return tuple(parts)
 
@@ -392,9 +405,9 @@ class Database:
             before = self._catalog
             for document in documents:
                 self._catalog = ddl.apply_change(self._catalog, document, lsn)
-            self._recover_record(lsn, before, changes, bool(documents))
+            self._recover_record(lsn, before, changes, documents)
 
-    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], defined: bool) -> None:
+    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], documents: list[str]) -> None:
         """One record's table changes and DDL, in one table transaction that also notes its LSN."""
         after = self._catalog
         writer = self.tables.begin_write(0.0)
@@ -405,10 +418,26 @@ class Database:
             item = after.objects[oid]
             if isinstance(item, Table):
                 writer.create(item)
+        self._recover_definitions(writer, before, documents)
         writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
-        if defined:
+        if documents:
             writer.save_catalog(ddl.dump_catalog(after))
         writer.commit(lsn)
+
+    def _recover_definitions(self, writer: WriteTransaction, before: Catalog, documents: list[str]) -> None:
+        """What a record changed of tables that were there before."""
+        lasting = set(self._catalog.objects) & set(before.objects)
+        changes = [json.loads(document) for document in documents]
+        rebuilt = {change["rebuild"] for change in changes if "rebuild" in change}
+        for change in changes:
+            table = ddl.changed_table(change)
+            if table is not None and table.oid in lasting - rebuilt:
+                writer.alter(table, tuple(map(tuple, change.get("storage", ()))))
+        for oid in rebuilt & lasting:
+            final = self._catalog.objects[oid]
+            assert isinstance(final, Table)
+            writer.drop(oid)
+            writer.create(final)
 
     def _refill(self) -> None:
         """Rings and file lists get what the log holds above the lowest durable frontier of their views."""

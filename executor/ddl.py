@@ -7,27 +7,43 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Stream, Table, View
+from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from executor.altering import alter_rows, outdated, require_free, require_same
 from executor.transaction import NewView, Transaction
 from planner import incremental
 from planner.algebra import Scan
+from planner.bind.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
-from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop
+from planner.statements import (
+    AlterSequence,
+    AlterTable,
+    AlterView,
+    CreateSequence,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Drop,
+    Redefine,
+    Truncate,
+)
 from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import Result
+    from executor.session import DatabaseSession, Result
 
-Definition = CreateTable | CreateStream | CreateView | Drop | AlterView
+Definition = (
+    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
+)
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -43,19 +59,28 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
             raise SqlError("23502", message)
 
 
-def define(database: Database, transaction: Transaction, statement: Definition) -> Result:
+def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
     from executor.session import Result
 
+    database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
-        case CreateTable(table=table, exists=exists):
+        case CreateTable():
+            return _create_table(transaction, catalog, statement)
+        case CreateSequence(sequence=sequence, exists=exists):
             if exists:
-                return Result("CREATE TABLE", notices=(_skipped(table.name),))
-            table = replace(table, oid=_oid(catalog, table.oid))
-            _add(transaction, catalog, table)
-            transaction.writer().create(table)
-            return Result("CREATE TABLE")
+                return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
+            _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
+            return Result("CREATE SEQUENCE")
+        case AlterTable():
+            return _alter_table(session, transaction, catalog, statement)
+        case Redefine(tag=tag, before=before, item=item):
+            require_same(catalog, before)
+            _change(transaction, catalog, item)
+            return Result(tag)
+        case AlterSequence():
+            return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
@@ -66,10 +91,113 @@ def define(database: Database, transaction: Transaction, statement: Definition) 
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
-        case Drop(kind=kind, oids=oids, notices=notices):
+        case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
+            _follow(transaction, catalog, changes)
+            catalog = transaction.catalog or catalog
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+    from executor.session import Result
+
+    if statement.exists:
+        return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
+    _require_others(catalog, statement)
+    table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
+    _add(transaction, catalog, table)
+    for sequence in sequences:
+        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    transaction.writer().create(table)
+    return Result("CREATE TABLE")
+
+
+def _require_others(catalog: Catalog, statement: CreateTable) -> None:
+    """Raises 40001 where what a new table refers to has gone since it was bound."""
+    table, own = statement.table, {sequence.oid for sequence in statement.sequences} | {statement.table.oid}
+    named = {oid for column in table.columns for oid in column.sequences} | {key.target for key in table.foreign_keys}
+    if any(oid not in catalog.objects for oid in named - own):
+        raise outdated()
+
+
+def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
+    """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
+    from executor.session import Result
+
+    require_same(catalog, statement.before)
+    require_free(catalog, statement.sequences)
+    for sequence in statement.sequences:
+        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    _follow(transaction, transaction.catalog or catalog, statement.changes)
+    for options in statement.options:
+        _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
+    document = alter_rows(session, transaction, statement)
+    transaction.catalog = (transaction.catalog or catalog).change(statement.table)
+    transaction.catalog_changes.append(document)
+    for oid in statement.drops:
+        _drop(transaction, transaction.catalog, oid)
+    return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
+
+
+def _follow(
+    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+) -> None:
+    """Other objects that change with a statement."""
+    for before, after in changes:
+        require_same(catalog, before)
+        _change(transaction, transaction.catalog or catalog, after)
+        if isinstance(after, Table):
+            transaction.writer().define(after)
+
+
+def truncate(database: Database, transaction: Transaction, statement: Truncate) -> None:
+    """TRUNCATE, and the sequences that it restarts."""
+    transaction.writer().truncate(statement.targets)
+    for sequence in statement.restarts:
+        catalog = transaction.catalog or database.catalog
+        require_same(catalog, sequence)
+        _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
+
+
+def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:
+    """A table and its sequences under other oids, where another transaction took theirs since they were bound."""
+    table = statement.table
+    if not shift:
+        return table, statement.sequences
+    own = {sequence.oid: sequence.oid + shift for sequence in statement.sequences}
+    columns = tuple(
+        replace(column, default=call_of(own[column.sequences[0]]), sequences=(own[column.sequences[0]],))
+        if own.keys() & set(column.sequences)
+        else column
+        for column in table.columns
+    )
+    keys = tuple(
+        replace(key, target=key.target + shift) if key.target == table.oid else key for key in table.foreign_keys
+    )
+    sequences = tuple(
+        replace(item, oid=own[item.oid], owner=None if item.owner is None else (table.oid + shift, item.owner[1]))
+        for item in statement.sequences
+    )
+    return replace(table, oid=table.oid + shift, columns=columns, foreign_keys=keys), sequences
+
+
+def _new_state() -> int:
+    """A name for a sequence's value that no other has had, also not one that was rolled back."""
+    return secrets.randbits(62)
+
+
+def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
+    """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
+    from executor.session import Result
+
+    sequence = statement.sequence
+    if statement.restarts:
+        sequence = replace(sequence, state=_new_state())
+    else:
+        require_within(sequence, "RESTART", database.sequences.current(sequence)[0])
+    _change(transaction, catalog, sequence)
+    return Result("ALTER SEQUENCE")
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
@@ -150,11 +278,19 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     """The catalog after one logged change; a view's creation LSN is its record's."""
     data = json.loads(change)
+    if "rebuild" in data:
+        return catalog
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
         return catalog.change(decode(data["change"], CATALOG_CLASSES))
     return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
+
+
+def changed_table(change: dict[str, Any]) -> Table | None:
+    """The table that a logged change defines anew."""
+    item = decode(change["change"], CATALOG_CLASSES) if "change" in change else None
+    return item if isinstance(item, Table) else None
 
 
 def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
@@ -164,7 +300,7 @@ def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
 
 def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
-    items = [encode(item) for item in catalog.objects.values() if isinstance(item, Table | Stream | View)]
+    items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
     return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
 
 

@@ -58,6 +58,7 @@ from planner.algebra import (
     Snapshot,
     Sort,
     SortKey,
+    Unnest,
     Values,
     Window,
     Working,
@@ -152,6 +153,11 @@ class Printer:
         """One expression as text."""
         return self.generate(self._fold(scalar)[0])
 
+    def expression(self, scalar: Any) -> Expr:
+        """One expression as a node, for a dialect that writes it elsewhere than where it stands."""
+        result: Expr = self._fold(scalar)[0]
+        return result
+
     def generate(self, node: Expr) -> str:
         """sqlglot's text of a node."""
         result: str = self._generator.generate(node, copy=False)
@@ -217,6 +223,18 @@ class Printer:
         names = [identifier(column_name(column)) for column in node.columns]
         tuples = [exp.Tuple(expressions=row) for row in rows]
         return exp.Values(expressions=tuples, alias=exp.TableAlias(this=identifier(alias), columns=names))
+
+    def unnest(self, items: Expr) -> Expr:
+        """The elements of an array as rows, in the select list; several advance in step."""
+        raise unsupported("a set-returning function")
+
+    def places(self, items: list[Expr]) -> Expr:
+        """The array of the numbers from 1 to the length of the longest array."""
+        raise unsupported("WITH ORDINALITY")
+
+    def series(self, node: Unnest, alias: str) -> Expr | None:
+        """A FROM item that yields the rows without an array in between, where the engine has one."""
+        return None
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """A scalar subquery; the engine must raise on a second row."""
@@ -331,6 +349,8 @@ class Printer:
                 return self._group(node, next(rest), rest)
             case Window():
                 return self._window(node, next(rest), rest)
+            case Unnest():
+                return self._unnest(node, next(rest), list(rest))
             case Sort():
                 return self._sort(node, next(rest))
             case Limit():
@@ -412,6 +432,20 @@ class Printer:
         block.columns = node.columns
         block.order = ()
         return block
+
+    def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
+        table = self.series(node, self._alias())
+        if table is not None:
+            return Block(node.columns, table)
+        block = self._below_output(block)
+        outputs = [reference(column) for column in node.input.columns]
+        outputs += [
+            self._named(self.unnest(value), column) for (column, _), value in zip(node.items, items, strict=True)
+        ]
+        if node.ordinality is not None:
+            outputs.append(self._named(self.unnest(self.places([item.copy() for item in items])), node.ordinality))
+        block.output, block.columns, block.order = outputs, node.columns, ()
+        return self._wrap(block)
 
     def _sort(self, node: Sort, block: Block) -> Block:
         if block.limited or block.arms is not None or (block.output is not None and not _plain(node.keys)):

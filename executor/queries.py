@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.objects import Catalog
 from executor.analytics import SparkQuery, spark_query
+from executor.embedded.connection import Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.small import Small, small_of
@@ -100,6 +102,7 @@ class Moment:
     versions: Mapping[int, int]
     exact: bool
     owner: object
+    catalog: Catalog
     writer: WriteTransaction | None = None
 
     def query(
@@ -125,13 +128,15 @@ class Reader:
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
 
-    def batches(self, query: Query, parameters: Parameters, transaction: Transaction) -> Iterable[pa.RecordBatch]:
+    def batches(
+        self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> Iterable[pa.RecordBatch]:
         """A query's rows, in order."""
         plan = self.database.plans.get(query.relation)
         wanted = None if self.engine(plan, parameters) == "spark" else _bare_view(plan.relation)
         if wanted is not None:
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.answer(query.relation, parameters, transaction))
+        return _batches(self.answer(query.relation, parameters, transaction, evaluate))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
@@ -140,12 +145,14 @@ class Reader:
         """Which engine answers a query."""
         return "spark" if self.query_engine == "spark" and (plan.tables or plan.views) else "embedded"
 
-    def answer(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
-        """A query's rows as one table, from the engine that suits it."""
+    def answer(
+        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> pa.Table:
+        """A query's rows as one table, from the engine that suits it. Spark takes none that ``evaluate`` means."""
         plan = self.database.plans.get(relation)
         if self.engine(plan, parameters) == "spark":
             return self._on_spark(plan, parameters, transaction)
-        return self.table(relation, parameters, transaction)
+        return self.table(relation, parameters, transaction, evaluate)
 
     def _on_spark(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
@@ -169,15 +176,24 @@ class Reader:
             files[leaf.trace] = (path,)
         return files
 
-    def table(self, relation: Relation, parameters: Parameters, transaction: Transaction) -> pa.Table:
-        """A relation's rows as one table, from the embedded engine."""
-        plan = self.database.plans.get(relation)
+    def table(
+        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> pa.Table:
+        """A relation's rows as one table, all of it at one moment, from the embedded engine."""
+        plans = self.database.plans
+        plan = plans.get(relation)
 
-        def run(moment: Moment) -> pa.Table:
+        def at(moment: Moment) -> pa.Table:
             bindings = self._bindings(plan, moment)
-            return moment.query(self.database.engine, plan.relation, bindings, parameters, self.time_zone)
 
-        return self._at_moment(plan, transaction, run)
+            def run(part: Relation, more: Bindings) -> pa.Table:
+                optimised = plan.relation if part is relation else plans.get(part).relation
+                together = {**bindings, **more}
+                return moment.query(self.database.engine, optimised, together, parameters, self.time_zone)
+
+            return evaluate(relation, run)
+
+        return self._at_moment(plan, transaction, at)
 
     def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
@@ -196,6 +212,10 @@ class Reader:
                 self._running = moment.snapshot
                 with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
                     return run(moment)
+            except SqlError as error:
+                if error.sqlstate == "XX000" and self._is_outdated(plan):
+                    raise SqlError("40001", "could not serialize access due to concurrent update") from error
+                raise
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
                     raise SqlError(
@@ -207,29 +227,37 @@ class Reader:
                     moment.snapshot.close()
         raise AssertionError("unreachable")
 
+    def _is_outdated(self, plan: Plan) -> bool:
+        """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
+        tables = self.database.tables.definitions
+        scans = [item for item in walk(plan.relation) if isinstance(item, Scan) and item.kind == "table"]
+        known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
+        return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
+
     def _moment(self, plan: Plan, transaction: Transaction) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot)."""
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
+        catalog = transaction.catalog or self.database.catalog
         with self.database.sequencer.lock:
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(lsn, None, own, exact, self, transaction.write), True
+                return Moment(lsn, None, own, exact, self, catalog, transaction.write), True
             if transaction.snapshot is not None:
                 own = {oid: next(self._private) for oid in views}
-                return Moment(*transaction.snapshot, own, True, self), False
+                return Moment(*transaction.snapshot, own, True, self, catalog), False
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
         if keep and snapshot is not None:
             transaction.snapshot = (lsn, snapshot)
-        return Moment(lsn, snapshot, versions, exact or keep, self), not keep
+        return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
 
     def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        return found | {f"v{oid}": self.database.system_table(oid) for oid in plan.system}
+        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""

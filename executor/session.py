@@ -16,21 +16,30 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
+from executor.drawing import Caller
+from executor.embedded.changes import Changes
+from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
+from executor.embedded.effects import Modification, parts_of
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
 from executor.points import PointReader, point_reader
 from executor.queries import Reader
+from executor.sequences import SessionSequences
 from executor.transaction import Transaction
+from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
+    AlterSequence,
+    AlterTable,
     AlterView,
     CopyIn,
     CopyOut,
+    CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
@@ -44,6 +53,7 @@ from planner.statements import (
     NoOperation,
     Output,
     Query,
+    Redefine,
     Returning,
     Statement,
     TransactionControl,
@@ -78,6 +88,10 @@ class DatabaseSession:
         self.maintenance_engine: str = database.options.maintenance_engine
         self._transaction: Transaction | None = None
         self._implicit = False
+        self.sequences = SessionSequences(database.sequences)
+        #: Schemas in which a sequence's name is looked up when a statement runs.
+        self.search_path: tuple[str, ...] = (PUBLIC,)
+        self.read_only = False
         self._cancelled = threading.Event()
         self._reader = Reader(database, self._cancelled.is_set)
 
@@ -270,24 +284,27 @@ class DatabaseSession:
                 return self._insert(statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
-            case Truncate(targets=targets):
-                transaction.writer().truncate(targets)
+            case Truncate():
+                ddl.truncate(self.database, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
-            case CreateTable() | CreateStream() | CreateView() | Drop() | AlterView():
+            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+                return self._define(statement, transaction)
+            case AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
-            case NoOperation(tag=tag):
-                return Result(tag)
+            case NoOperation(tag=tag, notices=notices):
+                return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        batches = self._reader.batches(statement, parameters, transaction)
+        evaluate = self._evaluate(transaction) if statement.volatile else plainly
+        batches = self._reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches)
 
     def copy_out(self, statement: CopyOut) -> Result:
@@ -301,7 +318,7 @@ class DatabaseSession:
         self._require(target)
         if isinstance(target, Table):
             bindings = self._reader.bindings(statement, transaction)
-            changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
+            changes = self._changes(statement, parameters, transaction, bindings)
             return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
@@ -325,7 +342,7 @@ class DatabaseSession:
                 pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)
             ]
             return pa.Table.from_arrays(arrays, schema=columns)
-        table = self._reader.table(statement.source, parameters, transaction)
+        table = self._reader.table(statement.source, parameters, transaction, self._evaluate(transaction))
         table = pa.Table.from_arrays(table.columns, schema=columns)
         ddl.check_not_null(target, table)
         return table
@@ -333,10 +350,10 @@ class DatabaseSession:
     def _change(
         self, statement: Update | Delete | Merge | Modifying, parameters: tuple[Value, ...], transaction: Transaction
     ) -> Result:
-        for part in _parts(statement):
+        for part in parts_of(statement):
             self._require(part.target)
         bindings = self._reader.bindings(statement, transaction)
-        changes = transaction.writer().change(statement, parameters, bindings, self.time_zone)
+        changes = self._changes(statement, parameters, transaction, bindings)
         main = statement.main if isinstance(statement, Modifying) else statement
         if isinstance(main, Query):
             return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
@@ -344,23 +361,45 @@ class DatabaseSession:
         returning = None if isinstance(main, Merge) else main.returning
         return _changed(f"{word} {changes.count}", returning, changes.returned)
 
+    def _changes(
+        self, statement: Modification, parameters: tuple[Value, ...], transaction: Transaction, bindings: Bindings
+    ) -> Changes:
+        writer, evaluate = transaction.writer(), self._evaluate(transaction)
+        return writer.change(statement, parameters, bindings, self.time_zone, evaluate)
+
+    def _evaluate(self, transaction: Transaction) -> Evaluate:
+        """How relations are evaluated that may call sequences' functions."""
+        drawings, catalog = self.database.drawings, transaction.catalog or self.database.catalog
+        return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
+
+    def evaluated(
+        self, relation: Relation, transaction: Transaction, schema: pa.Schema, bindings: Bindings = NOTHING
+    ) -> pa.Table:
+        """The rows of a relation for a table, which may take values of sequences."""
+        writer = transaction.writer()
+
+        def run(part: Relation, more: Bindings) -> pa.Table:
+            return writer.query(part, {**bindings, **more}, (), self.time_zone)
+
+        found = self._evaluate(transaction)(relation, run)
+        return pa.Table.from_arrays(found.columns, schema=schema)
+
     def _require(self, target: Table | Stream | View) -> None:
         if target.oid not in self.catalog.objects:
             raise undefined_table(target.name)
 
-    def _define(
-        self, statement: CreateTable | CreateStream | CreateView | Drop | AlterView, transaction: Transaction
-    ) -> Result:
+    def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
-        return ddl.define(self.database, transaction, statement)
+        return ddl.define(self, transaction, statement)
 
     def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         writer = transaction.writer()
         filled = statement.filled and not statement.exists
-        rows = self._reader.answer(statement.query.relation, parameters, transaction) if filled else None
-        created = ddl.define(self.database, transaction, CreateTable(statement.table, statement.exists))
+        evaluate, relation = self._evaluate(transaction), statement.query.relation
+        rows = self._reader.answer(relation, parameters, transaction, evaluate) if filled else None
+        created = ddl.define(self, transaction, CreateTable(statement.table, statement.exists))
         if rows is None:
             return replace(created, tag="CREATE TABLE AS")
         found = self.catalog.find(statement.table.name, statement.table.schema)
@@ -429,14 +468,6 @@ class DatabaseSession:
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._rollback()
-
-
-def _parts(statement: Update | Delete | Merge | Modifying) -> list[Insert | Update | Delete | Merge]:
-    """The single changes of a statement."""
-    if not isinstance(statement, Modifying):
-        return [statement]
-    main = [] if isinstance(statement.main, Query) else [statement.main]
-    return [*(part for _, part in statement.parts), *main]
 
 
 def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:

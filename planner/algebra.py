@@ -143,6 +143,23 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """Each of the input's rows once for every place of the longest of its arrays ``items``, with their elements there
+    (NULL beyond an array's end) and the place's number as ``ordinality``; not at all where they are empty or NULL.
+    """
+
+    input: Relation
+    items: tuple[tuple[Column, Scalar], ...]
+    ordinality: Column | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's, then the elements', then the number."""
+        number = () if self.ordinality is None else (self.ordinality,)
+        return self.input.columns + tuple(column for column, _ in self.items) + number
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """The input's rows in order of ``keys``."""
 
@@ -214,6 +231,7 @@ Relation = (
     | Join
     | Aggregate
     | Window
+    | Unnest
     | Sort
     | Limit
     | SetOperation

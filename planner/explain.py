@@ -26,6 +26,7 @@ from planner.algebra import (
     SetOperation,
     Snapshot,
     Sort,
+    Unnest,
     Values,
     Window,
     Working,
@@ -176,6 +177,9 @@ class _Describer:
                 return ("Group" if node.keys else "Aggregate", (*keys, *calls))
             case Window():
                 return ("Window", (("Calls", self._named(node.calls)),))
+            case Unnest():
+                number = (("Ordinality", node.ordinality.name),) if node.ordinality is not None else ()
+                return ("Unnest", (("Items", self._named(node.items)), *number))
             case Sort():
                 return ("Sort", (("Sort Key", ", ".join(map(self._text, node.keys))),))
             case Limit():

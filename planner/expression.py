@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from planner.algebra import Relation, SortKey
 
 #: Python values of literals, by SQL type: bool, int, float, Decimal, str (text, uuid, json), bytes,
-#: datetime.date, .time, .datetime (aware for timestamptz); an interval is (months, days, microseconds).
+#: datetime.date, .time, .datetime (aware for timestamptz); an interval is (months, days, microseconds);
+#: an array is a tuple of its elements' values.
 Value = object
 
 

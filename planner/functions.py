@@ -6,8 +6,10 @@ printer (executor/) knows how each is written for its engine and refuses every o
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 #: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
 OPERATORS: Final[dict[str, str]] = {
@@ -78,6 +80,14 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("exp", 1, 1),
     Function("ln", 1, 1),
     Function("log", 1, 1),
+    *(Function(name, 1, 1) for name in ("cbrt", "degrees", "radians", "factorial", "bitnot", "to_hex")),
+    *(Function(name, 1, 1) for name in ("sin", "cos", "tan", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")),
+    *(Function(name, 1, 1) for name in ("asinh", "acosh", "atanh")),
+    Function("pi", 0, 0),
+    Function("atan2", 2, 2),
+    Function("whole_quotient", 2, 2),  # div()
+    *(Function(name, 2, 2) for name in ("gcd", "lcm", "bitand", "bitor", "bitxor", "shift_left", "shift_right")),
+    Function("width_bucket", 4, 4),
     Function("lower", 1, 1),
     Function("upper", 1, 1),
     Function("initcap", 1, 1),
@@ -101,14 +111,101 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("chr", 1, 1),
     Function("md5", 1, 1),
     Function("concat_values", 1, -1),  # PostgreSQL's concat(): NULLs are skipped
+    Function("concat_ws", 2, -1),
+    Function("regex_replace", 4, 4),  # text, a pattern of planner.patterns, RE2's replacement and options
+    Function("regex_count", 3, 3),  # text, pattern, options
+    Function("regex_extract", 4, 4),  # text, pattern, group, options
+    Function("regex_groups", 4, 4),  # text, pattern, number of groups, options
+    Function("overlay", 3, 4),
+    Function("translate", 3, 3),
+    Function("normalize", 1, 1),  # to NFC
+    Function("quote_ident", 2, 2),  # with the words that are quoted
+    Function("quote_literal", 1, 1),
+    Function("sha256", 1, 1),
+    *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),
     Function("extract", 2, 2),  # literal field, source
-    Function("date_trunc", 2, 2),
+    Function("date_trunc", 2, 3),  # in a zone
     Function("date_bin", 3, 3),
     Function("hop_start", 5, 5),  # slide, size, time, origin, n: date_bin(slide, time, origin) - n * slide
     Function("make_date", 3, 3),
+    Function("make_time", 3, 3),
+    Function("make_timestamp", 6, 6),
+    Function("make_interval", 7, 7),  # years to seconds
+    Function("timezone", 2, 2),  # AT TIME ZONE: name, moment
+    Function("age", 2, 2),
+    Function("justify_hours", 1, 1),
+    Function("justify_days", 1, 1),
+    Function("justify_interval", 1, 1),
+    Function("isfinite", 1, 1),
+    Function("overlaps", 4, 4),
+    Function("to_char", 2, 2),  # a constant pattern
+    Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
+    Function("to_timestamp", 1, 1),  # of seconds
+    Function("array", 0, -1),
+    Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
+    Function("all", 3, 3),
+    Function("subscript", 2, 2),
+    Function("slice", 3, 3),
+    Function("cardinality", 1, 1),
+    Function("array_ndims", 1, 1),
+    Function("array_dims", 1, 1),
+    Function("array_length", 2, 2),  # array, dimension
+    Function("array_lower", 2, 2),
+    Function("array_append", 2, 2),
+    Function("array_prepend", 2, 2),
+    Function("array_cat", 2, 2),
+    Function("array_remove", 2, 2),
+    Function("array_replace", 3, 3),
+    Function("array_position", 2, 3),
+    Function("array_positions", 2, 2),
+    Function("array_to_string", 2, 3),
+    Function("string_to_array", 2, 3),
+    Function("trim_array", 2, 2),
+    # Documents: of json and jsonb alike where the name does not say jsonb.
+    Function("to_json", 1, 1),
+    Function("json_value", 1, 1),  # to_json, but null for NULL
+    Function("json_build_array", 0, -1),  # documents
+    Function("json_build_object", 0, -1),  # key, document, ...
+    Function("json_row", 0, -1),  # the same in row_to_json's form
+    Function("json_get", 2, 2),
+    Function("json_get_text", 2, 2),
+    Function("json_path", 2, 2),
+    Function("json_path_text", 2, 2),
+    Function("json_typeof", 1, 1),
+    Function("json_array_length", 1, 1),
+    Function("json_contains", 2, 2),
+    Function("json_contained", 2, 2),
+    Function("json_exists", 2, 2),
+    Function("json_exists_any", 2, 2),
+    Function("json_exists_all", 2, 2),
+    Function("json_concat", 2, 2),
+    Function("json_remove", 2, 2),
+    Function("json_remove_path", 2, 2),
+    Function("jsonb_set", 3, 4),
+    Function("jsonb_strip_nulls", 1, 1),
+    Function("jsonb_pretty", 1, 1),
+    Function("json_elements", 1, 1),
+    Function("json_elements_text", 1, 1),
+    Function("json_keys", 1, 1),
+    Function("json_values", 1, 1),
+    Function("json_values_text", 1, 1),
+    # What set-returning functions yield, as an array.
+    Function("series", 3, 3),  # first, last, step
+    Function("array_subscripts", 2, 3),
+    Function("regexp_split_to_array", 2, 3),
+    Function("array_contains", 2, 2),
+    Function("array_contained", 2, 2),
+    Function("array_overlaps", 2, 2),
+    Function("array_has", 2, 2),  # 'any' of eq where NULL is as good as false
+    Function("hashed_chance", 2, 2),  # a number from 0 to 1 by a row's identity and a seed
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
+    # Made by executor.drawing before an engine sees the rest: they read and change what no snapshot shows.
+    Function("nextval", 1, 1, "volatile"),
+    Function("currval", 1, 1, "volatile"),
+    Function("lastval", 0, 0, "volatile"),
+    Function("setval", 2, 3, "volatile"),
     # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
     Function("now", 0, 0, "stable"),
     Function("current_date", 0, 0, "stable"),
@@ -122,6 +219,15 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("set_config", 3, 3, "volatile"),
 )
 
+#: Comparisons by canonical name, as Python's own values compare (and numpy's arrays).
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 #: Functions that the session replaces by a literal before an engine sees them.
 SESSION_FUNCTIONS: Final = frozenset(
     [
@@ -138,6 +244,9 @@ SESSION_FUNCTIONS: Final = frozenset(
     ]
 )
 
+#: Functions of sequences.
+SEQUENCE_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval"))
+
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(
     [
@@ -148,12 +257,33 @@ AGGREGATES: Final = frozenset(
         "max",
         "bool_and",
         "bool_or",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "percentile_cont",
+        "percentile_disc",
+        "mode",
         "stddev_samp",
         "stddev_pop",
         "var_samp",
         "var_pop",
         "string_agg",
         "array_agg",
+        "json_agg",
+        "jsonb_agg",
+        "json_object_agg",
+        "jsonb_object_agg",
     ]
 )
 

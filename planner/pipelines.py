@@ -34,6 +34,7 @@ from planner.algebra import (
     Scan,
     SetOperation,
     Sort,
+    Unnest,
     Window,
 )
 from planner.expression import AggregateCall, Call, ColumnRef
@@ -166,6 +167,11 @@ def check(relation: Relation) -> None:
             case Fixpoint() if kinds.of(node) != "static":
                 raise unsupported(
                     f"WITH RECURSIVE over a stream ({_names(node)})", "Use it in the query that reads a view."
+                )
+            case Unnest() if kinds.of(node) != "static":
+                raise unsupported(
+                    f"a set-returning function over the rows of a stream ({_names(node)})",
+                    "Use it in the query that reads a view.",
                 )
             case Window() if kinds.of(node) == "stream":
                 raise unsupported(f"a window function over the rows of a stream ({_names(node)})", _GROUP_FIRST)

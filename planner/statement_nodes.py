@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from planner.statements import (
+    AlterTable,
     Conflict,
     CopyOut,
     CreateTableAs,
@@ -29,7 +30,7 @@ from planner.walk import NODES, transform
 #: Classes whose fields may hold expressions, which may call session functions or hold parameters.
 _HOLDERS: Final = (
     *(Query, Insert, Update, Delete, Merge, Modifying, CopyOut, CreateTableAs, Explain, ExecutePrepared),
-    *(Returning, Conflict, Upsert, MergeAction),
+    *(Returning, Conflict, Upsert, MergeAction, AlterTable),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Stream, Table, UniqueKey, View
+from catalog.objects import Sequence, Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.eventtime import Keeping
@@ -157,17 +157,69 @@ class Modifying:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """TRUNCATE."""
+    """TRUNCATE; ``restarts`` are the sequences that begin anew."""
 
     targets: tuple[Table, ...]
+    restarts: tuple[Sequence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE; ``table`` has the next free oid. ``exists`` when IF NOT EXISTS met an existing relation."""
+    """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
+
+    ``exists`` when IF NOT EXISTS met an existing relation.
+    """
 
     table: Table
     exists: bool = False
+    sequences: tuple[Sequence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """CREATE SEQUENCE; ``sequence`` has the next free oid and no state yet."""
+
+    sequence: Sequence
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
+
+    sequence: Sequence
+    restarts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
+    Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
+
+    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), each before and
+    after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
+    ``drops`` what goes with it.
+    """
+
+    tag: str
+    before: Table
+    table: Table
+    rows: Relation | None = None
+    checks: tuple[tuple[str, Relation], ...] = ()
+    changes: tuple[tuple[Table | Sequence, Table | Sequence], ...] = ()
+    sequences: tuple[Sequence, ...] = ()
+    options: tuple[AlterSequence, ...] = ()
+    drops: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Redefine:
+    """A view, sequence or stream under another name or with a comment: ``item`` instead of ``before``."""
+
+    tag: str
+    before: View | Sequence | Stream
+    item: View | Sequence | Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +259,15 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, FOREIGN TABLE, [MATERIALIZED] VIEW; ``oids`` includes what CASCADE takes along, dependents first."""
+    """DROP of relations; ``oids`` includes what CASCADE takes along, dependents first.
 
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW'
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after.
+    """
+
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW', 'SEQUENCE'
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
+    changes: tuple[tuple[Table, Table], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +387,7 @@ class NoOperation:
     """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ..."""
 
     tag: str
+    notices: tuple[str, ...] = ()
 
 
 Statement = (
@@ -343,6 +400,10 @@ Statement = (
     | Truncate
     | CreateTable
     | CreateTableAs
+    | CreateSequence
+    | AlterSequence
+    | AlterTable
+    | Redefine
     | CreateStream
     | CreateView
     | Drop

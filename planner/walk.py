@@ -24,6 +24,7 @@ from planner.algebra import (
     Snapshot,
     Sort,
     SortKey,
+    Unnest,
     Values,
     Window,
     Working,
@@ -46,7 +47,7 @@ from planner.expression import (
 
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
 RELATIONS = (
-    *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Sort, Limit, SetOperation),
+    *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Unnest, Sort, Limit, SetOperation),
     *(Fixpoint, Working),
 )
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
@@ -136,7 +137,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (left, right)
         case Fixpoint(base=base, step=step):
             return (base, step)
-        case Filter() | Project() | Aggregate() | Window() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Window() | Unnest() | Sort() | Limit():
             return (relation.input,)
         case _:
             return ()

@@ -24,7 +24,7 @@ from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Vector, offsets
 from protocol.values.framing import field_lengths, fixed_binaries, without_nulls
-from protocol.values.registry import encode_column
+from protocol.values.registry import PRINTED, encode_column, encode_few
 
 #: Rows that are joined at once: it bounds intermediate memory and keeps the work in the cache.
 _SLICE: Final = 16_384
@@ -92,26 +92,32 @@ def _encode_batch(
     batch: pa.RecordBatch, types: Sequence[SqlType], formats: Sequence[int], timezone: str
 ) -> tuple[memoryview, Vector]:
     """The messages of one batch, and the length of each. A query of no columns has one that only counts its rows."""
+    if types and batch.num_rows <= _FEW and _weight(batch, types) <= _FEW_BYTES:
+        few = zip(batch.columns, types, formats, strict=True)
+        return _few_rows([encode_few(column, type_, format_, timezone) for column, type_, format_ in few])
     columns = [
         encode_column(column, type_, format_, timezone)
         for column, type_, format_ in zip(batch.columns if types else (), types, formats, strict=True)
     ]
-    if columns and batch.num_rows <= _FEW and sum(column.get_total_buffer_size() for column in columns) <= _FEW_BYTES:
-        return _few_rows(columns)
     if all(pa.types.is_fixed_size_binary(column.type) and not column.null_count for column in columns):
         return _fixed_rows(columns, batch.num_rows)
     return _variable_rows(columns, batch.num_rows)
 
 
-def _few_rows(columns: Sequence[pa.Array]) -> tuple[memoryview, Vector]:
+def _weight(batch: pa.RecordBatch, types: Sequence[SqlType]) -> int:
+    """Bytes of what may be large: numbers are not, whatever table they are a slice of."""
+    columns = zip(batch.columns, types, strict=True)
+    return sum(column.get_total_buffer_size() for column, type_ in columns if type_.name not in PRINTED)
+
+
+def _few_rows(columns: Sequence[list[bytes | None]]) -> tuple[memoryview, Vector]:
     rows: list[bytes] = []
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+    for fields in zip(*columns, strict=True):
         pieces: list[bytes] = []
-        for value in values:
-            if value is None:
+        for field in fields:
+            if field is None:
                 pieces.append(_NULL)
             else:
-                field = value.encode() if isinstance(value, str) else value
                 pieces += (_LENGTH(len(field)), field)
         body = b"".join(pieces)
         rows.append(_HEAD_OF_ROW(b"D", 6 + len(body), len(columns)) + body)

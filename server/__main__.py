@@ -1,7 +1,5 @@
 """``python -m server``."""
 
-import sys
+from server.main import command
 
-from server.main import main
-
-sys.exit(main())
+command()

@@ -17,8 +17,11 @@ from executor.session import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (
+    AlterSequence,
+    AlterTable,
     AlterView,
     CopyIn,
+    CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
@@ -34,6 +37,7 @@ from planner.statements import (
     Output,
     Prepare,
     Query,
+    Redefine,
     SetVariable,
     ShowVariable,
     TransactionControl,
@@ -60,6 +64,10 @@ WRITES: Final[dict[type, str]] = {
     Truncate: "TRUNCATE TABLE",
     CreateTable: "CREATE TABLE",
     CreateTableAs: "CREATE TABLE AS",
+    CreateSequence: "CREATE SEQUENCE",
+    AlterSequence: "ALTER SEQUENCE",
+    AlterTable: "ALTER TABLE",
+    Redefine: "ALTER TABLE",
     CreateStream: "CREATE FOREIGN TABLE",
     CreateView: "CREATE VIEW",
     Drop: "DROP",
@@ -211,6 +219,8 @@ def _discard(session: Session, statement: Discard) -> Result:
             raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.settings.reset_all()
         session.statements.clear()
+    if what in ("ALL", "DISCARD ALL", "SEQUENCES", "DISCARD SEQUENCES"):
+        session.db.sequences.discard()
     if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
         session.portals.clear()
     words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"

@@ -232,6 +232,8 @@ class Session:
             return
         self._told = key
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
+        self.db.read_only = self.settings.read_only
+        self.db.search_path = self.settings.search_path()
         self.db.time_zone = self.settings.value("TimeZone")
         self.db.lock_timeout = self.settings.seconds("lock_timeout")
         self.db.maintenance_engine = self.settings.value("maintenance_engine")

@@ -19,6 +19,7 @@ from executor.session import Result
 from planner.expression import Value
 from planner.parse import Raw, first_parameter
 from planner.statements import CopyIn, CopyOut, Insert
+from planner.statements import Query as Select
 from protocol import encoder
 from protocol.messages import Query
 from server import copying
@@ -209,6 +210,13 @@ def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
     return literal_values(shared.literals, shared.plan.types, session.settings.value("TimeZone"))
 
 
+def _head(session: Session, plan: Plan, result: Result) -> bytes:
+    """RowDescription; a query's own is kept."""
+    if isinstance(plan.statement, Select):
+        return described(session.server.descriptions, plan, result.outputs, ())
+    return describe_rows(result.outputs, ())
+
+
 async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     """Sends what a statement gave, the rest of its rows included."""
     if begun.point is not None:
@@ -219,7 +227,7 @@ async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     assert cursor is not None
     if result.notices:
         session.send_notices(result.notices)
-    head = describe_rows(result.outputs, ()) if cursor.returns_rows else b""
+    head = _head(session, begun.plan, result) if cursor.returns_rows else b""
     if cursor.finished:
         data = head + begun.data + encoder.command_complete(cursor.tag(begun.rows))
         if begun.stamp is not None and whole is not None and not result.notices:

@@ -1,8 +1,8 @@
 """Numbers as PostgreSQL computes them: exact numerics, and the operators that numbers share with dates and times.
 
 Owns: products, quotients, averages and variances of numerics over the macros of ``macros.py``; rounding; + - * /.
-Integer
-overflow, division by zero and roots of negative numbers are errors of DuckDB's own, which ``errors.py`` translates.
+Integer overflow, division by zero and roots of negative numbers are errors of DuckDB's own, which ``errors.py``
+translates.
 """
 
 from __future__ import annotations
@@ -185,3 +185,52 @@ def variance_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     left = units(narrowed(total, a, scale), summed if a.name == "numeric" else a, scale)
     right = units(narrowed(squares, b, 2 * scale), squared if b.name == "numeric" else b, 2 * scale)
     return variance(name, count, left, right, scale)
+
+
+def square_root(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """The root of a numeric at PostgreSQL's scale, of a float as it is."""
+    kind = node.arguments[0].type
+    if node.type.name in FLOATS:
+        return called("sqrt", *arguments)
+    scale = exp.Literal.number(kind.scale if kind.name == "numeric" else 0)
+    return macro("ms_sqrt", arguments[0], scale, exp.Literal.number(_shown_scale(kind)))
+
+
+def _alike(arguments: list[Expr], node: Call) -> list[Expr]:
+    """Numerics as units of one scale."""
+    scale = max(item.type.scale for item in node.arguments if item.type.name == "numeric")
+    return [units(value, item.type, scale) for value, item in zip(arguments, node.arguments, strict=True)]
+
+
+def whole_quotient(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return cast_to(printer, macro("ms_whole_quotient", *_alike(arguments, node)), node.type)
+
+
+def width_bucket(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    if node.arguments[0].type.name in FLOATS:
+        return cast_to(printer, macro("ms_bucket_float", *arguments), node.type)
+    bounds = Call(node.function, node.arguments[:3], node.type)
+    return cast_to(printer, macro("ms_bucket", *_alike(arguments[:3], bounds), arguments[3]), node.type)
+
+
+_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
+
+
+def shifted(name: str) -> Build:
+    """<< and >>, by as many places as PostgreSQL's C compiler takes: the low five or six bits of the count."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        bits = _BITS[node.type.name]
+        sizes = [bits] if name.endswith("left") else []
+        result = macro(name, *arguments, *map(exp.Literal.number, (*sizes, 63 if bits == 64 else 31)))
+        return cast_to(printer, result, node.type)
+
+    return build
+
+
+def to_hex(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Lower-case digits of two's complement in the argument's own width."""
+    value = cast_to(printer, arguments[0], SqlType("int8"))
+    if node.arguments[0].type.name != "int8":
+        value = binary(exp.BitwiseAnd, value, exp.Literal.number(0xFFFFFFFF))
+    return function("lower", function("to_hex", value))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from catalog.errors import unsupported
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, case, function, operand, text
-from planner.expression import Cast
+from planner.expression import Cast, Literal
 
 if TYPE_CHECKING:
     from executor.embedded.dialect import DuckPrinter
@@ -29,7 +30,7 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """The conversion of one expression."""
     source, target = node.argument.type, node.type
     if target.element is not None:
-        return _to(printer, argument, source, target)
+        return _elements(printer, argument, node)
     if target.name in TEXTS:
         return _length(to_text(printer, argument, source), source, target, node.explicit)
     if source.name in TEXTS:
@@ -49,6 +50,17 @@ def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) 
     return argument if source == target else exp.Cast(this=argument, to=printer.type(target))
 
 
+def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+    """From an array of another type, element by element; a parameter's digits are its own already."""
+    source, target = node.argument.type, node.type
+    if source.element is None or target.element is None:
+        raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
+    item = Cast(Literal(None, source.element), target.element, node.explicit)
+    name = exp.Identifier(this="e", quoted=True)
+    each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])
+    return exp.Cast(this=function("list_transform", argument, each), to=printer.type(target))
+
+
 def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
     return exp.Cast(this=argument, to=printer.type(SqlType(name)))
 
@@ -61,6 +73,10 @@ def local(printer: DuckPrinter, argument: Expr) -> Expr:
 def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
     """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
     pair = (source.name, target.name)
+    if pair == ("json", "jsonb"):
+        return function("doc_jsonb", argument)
+    if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
+        raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -104,28 +120,31 @@ def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
     return operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes)))
 
 
+def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
+    """A value by its output function, which for boolean is not its cast."""
+    written = to_text(printer, value, kind)
+    return function("left", written, exp.Literal.number(1)) if kind.name == "bool" else written
+
+
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
     name = exp.Column(this=exp.Identifier(this="e", quoted=True))
-    shown = to_text(printer, name, element)
-    if element.name == "bool":
-        shown = function("left", shown, exp.Literal.number(1))
-    item = macro("ms_array_item", shown)
+    item = macro("ms_array_item", shown(printer, name, element))
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
     joined = function("array_to_string", function("list_transform", argument, each), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
-    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment."""
+    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
     if target.name == "name":
         return function("left", value, exp.Literal.number(63))
-    if not target.modifiers:
-        return value
     if target == source:
         return value
+    if not target.modifiers:
+        return function("rtrim", value, text(" ")) if target.name == "bpchar" != source.name else value
     size = exp.Literal.number(target.modifiers[0])
     cut = function("left", value, size) if explicit else macro("ms_varchar", value, size, text(_word(target)))
-    return function("rpad", cut, size.copy(), text(" ")) if target.name == "bpchar" else cut
+    return function("rtrim", cut, text(" ")) if target.name == "bpchar" else cut
 
 
 def _word(target: SqlType) -> str:
@@ -142,7 +161,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
         case "json" | "jsonb":
-            return macro("ms_json", argument, text(target.name))
+            return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
         case "timestamptz" if printer.timezone != "UTC":

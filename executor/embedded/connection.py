@@ -16,7 +16,7 @@ import contextlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded import macros
+from executor.embedded import documents, macros, macros_functions
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.nodes import column_name
@@ -55,6 +55,15 @@ _SETTINGS: Final[dict[str, Any]] = {
 Parameters = Sequence[object]
 Bindings = Mapping[str, pa.Table]
 NOTHING: Final[Bindings] = MappingProxyType({})
+#: A relation's rows, with some more leaves bound.
+Run = Callable[[Relation, Bindings], pa.Table]
+#: A relation's rows by runs of it, or of what it is taken apart into.
+Evaluate = Callable[[Relation, Run], pa.Table]
+
+
+def plainly(relation: Relation, run: Run) -> pa.Table:
+    """A relation that an engine computes alone."""
+    return run(relation, NOTHING)
 
 
 class Source:
@@ -93,7 +102,8 @@ class Database:
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        self._database.execute(macros.STATEMENTS)
+        documents.register(self._database)
+        self._database.execute(macros.STATEMENTS + macros_functions.STATEMENTS)
         if path is not None:
             quoted = str(path).replace("'", "''")
             self._database.execute(f"ATTACH '{quoted}' AS {STORE}")

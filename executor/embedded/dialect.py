@@ -11,7 +11,7 @@ With ``wide`` decimals are computed in 38 digits throughout: the second attempt 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -20,10 +20,11 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.embedded import arithmetic, casts, functions, windows
+from executor.embedded import casts, functions, sets, windows
+from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.nodes import Build, Expr, function, number, operand, text
 from executor.printer import Printer
-from planner.algebra import Delta, Scan, Snapshot
+from planner.algebra import Delta, Scan, Snapshot, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
@@ -157,18 +158,32 @@ class DuckPrinter(Printer):
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
         """An aggregate; what needs several of DuckDB's is made of them."""
-        build = _AGGREGATES.get(node.function)
+        build = AGGREGATES.get(node.function)
         if build is None:
             raise unsupported(f"aggregate {node.function}")
-        return build(self, node, _Aggregation(node.distinct, where, order), arguments)
+        return build(self, node, Surroundings(node.distinct, where, order), arguments)
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
-        build = _AGGREGATES.get(node.function)
+        build = AGGREGATES.get(node.function)
         if build is None:
             return windows.call(self, node, arguments, over)
         call = AggregateCall(node.function, node.arguments, node.type)
-        return build(self, call, _Aggregation(False, where, [], over), arguments)
+        return build(self, call, Surroundings(False, where, [], over), arguments)
+
+    def unnest(self, items: Expr) -> Expr:
+        """unnest(list)."""
+        return function("unnest", items)
+
+    def places(self, items: list[Expr]) -> Expr:
+        """The list of numbers."""
+        lengths = [function("coalesce", function("len", item), exp.Literal.number(0)) for item in items]
+        last = lengths[0] if len(lengths) == 1 else function("greatest", *lengths)
+        return function("generate_series", exp.Literal.number(1), last)
+
+    def series(self, node: Unnest, alias: str) -> Expr | None:
+        """See ``sets``."""
+        return sets.table(self, node, alias)
 
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
@@ -194,103 +209,3 @@ def _written(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
     return f"{value:f}" if type(value).__name__ == "Decimal" else str(value)
-
-
-class _Aggregation:
-    """What surrounds an aggregate's arguments: DISTINCT, FILTER, ORDER BY, and OVER for one over a window."""
-
-    def __init__(self, distinct: bool, where: Expr | None, order: list[Expr], over: Expr | None = None) -> None:
-        self.distinct = distinct
-        self.where = where
-        self.order = order
-        self.over = over
-
-    def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
-        """name(DISTINCT arguments ORDER BY ...) FILTER (...) OVER (...)."""
-        items = list(arguments)
-        if self.distinct:
-            items = [exp.Distinct(expressions=[items[0]]), *items[1:]]
-        if self.order:
-            items[-1] = exp.Order(this=items[-1], expressions=self.order)
-        conditions = [operand(item.copy()) for item in (self.where, where) if item is not None]
-        result = function(name, *items)
-        if conditions:
-            both = conditions[0] if len(conditions) == 1 else exp.And(this=conditions[0], expression=conditions[1])
-            result = exp.Filter(this=result, expression=exp.Where(this=both))
-        if self.over is None:
-            return result
-        over = self.over.copy()
-        over.set("this", result)
-        return over
-
-
-Aggregation = Callable[[DuckPrinter, AggregateCall, _Aggregation, list[Expr]], Expr]
-
-
-def _count(_: DuckPrinter, __: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    return around.call("count", *(arguments or [exp.Star()]))
-
-
-def _plain(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    return around.call(node.function, *arguments)
-
-
-def _list(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
-    if around.distinct and not around.order:
-        around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
-    return around.call("list" if node.function == "array_agg" else node.function, *arguments)
-
-
-def _sum(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
-    kind = node.type.name
-    if kind == "interval":
-        if around.distinct:
-            raise unsupported("sum(DISTINCT interval)", "Sum the rows of a SELECT DISTINCT.")
-        parts = [function(f"ms_interval_{part}", arguments[0].copy()) for part in ("months", "day", "micros")]
-        return function("ms_interval_total", *(around.call("sum", part) for part in parts))
-    result = around.call("sum", *arguments)
-    if kind == "float8" or (kind == "numeric" and node.arguments[0].type.name == "numeric" and not printer.wide):
-        return result
-    return exp.Cast(this=result, to=duck_type(node.type))
-
-
-def _avg(printer: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    argument = node.arguments[0].type
-    if node.type.name != "numeric":
-        return around.call("avg", *arguments)
-    total = around.call("sum", arguments[0])
-    return arithmetic.average(total, around.call("count", arguments[0].copy()), argument)
-
-
-def _variance(_: DuckPrinter, node: AggregateCall, around: _Aggregation, arguments: list[Expr]) -> Expr:
-    """Exact over integers and numerics: of count, sum and sum of squares in hugeint units."""
-    argument = node.arguments[0].type
-    if node.type.name != "numeric":
-        return around.call(node.function, *arguments)
-    scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
-    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), argument, scale)
-    squares = exp.Mul(this=units.copy(), expression=units.copy())
-    total = around.call("sum", units)
-    if around.distinct:  # x and -x have one square
-        zero = exp.Literal.number(0)
-        low = around.call("sum", squares.copy(), where=exp.LT(this=units.copy(), expression=zero))
-        high = around.call("sum", squares, where=exp.GTE(this=units.copy(), expression=zero.copy()))
-        squared: Expr = exp.Add(
-            this=function("coalesce", low, exp.Literal.number(0)),
-            expression=function("coalesce", high, exp.Literal.number(0)),
-        )
-    else:
-        squared = around.call("sum", squares)
-    return arithmetic.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
-
-
-_AGGREGATES: Final[dict[str, Aggregation]] = {
-    "count": _count,
-    "sum": _sum,
-    "avg": _avg,
-    **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
-    **dict.fromkeys(("string_agg", "array_agg"), _list),
-    **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _variance),
-}

@@ -19,7 +19,7 @@ from catalog.errors import SqlError
 from catalog.objects import Table
 from catalog.types import INT8
 from executor.embedded.changes import Change, distinct_ids, insertion, nothing, removal, replacement, schema_of
-from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.constraints import check_not_null, failing_row
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
 from executor.nodes import column_name
@@ -53,6 +53,7 @@ class Arguments:
     parameters: Parameters = ()
     bindings: Bindings = field(default_factory=dict)
     time_zone: str = "UTC"
+    evaluate: Evaluate = plainly
     #: Rows that the statement changes already, by table.
     taken: Mapping[int, Change] = field(default_factory=dict)
 
@@ -247,7 +248,7 @@ class Effects:
         """Expressions over rows that are bound as a leaf; one relation per statement, so that it stays prepared."""
         known = self.relations.get(id(owner))
         if known is None:
-            leaf: Relation = Snapshot(_leaf(row), row, tuple(map(str, range(len(row)))))
+            leaf: Relation = bound(row)
             known = (owner, Project(leaf if predicate is None else Filter(leaf, predicate), outputs))
             if len(self.relations) >= _RELATIONS:
                 self.relations.clear()
@@ -255,11 +256,23 @@ class Effects:
         return known[1]
 
     def _evaluate(self, relation: Relation, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments) -> pa.Table:
-        bindings = {**arguments.bindings, f"s_{_leaf(row)}": numbered(rows)}
-        return self.connection.query(relation, bindings, arguments.parameters, arguments.time_zone)
+        bindings = {**arguments.bindings, f"s_{bound(row).trace}": numbered(rows)}
+        return self._query(relation, replace(arguments, bindings=bindings))
 
     def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
-        return self.connection.query(relation, arguments.bindings, arguments.parameters, arguments.time_zone)
+        def run(part: Relation, more: Bindings) -> pa.Table:
+            bindings = {**arguments.bindings, **more}
+            return self.connection.query(part, bindings, arguments.parameters, arguments.time_zone)
+
+        return arguments.evaluate(relation, run)
+
+
+def parts_of(statement: Modification) -> list[Insert | Update | Delete | Merge]:
+    """The single changes of a statement."""
+    if not isinstance(statement, Modifying):
+        return [statement]
+    main = [] if isinstance(statement.main, Query) else [statement.main]
+    return [*(part for _, part in statement.parts), *main]
 
 
 def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict[int, Change]:
@@ -269,9 +282,11 @@ def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict
     return both
 
 
-def _leaf(row: tuple[Column, ...]) -> str:
-    """A leaf's name by its types: an input of another shape under one name would cost all prepared statements."""
-    return f"__rows{hash(tuple(column.type.arrow for column in row)) & 0xFFFF_FFFF:x}"
+def bound(row: tuple[Column, ...], prefix: str = "__rows") -> Snapshot:
+    """Rows bound as a leaf, named by its types: an input of another shape under one name would cost all prepared
+    statements."""
+    shape = hash(tuple(column.type.arrow for column in row)) & 0xFFFF_FFFF
+    return Snapshot(f"{prefix}{shape:x}", row, tuple(map(str, range(len(row)))))
 
 
 def numbered(rows: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ Owns: running a job's statements, merging runs by a state's key, and queries ove
     merge, aggregate state   SELECT key, merge(column) ... FROM all runs GROUP BY key
     merge, distinct state    SELECT DISTINCT
     merge, concatenate       the runs one after the other, without the engine
-    merge, a handful of rows executor.small, without the engine
+    a handful of rows        executor.small, without the engine: merges, and statements that group
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from executor.embedded.connection import Bindings, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
 from executor.nodes import column_name, leaf_name
-from executor.small import Merge, merge_of
+from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
 from planner.program import State, Statement
@@ -49,13 +49,14 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a job's statement reads, found once: the engine's names of its deltas; and whether its rows are unique by
-    the key of the state that they go to."""
+    """What a job's statement reads, found once: the engine's names of its deltas; whether its rows are unique by the
+    key of the state that they go to; and where numpy may compute it over a few rows, how."""
 
     statement: Statement
     state: State
     deltas: tuple[str, ...]
     unique: bool
+    small: Grouping | None
 
 
 class EmbeddedEngine:
@@ -161,8 +162,7 @@ class EmbeddedEngine:
         for statement in job.statements:
             state = states[statement.target]
             reading = self._reading(statement, state)
-            leaves = _leaves(job.inputs, reading)
-            run = self._query(self._suited(leaves), statement.relation, leaves, (), job.timezone, job)
+            run = self._run(job, reading)
             if statement.target not in found and reading.unique:
                 unique.add(statement.target)
             found.setdefault(statement.target, []).append(_renamed(run, self._merging(state).schema))
@@ -174,19 +174,28 @@ class EmbeddedEngine:
         rows = job.inputs.delta.num_rows
         return JobResult(runs, rows, time.perf_counter() - started)
 
+    def _run(self, job: Job, reading: Reading) -> pa.Table:
+        """A statement's rows."""
+        delta = job.inputs.delta
+        run = reading.small.run(delta) if reading.small is not None and isinstance(delta, pa.Table) else None
+        if run is not None:
+            return run
+        leaves = _leaves(job.inputs, reading)
+        return self._query(self._suited(leaves), reading.statement.relation, leaves, (), job.timezone, job)
+
     def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
         """The tables' rows merged by the state's key, in their order; column names stay the first table's."""
         merging = self._merging(state)
         if not tables:
             return merging.schema.empty_table()
         names = tables[0].column_names
-        together = pa.concat_tables([_renamed(table, merging.schema) for table in tables])
-        if state.kind == "concatenate" or together.num_rows == 0:
-            return together.rename_columns(names)
-        merged = None if merging.small is None else merging.small.run(together)
+        renamed = [_renamed(table, merging.schema) for table in tables]
+        merged = None if merging.small is None else merging.small.run(renamed)
         if merged is None:
-            merged = self.query_few(merging.relation, {f"s_{_INPUT}": together})
-        return merged.rename_columns(names)
+            merged = pa.concat_tables(renamed)
+            if state.kind != "concatenate" and merged.num_rows:
+                merged = self.query_few(merging.relation, {f"s_{_INPUT}": merged})
+        return merged if merged.column_names == names else merged.rename_columns(names)
 
     def _merging(self, state: State) -> Merging:
         """How a state's runs merge, one and the same for one state, so that it stays prepared."""
@@ -205,7 +214,8 @@ class EmbeddedEngine:
             known = self._readings.get(id(statement))
             if known is None or known.state is not state:
                 deltas = {leaf_name(item) for item in walk(statement.relation) if isinstance(item, Delta)}
-                known = Reading(statement, state, tuple(deltas), _groups_by(statement.relation, state))
+                unique = _groups_by(statement.relation, state)
+                known = Reading(statement, state, tuple(deltas), unique, grouping_of(statement.relation))
                 self._readings[id(statement)] = known
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)

@@ -91,6 +91,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"Non-constant limit not supported in correlated subquery",
             lambda match: unsupported("LIMIT $n in a correlated subquery", "Give the number of rows as a constant."),
         ),
+        (r"interval cannot be 0", _fixed("22023", "step size cannot equal zero")),
         (r"Division by zero", lambda match: division_by_zero()),
         (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),
         (r"Could not cast value (?P<value>.*) to (?P<type>DECIMAL\(\d+, ?\d+\))", _narrowing),

@@ -11,17 +11,62 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded.arithmetic import add, average_final, divide, float_only, multiply, rounded, variance_final
+from executor.embedded.arithmetic import (
+    add,
+    average_final,
+    divide,
+    float_only,
+    multiply,
+    rounded,
+    shifted,
+    square_root,
+    to_hex,
+    variance_final,
+    whole_quotient,
+    width_bucket,
+)
+from executor.embedded.arrays import ARRAYS
+from executor.embedded.formatting import read_moment, to_char
+from executor.embedded.jsons import JSONS
 from executor.embedded.nodes import called, cast_to
-from executor.embedded.temporal import date_bin, date_trunc, extract, hop_start
-from executor.embedded.textual import concat, concat_values, like, octets, padded, regex, substring, trimmed
+from executor.embedded.sets import SETS
+from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
+from executor.embedded.textual import (
+    concat,
+    concat_values,
+    concat_ws,
+    like,
+    octets,
+    overlay,
+    padded,
+    regex,
+    regex_count,
+    regex_extract,
+    regex_groups,
+    substring,
+    trimmed,
+)
 from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
 #: Functions that take bytea.
 BYTEA: Final = frozenset(
     ("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct")
-) | frozenset(("is_not_distinct", "coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5"))
+) | frozenset(
+    (
+        "is_not_distinct",
+        "coalesce",
+        "nullif",
+        "greatest",
+        "least",
+        "concat",
+        "octet_length",
+        "md5",
+        "sha256",
+        "encode_hex",
+        "encode_base64",
+    )
+)
 
 
 def _named(name: str) -> Build:
@@ -109,7 +154,22 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "trunc": rounded("trunc"),
     "ceil": rounded("ceil"),
     "floor": rounded("floor"),
-    "sqrt": float_only("sqrt"),
+    "sqrt": square_root,
+    **{name: _named(name) for name in ("pi", "sinh", "cosh", "tanh", "asinh", "atan", "atan2")},
+    **{name: _named(f"ms_{name}") for name in ("sin", "cos", "tan", "cot", "asin", "acos", "acosh", "atanh")},
+    **{name: _named(f"ms_{name}") for name in ("cbrt", "degrees", "radians")},
+    "whole_quotient": whole_quotient,
+    "gcd": _retyped("gcd"),
+    "lcm": _retyped("lcm"),
+    "factorial": _retyped("ms_factorial"),
+    "width_bucket": width_bucket,
+    "bitand": _compared(exp.BitwiseAnd),
+    "bitor": _compared(exp.BitwiseOr),
+    "bitxor": _named("xor"),
+    "bitnot": lambda printer, arguments, node: exp.BitwiseNot(this=operand(arguments[0])),
+    "shift_left": shifted("ms_shift_left"),
+    "shift_right": shifted("ms_shift_right"),
+    "to_hex": to_hex,
     "power": float_only("ms_power"),
     "exp": float_only("ms_exp"),
     "ln": float_only("ln"),
@@ -137,15 +197,47 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "chr": _named("ms_chr"),
     "md5": _named("md5"),
     "concat_values": concat_values,
+    "concat_ws": concat_ws,
+    "overlay": overlay,
+    "regex_replace": _named("regexp_replace"),
+    "regex_count": regex_count,
+    "regex_extract": regex_extract,
+    "regex_groups": regex_groups,
+    "translate": _named("translate"),
+    "normalize": _named("nfc_normalize"),
+    "quote_ident": _named("ms_quote_ident"),
+    "quote_literal": _named("ms_quote_literal"),
+    "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
+    "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
+    "encode_base64": _named("ms_base64"),
+    "decode_hex": _named("ms_unhex"),
+    "decode_base64": _named("ms_unbase64"),
     "extract": extract,
     "date_trunc": date_trunc,
     "date_bin": date_bin,
     "hop_start": hop_start,
     "make_date": _named("make_date"),
+    "make_time": _named("ms_make_time"),
+    "make_timestamp": _named("ms_make_timestamp"),
+    "make_interval": _named("ms_make_interval"),
+    "timezone": _named("timezone"),
+    "age": age,
+    "justify_hours": _named("ms_justify_hours"),
+    "justify_days": _named("ms_justify_days"),
+    "justify_interval": _named("ms_justify_interval"),
+    "isfinite": is_finite,
+    "overlaps": _named("ms_overlaps"),
+    "to_timestamp": _named("ms_to_timestamp"),
+    "to_char": to_char,
+    "read_moment": read_moment,
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),
     "clock_timestamp": _named("now"),
     "avg_final": average_final,
     "variance_final": variance_final,
     "error": _error,
+    "hashed_chance": _named("ms_hashed_chance"),
+    **ARRAYS,
+    **JSONS,
+    **SETS,
 }

@@ -5,7 +5,7 @@ are exact: decimals become hugeint units (``ms_units``), are computed with, and 
 leaves 38 digits raises. Messages of ``error()`` start with ``!SQLSTATE!``, which ``errors.py`` reads.
 
 A macro's argument is pasted wherever it is named, so a value that is used more than once is bound by a lambda over a
-list of one element (``_let``), and callers bind what is more than a column (``nodes.macro``).
+list of one element (``let``), and callers bind what is more than a column (``nodes.macro``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 
-def _let(bindings: str, body: str) -> str:
+def let(bindings: str, body: str) -> str:
     """body with v.<name> bound by 'name: expression, ...', each evaluated once."""
     return f"list_transform([{{{bindings}}}], lambda v: {body})[1]"
 
@@ -24,7 +24,7 @@ _DIGITS: Final = f"""
 CREATE MACRO ms_weight(units, scale) AS (length(CAST(units AS VARCHAR)) + 3999 - scale) // 4 - 1000;
 CREATE MACRO ms_first(units, weight, scale) AS floor(CAST(units AS DOUBLE) / power(10::DOUBLE, 4 * weight + scale));
 CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
-    _let(
+    let(
         "x: ms_weight(a, scale), y: ms_weight(b, scale), a: a, b: b",
         "ms_ten(20 - least(20, greatest(least_scale, 16 - 4 * (v.x - v.y"
         " - CAST(ms_first(v.a, v.x, scale) <= ms_first(v.b, v.y, scale) AS INTEGER)))))",
@@ -37,12 +37,12 @@ def _long_division() -> str:
     """a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint."""
     body = "v"
     for _ in range(5):
-        body = _let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
-    return _let("q: a // b, r: a % b, b: b", body)
+        body = let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
+    return let("q: a // b, r: a % b, b: b", body)
 
 
 #: One step where b < 10^18, which holds of counts.
-_SHORT_DIVISION: Final = _let(
+_SHORT_DIVISION: Final = let(
     "q: a // b * 100000000000000000000::HUGEINT, r: (a % b) * 100000000000000000000::HUGEINT, b: b",
     "{'q': v.q + v.r // v.b, 'r': v.r % v.b, 'b': v.b}",
 )
@@ -50,13 +50,13 @@ _SHORT_DIVISION: Final = _let(
 
 def _division(name: str, division: str) -> str:
     """A macro name(a, b, scale, least_scale) dividing units of one scale, with PostgreSQL's errors and rounding."""
-    quotient = _let(
+    quotient = let(
         "d: (SELECTED), t: ms_cut_off(a, b, scale, least_scale)".replace("(SELECTED)", division),
         "CASE WHEN v.t > 1 THEN (v.d.q + v.t // 2) // v.t * v.t"
         " WHEN v.d.r >= v.d.b - v.d.r THEN v.d.q + 1 ELSE v.d.q END",
     )
     positive = f"CREATE MACRO {name}_positive(a, b, scale, least_scale) AS {quotient};\n"
-    signed = _let(
+    signed = let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
         "CASE WHEN v.b = 0 THEN CASE WHEN v.a IS NULL THEN NULL ELSE error('!22012!division by zero') END"
         " WHEN v.a = 0 AND v.b IS NOT NULL THEN CAST(0 AS DECIMAL(38, 20))"
@@ -89,7 +89,7 @@ CREATE MACRO ms_decimal18(units) AS list_transform([units], lambda u:
 #: product leaves 38 digits before the result does. What is cut off is gathered in units of 10^-(sa + sb).
 _PRODUCT: Final = f"""
 CREATE MACRO ms_product_fraction(a, b, cut) AS {
-    _let(
+    let(
         "x: (a // 10000000000) * b, y: (a % 10000000000) * b, c: cut",
         "CASE WHEN v.c < 10"
         " THEN {'q': (v.x * 10000000000 + v.y) // ms_ten(v.c), 'r': (v.x * 10000000000 + v.y) % ms_ten(v.c)}"
@@ -98,7 +98,7 @@ CREATE MACRO ms_product_fraction(a, b, cut) AS {
     )
 };
 CREATE MACRO ms_product_positive(a, b, sa, sb) AS {
-    _let(
+    let(
         "ah: a // ms_ten(sa), bh: b // ms_ten(sb), ab: (a // ms_ten(sa)) * (b % ms_ten(sb)),"
         " ba: (b // ms_ten(sb)) * (a % ms_ten(sa)),"
         " f: ms_product_fraction(a % ms_ten(sa), b % ms_ten(sb), sa + sb - 18)",
@@ -109,7 +109,7 @@ CREATE MACRO ms_product_positive(a, b, sa, sb) AS {
     )
 };
 CREATE MACRO ms_product18(a, b, sa, sb) AS {
-    _let(
+    let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
         "ms_decimal18(v.s * ms_product_positive(v.a, v.b, sa, sb))",
     )
@@ -124,17 +124,17 @@ CREATE MACRO ms_freedom(n, sample) AS CAST(n AS HUGEINT) * (n - CASE WHEN sample
 CREATE MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
-    _let(
+    let(
         "x: ms_deviates(n, s1, s2), d: ms_scaled(ms_freedom(n, sample), 2 * scale)",
         "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE ms_divide(v.x, v.d, 2 * scale, 2 * scale) END",
     )
 } END;
-CREATE MACRO ms_rounded(value, t) AS {_let("u: ms_units(value), t: t", "ms_decimal20((v.u + v.t // 2) // v.t * v.t)")};
+CREATE MACRO ms_rounded(value, t) AS {let("u: ms_units(value), t: t", "ms_decimal20((v.u + v.t // 2) // v.t * v.t)")};
 CREATE MACRO ms_root(value, t) AS {
-    _let(
+    let(
         "x: value, y: CAST(sqrt(CAST(value AS DOUBLE)) AS DECIMAL(20, 10)), t: t",
         "CASE WHEN v.y = 0 THEN CAST(sqrt(CAST(v.x AS DOUBLE)) AS DECIMAL(38, 20)) ELSE "
-        + _let(
+        + let(
             "y: CAST(v.y AS DECIMAL(38, 20)), d: CAST(v.y AS DOUBLE), t: v.t,"
             " r: CAST(CAST(v.x AS DECIMAL(38, 20)) - CAST(v.y * v.y AS DECIMAL(38, 20)) AS DOUBLE)",
             "ms_rounded(v.y + CAST(v.r / (2 * v.d) - v.r * v.r / (8 * v.d * v.d * v.d) AS DECIMAL(38, 20)), v.t)",
@@ -145,7 +145,7 @@ CREATE MACRO ms_root(value, t) AS {
 CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
     WHEN n = 0 OR (sample AND n = 1) THEN CAST(NULL AS DECIMAL(38, 20))
     ELSE {
-    _let(
+    let(
         "x: ms_deviates(n, s1, s2), d: ms_scaled(ms_freedom(n, sample), 2 * scale)",
         "CASE WHEN v.x <= 0 THEN CAST(0 AS DECIMAL(38, 20)) ELSE"
         " ms_root(ms_divide(v.x, v.d, 2 * scale, 2 * scale), ms_cut_off(v.x, v.d, 2 * scale, 2 * scale)) END",
@@ -174,8 +174,6 @@ CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_json(s, name) AS CASE WHEN s IS NULL OR json_valid(s) THEN s
-    ELSE error('!22P02!invalid input syntax for type ' || name) END;
 CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
@@ -224,6 +222,7 @@ CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample 
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
     + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
+CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
 CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
@@ -238,5 +237,52 @@ CREATE MACRO ms_hop_start(slide, source, origin, number) AS
     );
 """
 
+#: Lists as PostgreSQL's arrays: a NULL is an element like any other to all but @> and &&.
+_ARRAYS: Final = """
+CREATE MACRO ms_any(results) AS CASE WHEN list_contains(results, TRUE) THEN TRUE
+    WHEN list_count(results) = len(results) THEN FALSE END;
+CREATE MACRO ms_all(results) AS CASE WHEN list_contains(results, FALSE) THEN FALSE
+    WHEN list_count(results) = len(results) THEN TRUE END;
+CREATE MACRO ms_subscript(a, i) AS CASE WHEN i > 0 THEN list_extract(a, i) END;
+CREATE MACRO ms_slice(a, low, high) AS CASE WHEN a IS NULL OR low IS NULL OR high IS NULL THEN NULL
+    WHEN high < greatest(low, 1) THEN list_slice(a, 1, 0) ELSE list_slice(a, greatest(low, 1), high) END;
+CREATE MACRO ms_array_ndims(a) AS CASE WHEN len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_dims(a) AS CASE WHEN len(a) > 0 THEN '[1:' || len(a) || ']' END;
+CREATE MACRO ms_array_length(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN len(a) END;
+CREATE MACRO ms_array_lower(a, d) AS CASE WHEN d = 1 AND len(a) > 0 THEN 1 END;
+CREATE MACRO ms_array_cat(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE list_concat(a, b) END;
+CREATE MACRO ms_array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
+CREATE MACRO ms_array_replace(a, x, y) AS
+    list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_array_position(a, x) AS list_position(a, x);
+CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
+    THEN error('!22004!initial position must not be null')
+    ELSE list_position(list_slice(a, greatest(i, 1), len(a)), x) + greatest(i, 1) - 1 END;
+CREATE MACRO ms_array_positions(a, x) AS
+    list_filter(generate_series(1, len(a)), lambda i: a[i] IS NOT DISTINCT FROM x);
+CREATE MACRO ms_array_joined(items, d) AS
+    substring(array_to_string(list_transform(items, lambda e: d || e), ''), length(d) + 1);
+CREATE MACRO ms_array_to_string(items, d, shown) AS ms_array_joined(
+    list_filter(list_transform(items, lambda e: coalesce(e, shown)), lambda e: e IS NOT NULL), d);
+CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '' THEN CAST([] AS VARCHAR[])
+    WHEN d IS NULL THEN string_split(s, '') WHEN d = '' THEN CASE WHEN s IS NOT NULL THEN [s] END
+    ELSE string_split(s, d) END, lambda e: nullif(e, missing));
+CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
+    THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
+    ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
+CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
+    THEN error('!22023!step size cannot equal zero') ELSE generate_series(a, b, step) END;
+CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
+    WHEN (b - a) * sign(step) < 0 THEN []
+    ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
+        lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
+CREATE MACRO ms_array_subscripts(a, d, backwards) AS CASE WHEN d = 1 AND backwards
+    THEN list_reverse(generate_series(1, len(a))) WHEN d = 1 THEN generate_series(1, len(a)) END;
+CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
+    ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
+"""
+
 #: In the order of creation, since a macro's body is bound when it is made.
-STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS

@@ -15,7 +15,7 @@ from catalog.errors import unsupported
 from catalog.types import INT4, SqlType
 from executor.embedded.casts import local
 from executor.embedded.nodes import called, cast_to, decimal, macro
-from executor.nodes import Expr, function, text
+from executor.nodes import Expr, binary, case, function, operand, text
 from planner.expression import Call, Literal
 
 _PARTS: Final[Mapping[str, str]] = {
@@ -36,7 +36,7 @@ def _field(node: Call) -> str:
 
 def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
-    if source.name == "timestamptz" and field != "epoch":
+    if source.name == "timestamptz" and field != "epoch" and not field.startswith("timezone"):
         value = local(printer, value)
     if source.name == "date" and field in ("epoch", "second", "microsecond", "millisecond", "hour", "minute"):
         value = cast_to(printer, value, SqlType("timestamp"))
@@ -48,9 +48,25 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         part = _shifted(function("microsecond", value), 6 if field == "second" else 3)
     elif field == "microsecond":
         part = function("microsecond", value)
+    elif field == "julian":
+        part = function("datepart", text("julian"), value)
     else:
-        raise unsupported(f"extract({field})")
+        part = _zone_part(printer, field, arguments[1])
     return cast_to(printer, part, node.type)
+
+
+def _zone_part(printer: Any, field: str, moment: Expr) -> Expr:
+    """timezone, timezone_hour, timezone_minute: the session's distance from UTC at a moment, in seconds or of it."""
+    utc = function("timezone", text("UTC"), moment.copy())
+    seconds = function("date_diff", text("second"), utc, local(printer, moment))
+    match field:
+        case "timezone":
+            return seconds
+        case "timezone_hour":
+            return binary(exp.IntDiv, seconds, exp.Literal.number(3600))
+        case _:
+            minutes = binary(exp.IntDiv, seconds, exp.Literal.number(60))
+            return binary(exp.Mod, minutes, exp.Literal.number(60))
 
 
 def _shifted(micros: Expr, digits: int) -> Expr:
@@ -62,8 +78,9 @@ def _shifted(micros: Expr, digits: int) -> Expr:
 
 def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
+    zone = arguments[2] if len(arguments) == 3 else text(printer.timezone)
     if source.name == "timestamptz":
-        value = local(printer, value)
+        value = function("timezone", zone, value)
     result = function("date_trunc", text(field), value)
     if field in _LONG:  # the first century began with the year 1
         place = exp.Mod(
@@ -74,7 +91,26 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
             this=function("date_trunc", text("year"), value),
             expression=function("to_years", cast_to(printer, place, INT4)),
         )
-    return local(printer, result) if source.name == "timestamptz" else cast_to(printer, result, node.type)
+    if source.name == "timestamptz":
+        return function("timezone", zone.copy(), result)
+    return cast_to(printer, result, node.type)
+
+
+def age(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of moments, as the session's calendar shows them."""
+    if node.arguments[0].type.name == "timestamptz":
+        arguments = [local(printer, value) for value in arguments]
+    return function("age", *arguments)
+
+
+def is_finite(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """No interval is infinite."""
+    if node.arguments[0].type.name != "interval":
+        return function("isfinite", *arguments)
+    return case(
+        [(exp.Not(this=exp.Paren(this=exp.Is(this=operand(arguments[0]), expression=exp.null()))), exp.true())],
+        exp.null(),
+    )
 
 
 def date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:

@@ -7,10 +7,9 @@ from typing import Any
 from sqlglot import exp
 
 from catalog.errors import SqlError
-from catalog.types import TEXT, SqlType
-from executor.embedded.casts import to_text
+from executor.embedded.casts import shown, to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, chain, function, operand, text
+from executor.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
 
@@ -18,27 +17,25 @@ def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
     return [to_text(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
-def _shown(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
-    """A value by its output function, which for boolean is not its cast."""
-    return (
-        function("left", cast_to(printer, value, TEXT), exp.Literal.number(1))
-        if sql_type.name == "bool"
-        else to_text(printer, value, sql_type)
-    )
-
-
 def concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    if node.type.element is not None:
-        a, b = (item.type for item in node.arguments)
-        name = "list_concat" if a.element and b.element else "list_append" if a.element else "list_prepend"
-        return function(name, *arguments)
     return chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
 
 
 def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return function(
-        "concat", *(_shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
+        "concat", *(shown(printer, value, item.type) for value, item in zip(arguments, node.arguments, strict=True))
     )
+
+
+def concat_ws(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    pairs = zip(arguments[1:], node.arguments[1:], strict=True)
+    return function("concat_ws", arguments[0], *(shown(printer, value, item.type) for value, item in pairs))
+
+
+def overlay(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Without a count, as many characters as are put in."""
+    count = arguments[3] if len(arguments) == 4 else function("length", arguments[1].copy())
+    return macro("ms_overlay", *arguments[:3], count)
 
 
 def like(kind: type[Any]) -> Build:
@@ -56,6 +53,32 @@ def like(kind: type[Any]) -> Build:
 
 def regex(options: str) -> Build:
     return lambda printer, arguments, node: function("regexp_matches", *arguments, text(options))
+
+
+def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, options = arguments
+    found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))
+    return cast_to(printer, found, node.type)
+
+
+def regex_extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """NULL where nothing matches."""
+    value, pattern, _, options = arguments
+    matched = function("regexp_matches", value.copy(), pattern.copy(), options.copy())
+    return case([(matched, function("regexp_extract", *arguments))], exp.null())
+
+
+def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    value, pattern, _, options = arguments
+    count = node.arguments[2]
+    assert isinstance(count, Literal)
+    places = range(1, int(str(count.value)) + 1) if count.value else range(1)
+    parts = [
+        function("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(place), options.copy())
+        for place in places
+    ]
+    matched = function("regexp_matches", value, pattern, options)
+    return case([(matched, function("list_value", *parts))], exp.null())
 
 
 def substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:

@@ -1,10 +1,9 @@
 """The table writer's transaction: statements, savepoints, net changes.
 
 Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it.
-DuckDB has no
-savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the journal's replay
-up to it,
-under the same writer's lock (architecture, section 4). A statement is checked whole before anything of it is applied.
+DuckDB has no savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the
+journal's replay up to it, under the same writer's lock (architecture, section 4). A statement is checked whole before
+anything of it is applied.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ import pyarrow as pa
 
 from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import Table
+from catalog.objects import Stream, Table
 from executor.embedded import changes as tools
+from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
-from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
+from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.constraints import Checker
 from executor.embedded.dialect import STORE, type_text
-from executor.embedded.effects import Arguments, Effects, Modification, OverRows, typed
+from executor.embedded.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated
@@ -53,7 +53,30 @@ class Changed:
     inserted: pa.Table
 
 
-Entry = Created | Dropped | Changed
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A table has another definition over the same columns: of constraints, defaults or its name."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A table's columns were changed in place."""
+
+    table: Table
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A table got other columns, and all of its rows anew."""
+
+    table: Table
+    rows: pa.Table
+
+
+Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt
 
 
 class WriteTransaction:
@@ -71,6 +94,8 @@ class WriteTransaction:
         self.definitions = dict(definitions)
         #: The catalog that it stores, if any.
         self.catalog: str | None = None
+        #: Tables whose record holds all of their rows (known after ``changes``).
+        self.rebuilt: set[int] = set()
         self._start = dict(definitions)
         self._ended = ended
         self._journal: list[Entry] = []
@@ -95,10 +120,13 @@ class WriteTransaction:
         parameters: Parameters = (),
         bindings: Bindings = NOTHING,
         timezone: str = "UTC",
+        evaluate: Evaluate = plainly,
     ) -> Changes:
         """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement."""
         with self._statement():
-            effect = self._effects.of(statement, Arguments(parameters, bindings, timezone))
+            for part in parts_of(statement):
+                self._require_current(part.target)
+            effect = self._effects.of(statement, Arguments(parameters, bindings, timezone, evaluate))
             self._apply(dict(effect.changes))
             return Changes(effect.count, effect.returned)
 
@@ -112,6 +140,7 @@ class WriteTransaction:
     ) -> Changes:
         """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
         with self._statement():
+            self._require_current(table)
             rows = self._effects.complete(table, generated, row, rows, Arguments())
             self._effects.check(table, checks, row, rows, Arguments())
             self._apply({table.oid: tools.insertion(table, rows)})
@@ -151,12 +180,48 @@ class WriteTransaction:
             self._drop(table)
             self._journal.append(Dropped(table))
 
+    def define(self, table: Table) -> None:
+        """Another definition of a table over the same columns; its rows were checked against it."""
+        with self._statement():
+            self._define(table)
+            self._journal.append(Defined(table))
+
+    def _define(self, table: Table) -> None:
+        definition = json.dumps(encode(table)).replace("'", "''")
+        self.connection.execute(f"UPDATE {STORE}.main.__tables SET definition = '{definition}' WHERE oid = {table.oid}")
+        self.definitions[table.oid] = table
+
+    def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        """Columns dropped, renamed or added in place."""
+        with self._statement():
+            self._alter(table, steps)
+            self._journal.append(Altered(table, steps))
+
+    def _alter(self, table: Table, steps: tuple[Step, ...]) -> None:
+        _require_storable(table)
+        for step in steps:
+            apply_step(self.connection, table, step)
+        self._define(table)
+
+    def rebuild(self, table: Table, rows: pa.Table) -> None:
+        """Another definition of a table, and all of its rows."""
+        with self._statement():
+            rows = typed(table, rows)
+            self._rebuild(table, rows)
+            self._journal.append(Rebuilt(table, rows))
+
+    def _rebuild(self, table: Table, rows: pa.Table) -> None:
+        self._drop(self.definitions[table.oid])
+        self._create(table)
+        tools.apply_by_value(self.connection, table, rows.slice(0, 0), rows)
+
+    def verify(self, before: Table, table: Table, rewritten: bool) -> None:
+        """Checks the stored rows against what is new in a definition. Raises 23502, 23503 and 23505."""
+        with self._statement():
+            Verifier(self.connection, self.definitions).verify(before, table, rewritten)
+
     def _create(self, table: Table) -> None:
-        lowered = [column.name.lower() for column in table.columns]
-        if not table.columns:
-            raise unsupported("a table without columns")
-        if len(set(lowered)) < len(lowered) or "rowid" in lowered:
-            raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")
+        _require_storable(table)
         columns = ", ".join(f"{tools.quoted(column.name)} {type_text(column.type)}" for column in table.columns)
         self.connection.execute(f"CREATE TABLE {tools.stored(table)}({columns})")
         definition = json.dumps(encode(table)).replace("'", "''")
@@ -178,6 +243,12 @@ class WriteTransaction:
 
     # Changes ----------------------------------------------------------------------------------------------------
 
+    def _require_current(self, table: Table | Stream) -> None:
+        """Raises 40001 where a statement was planned against a definition that another transaction has changed."""
+        known = self.definitions.get(table.oid)
+        if known is not table and known != table:
+            raise SqlError("40001", "could not serialize access due to concurrent update")
+
     def _apply(self, statement: dict[int, Change]) -> None:
         """Checks one statement's changes and applies them with what foreign keys add."""
         checker = Checker(self.connection, self.definitions, statement)
@@ -195,6 +266,7 @@ class WriteTransaction:
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
         gathered: dict[int, tuple[list[pa.Table], list[pa.Table]]] = {}
+        self.rebuilt.clear()
         for entry in self._journal:
             match entry:
                 case Changed():
@@ -203,11 +275,23 @@ class WriteTransaction:
                     deleted.append(entry.deleted)
                 case Dropped():
                     gathered.pop(entry.table.oid, None)
-                case Created():
+                    self.rebuilt.discard(entry.table.oid)
+                case Rebuilt():
+                    self.rebuilt.add(entry.table.oid)
+                case Altered() if entry.table.oid in gathered:  # by value, its older changes mean nothing any more
+                    self.rebuilt.add(entry.table.oid)
+                case Created() | Defined() | Altered():
                     pass
         with self._statement():
-            found = [(oid, *self._net(oid, *both)) for oid, both in sorted(gathered.items())]
+            net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
+            found = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
         return [change for change in found if change[1].num_rows or change[2].num_rows]
+
+    def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
+        """All rows of a table that is logged anew."""
+        table = self.definitions[oid]
+        rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
+        return oid, rows, rows.slice(0, 0)
 
     def _net(self, oid: int, inserted: list[pa.Table], deleted: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
         table = self.definitions[oid]
@@ -271,6 +355,12 @@ class WriteTransaction:
                 self._create(table)
             case Dropped(table=table):
                 self._drop(table)
+            case Defined(table=table):
+                self._define(table)
+            case Altered(table=table, steps=steps):
+                self._alter(table, steps)
+            case Rebuilt(table=table, rows=rows):
+                self._rebuild(table, rows)
             case Changed(table=table, deleted=deleted, inserted=inserted):
                 tools.apply_by_value(self.connection, table, deleted, inserted)
 
@@ -299,3 +389,11 @@ class WriteTransaction:
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
         self.connection.interrupt()
+
+
+def _require_storable(table: Table) -> None:
+    lowered = [column.name.lower() for column in table.columns]
+    if not table.columns:
+        raise unsupported("a table without columns")
+    if len(set(lowered)) < len(lowered) or "rowid" in lowered:
+        raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")

@@ -6,7 +6,6 @@ a sum and a count at PostgreSQL's scale.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +16,7 @@ import pyarrow as pa
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.functions import COMPARISONS
 
 _LARGEST: Final = 10**38
 
@@ -28,9 +28,11 @@ Arrays = dict[Column, pa.ChunkedArray | pa.Array]
 class Rows:
     count: int
     arrays: Arrays
+    #: The cells of columns where they are known.
+    known: Callable[[Column], Cells] | None = None
 
     def cells(self, column: Column) -> Cells:
-        return cells_of(self.arrays[column])
+        return cells_of(self.arrays[column]) if self.known is None else self.known(column)
 
 
 Computed = Callable[[Rows], Cells]
@@ -43,7 +45,7 @@ def compiled(scalar: Scalar) -> Computed | None:
             return lambda rows: rows.cells(column)
         case Literal(value=value) if scalar.type.name in (*INTEGERS, "numeric", "bool") or value is None:
             return lambda rows: [value] * rows.count
-        case Cast() if keeps(scalar.argument.type, scalar.type) and _holds(scalar.type, scalar.argument.type):
+        case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
             return compiled(scalar.argument)
         case Call():
             return _call(scalar)
@@ -58,7 +60,7 @@ def keeps(source: SqlType, target: SqlType) -> bool:
     return source.name in DIGITS and target.name in DIGITS
 
 
-def _holds(target: SqlType, source: SqlType) -> bool:
+def holds(target: SqlType, source: SqlType) -> bool:
     """Whether every number of a type fits the other."""
 
     def whole(kind: SqlType) -> int:
@@ -94,20 +96,10 @@ def _function(call: Call) -> Callable[..., Any] | None:
             return lambda value: value is None
         case "is_not_null":
             return lambda value: value is not None
-        case name if name in _COMPARISONS and _alike(types):
-            return _strict(_COMPARISONS[name])
+        case name if name in COMPARISONS and _alike(types):
+            return _strict(COMPARISONS[name])
         case _:
             return None
-
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 
 
 def _alike(types: Sequence[SqlType]) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from executor.small import values
-from executor.small.values import FAILURES, KEYS, Fold, array_of, cells_of, fold_of, folded
+from executor.small.values import FAILURES, KEYS, Fold, array_of, fold_of, folded, keep_cells, known_cells
 from planner.program import State
 
 
@@ -21,38 +21,51 @@ class Merge:
     width: int
     folds: tuple[Fold, ...]
 
-    def run(self, table: pa.Table) -> pa.Table | None:
-        """The table merged, keys in the order of their first row; None where the engine must."""
-        if table.num_rows * table.num_columns > values.CELLS:
+    def run(self, tables: Sequence[pa.Table]) -> pa.Table | None:
+        """The tables' rows merged, keys in the order of their first row; None where the engine must."""
+        if sum(table.num_rows for table in tables) * tables[0].num_columns > values.CELLS:
             return None
         try:
-            return self._run(table)
+            return self._run(tables)
         except FAILURES:
             return None
 
-    def _run(self, table: pa.Table) -> pa.Table:
-        columns = table.columns
+    def _run(self, tables: Sequence[pa.Table]) -> pa.Table:
         places: dict[tuple[Any, ...], int] = {}
-        groups, firsts = [], []
-        for row, key in enumerate(_keys(table, self.width)):
-            if key not in places:
-                places[key] = len(places)
+        groups: list[int] = []
+        firsts: list[int] = []
+        keys = itertools.chain.from_iterable(_keys(table, self.width) for table in tables)
+        for row, key in enumerate(keys):
+            place = places.setdefault(key, len(firsts))
+            if place == len(firsts):
                 firsts.append(row)
-            groups.append(places[key])
-        if len(firsts) == table.num_rows:
-            return table
-        chosen = pa.array(firsts, pa.int64())
-        arrays: list[pa.Array] = [column.take(chosen) for column in columns[: self.width]]
-        for column, fold in zip(columns[self.width :], self.folds, strict=True):
-            arrays.append(array_of(folded(cells_of(column), groups, len(places), fold), column.type))
-        return pa.Table.from_arrays(arrays, schema=table.schema)
+            groups.append(place)
+        if len(firsts) == len(groups):
+            return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        arrays, merged = _taken(tables, self.width, firsts), {}
+        for index, fold in enumerate(self.folds, self.width):
+            cells = [cell for table in tables for cell in known_cells(table, index)]
+            merged[index] = folded(cells, groups, len(firsts), fold)
+            arrays.append(array_of(merged[index], tables[0].schema.field(index).type))
+        result = pa.Table.from_arrays(arrays, schema=tables[0].schema)
+        keep_cells(result, merged)
+        return result
 
 
 def _keys(table: pa.Table, width: int) -> Iterator[tuple[Any, ...]]:
     """Each row's key."""
     if not width:
         return itertools.repeat((), table.num_rows)
-    return zip(*(column.to_pylist() for column in table.columns[:width]), strict=True)
+    return zip(*(known_cells(table, index) for index in range(width)), strict=True)
+
+
+def _taken(tables: Sequence[pa.Table], width: int, rows: list[int]) -> list[pa.ChunkedArray]:
+    """The key columns of some rows; the first table's as they are where it has all keys."""
+    if len(rows) == tables[0].num_rows and rows[-1] == len(rows) - 1:
+        return list(tables[0].columns[:width])
+    chosen = pa.array(rows, pa.int64())
+    together = pa.concat_tables(table.select(range(width)) for table in tables)
+    return [column.take(chosen) for column in together.columns]
 
 
 def merge_of(state: State) -> Merge | None:

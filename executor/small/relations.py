@@ -10,7 +10,7 @@ import pyarrow as pa
 from executor.nodes import column_name, leaf_name
 from executor.small import values
 from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
-from executor.small.values import FAILURES, array_of, fold_of, folded
+from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells
 from planner.algebra import Aggregate, Filter, Project, Relation, Snapshot
 from planner.expression import Cast, ColumnRef, Scalar
 
@@ -69,12 +69,13 @@ def _step(relation: Relation) -> _Step | None:
 
 
 def _snapshot(relation: Snapshot) -> _Step:
-    name = leaf_name(relation)
+    name, pairs = leaf_name(relation), tuple(zip(relation.columns, relation.sources, strict=True))
 
     def step(bindings: Mapping[str, pa.Table]) -> Rows:
         table = bindings[name]
-        pairs = zip(relation.columns, relation.sources, strict=True)
-        return Rows(table.num_rows, {column: table.column(source) for column, source in pairs})
+        places = {column: table.schema.get_field_index(source) for column, source in pairs}
+        arrays = {column: table.column(place) for column, place in places.items()}
+        return Rows(table.num_rows, arrays, lambda column: known_cells(table, places[column]))
 
     return step
 

@@ -5,6 +5,7 @@ Owns: the limit, what counts as out of the ordinary, and the types for which Pyt
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from decimal import Context, Decimal
 from math import isfinite
@@ -95,6 +96,32 @@ def cells_of(column: pa.ChunkedArray) -> Cells:
     if pa.types.is_floating(column.type) and not all(value is None or isfinite(value) for value in values):
         raise Unusual
     return values
+
+
+#: Cells of small tables by column, for as long as the tables live: what was merged is what the next merge begins with.
+_KNOWN: Final[dict[int, tuple[weakref.ref[pa.Table], dict[int, Cells]]]] = {}
+
+
+def known_cells(table: pa.Table, index: int) -> Cells:
+    """``cells_of`` a small table's column, which nobody may change."""
+    columns = _columns_of(table)
+    cells = columns.get(index)
+    if cells is None:
+        cells = columns[index] = cells_of(table.column(index))
+    return cells
+
+
+def keep_cells(table: pa.Table, cells: dict[int, Cells]) -> None:
+    """Columns' cells that are known already."""
+    _columns_of(table).update(cells)
+
+
+def _columns_of(table: pa.Table) -> dict[int, Cells]:
+    key = id(table)
+    entry = _KNOWN.get(key)
+    if entry is None or entry[0]() is not table:
+        entry = _KNOWN[key] = (weakref.ref(table, lambda _: _KNOWN.pop(key, None)), {})
+    return entry[1]
 
 
 def array_of(values: Cells, type_: pa.DataType) -> pa.Array:

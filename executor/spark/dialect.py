@@ -216,6 +216,8 @@ class SparkPrinter(Printer):
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A function of the allow-list; none takes an interval but as a literal that it knows."""
         for item in node.arguments:
+            if item.type.element is not None and node.function not in ("is_null", "is_not_null", "coalesce"):
+                raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
                 spark_type(item.type)
             elif node.function not in ("add", "sub", "date_bin"):
@@ -235,7 +237,7 @@ class SparkPrinter(Printer):
                 return self._average(arguments[0], kinds[0], node, where)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
                 return filtered(function(node.function.upper(), arguments[0]), where)
-            case "bool_and" | "bool_or":
+            case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
                 return filtered(function(node.function.upper(), arguments[0]), where)
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
@@ -274,6 +276,8 @@ class ConnectPrinter(SparkPrinter):
 
 def _rows(value: Scalar | None) -> Expr | None:
     """A LIMIT or OFFSET as Spark takes it; None where there is none."""
+    while isinstance(value, Cast):
+        value = value.argument
     if value is None:
         return None
     if not isinstance(value, Literal):

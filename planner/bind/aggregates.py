@@ -12,21 +12,25 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
 from planner.algebra import SortKey
+from planner.bind.choice import NO_MATCH, choose_overload
 from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
-from planner.bind.overloads import Beyond, Overload, Table, find_function, table
-from planner.bind.resolution import Ambiguous, TypeCall
+from planner.bind.overloads import Overload, Table, table
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
-from planner.expression import AggregateCall, Call, ColumnRef, Scalar
+from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
-NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
-AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
+_INTEGERS: Final = ("int2", "int4", "int8")
+#: Statistics of pairs of numbers (Y, X), of those in which none is NULL.
+REGRESSIONS: Final = (
+    *("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
+    *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
+)
 _MOST_GROUPED: Final = 31
 _ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
 
@@ -42,27 +46,45 @@ def _table() -> dict[str, Table]:
         "min": unary("min", _ORDERED),
         "max": unary("max", _ORDERED),
         **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
+        **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
+        **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", ("text", "text"), "text")]),
         "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
+        **{f"{kind}_agg": table([Overload(f"{kind}_agg", ("anyelement",), kind)]) for kind in ("json", "jsonb")},
+        **{
+            f"{kind}_object_agg": table([Overload(f"{kind}_object_agg", ("any", "any"), kind)])
+            for kind in ("json", "jsonb")
+        },
     }
 
 
 _OVERLOADS: Final = _table()
+DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
 AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
 
 
 def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     """An aggregate call: registered with the query level, whose row then has its value as a column."""
-    name = names_of(node.funcname)[-1]
+    check_place(env, node)
+    call = aggregate_call(env.inside_aggregate(), node, bind)
+    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
+    return register(env, names_of(node.funcname)[-1], call, node)
+
+
+def check_place(env: Environment, node: Any) -> None:
+    """Whether an aggregate may stand here. Raises 42803."""
     if env.in_aggregate:
         raise env.error("42803", "aggregate function calls cannot be nested", node)
     if env.groups is None:
         raise env.error("42803", f"aggregate functions are not allowed in {env.clause}", node)
-    call = aggregate_call(env.inside_aggregate(), node, bind)
-    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
-    call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
+
+
+def register(env: Environment, name: str, call: AggregateCall, node: Any) -> ColumnRef:
+    """The column of an aggregate that the query level computes."""
+    assert env.groups is not None
     _check_level(env, call, node)
     column = env.groups.add(env.binding, name, call)
     found = ColumnRef(column)
@@ -88,8 +110,8 @@ def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
     """The aggregate of a call with its arguments and ORDER BY, which ``env`` is for; without DISTINCT and FILTER."""
-    if node.agg_within_group or node.func_variadic:
-        raise unsupported("WITHIN GROUP or VARIADIC", position=env.binding.position(node))
+    if node.func_variadic:
+        raise unsupported("a VARIADIC argument", position=env.binding.position(node))
     return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node, bind)
 
 
@@ -101,30 +123,37 @@ def _count_star(env: Environment, node: Any) -> AggregateCall:
 
 
 def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    if name in DOCUMENTS:
+        return _of_documents(env, name, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
         raise env.error("42809", hint, node)
-    chosen = choose(env, name, arguments, node, _OVERLOADS[name])
+    chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
     coerced = tuple(
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
     )
+    if name == "string_agg" and isinstance(coerced[1], Literal) and coerced[1].value is None:
+        coerced = (coerced[0], Literal("", TEXT))
+    if name in REGRESSIONS and node.agg_distinct:
+        raise unsupported(f"{name}(DISTINCT ...)", "Aggregate a SELECT DISTINCT.", env.binding.position(node))
+    if name == "regr_count":
+        paired = Call("is_not_null", (coerced[1],), BOOL)
+        coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
+        return AggregateCall("count", coerced, INT8)
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
 
 
-def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Overload:
-    """The aggregate or window function of a call. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
-    words = f"function {name}({', '.join(display(item.type) for item in arguments)})"
-    try:
-        chosen = find_function(name, tuple(item.type.oid for item in arguments), known)
-    except Ambiguous:
-        raise env.error("42725", f"{words} is not unique", node, hint=AMBIGUOUS) from None
-    if chosen is None or isinstance(chosen, TypeCall):
-        raise env.error("42883", f"{words} does not exist", node, hint=NO_MATCH)
-    if isinstance(chosen, Beyond):
-        raise unsupported(chosen.words, position=env.binding.position(node))
-    return chosen
+def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    """json_agg(value) and json_object_agg(key, value), whose values are made documents before they are gathered."""
+    from planner.bind.jsons import aggregated  # documents are built of expressions, which aggregates are part of
+
+    if node.agg_distinct:
+        raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
+    arguments = aggregated(env, name, node, bind, _OVERLOADS[name])
+    kind = by_name(name.partition("_")[0])
+    return AggregateCall(name, arguments, kind, order_by=_order(env, node, bind, arguments))
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
@@ -147,13 +176,19 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "array_agg":
             return array(kind)
         case "min" | "max":
-            return TEXT if kind.name == "varchar" else kind if kind.name == "numeric" else by_name(kind.name)
+            return (
+                TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else by_name(kind.name)
+            )
         case "sum":
             return _sum(kind)
         case "avg":
             return INTERVAL if kind.name == "interval" else _average(kind)
         case "bool_and" | "bool_or":
             return BOOL
+        case "bit_and" | "bit_or" | "bit_xor":
+            return kind
+        case name if name in REGRESSIONS:
+            return FLOAT8
         case "string_agg":
             return TEXT
         case _:

@@ -15,6 +15,7 @@ from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.generated import refuse_updated
+from planner.bind.identity import check_updated
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
@@ -53,6 +54,7 @@ def assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict
             raise unsupported("assignment to a part of a column", position=env.binding.position(item))
         found[index] = _assigned(env, target.columns[index], item.val)
         if not _is_default(item.val):
+            check_updated(target.columns[index])
             refuse_updated(target.columns[index])
     return found
 

@@ -54,7 +54,11 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
     name = simple_name(node)
     if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
         target = named_target(env.binding, name, targets, clause, node)
-    scalar = target.scalar if target is not None else bind_scalar(env.without_aggregates(clause), node)
+    scalar = (
+        target.scalar
+        if target is not None
+        else bind_scalar(replace(env.without_aggregates(clause), sets=env.sets), node)
+    )
     aggregates, calls = ({column for column, _ in found} for found in (groups.aggregates, windows.calls))
     for item in walk(scalar):
         if isinstance(item, ColumnRef) and item.column in aggregates | calls:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Stream, SystemView, Table, View
+from catalog.objects import Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.assigning import default_of
 from planner.bind.context import Binding
@@ -41,6 +41,8 @@ def bind_copy(binding: Binding, node: Any) -> Statement:
 
 def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
     target = find_object(binding, node.relation)
+    if isinstance(target, Sequence):
+        raise SqlError("42809", f'cannot copy to sequence "{target.name}"')
     if isinstance(target, View | SystemView):
         raise SqlError(
             "42809", f'cannot copy to view "{target.name}"', hint="Copy to the tables and streams that it reads."
@@ -76,6 +78,8 @@ def _columns(binding: Binding, target: Table | Stream | View | SystemView, node:
 def _whole(binding: Binding, node: Any) -> Query:
     """COPY relation TO: its columns in order."""
     target = find_object(binding, node.relation)
+    if isinstance(target, Sequence):
+        raise SqlError("42809", f'cannot copy from sequence "{target.name}"')
     if isinstance(target, View) and not target.continuous:
         hint = "Try the COPY (SELECT ...) TO variant."
         raise SqlError("42809", f'cannot copy from view "{target.name}"', hint=hint)

@@ -6,11 +6,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from planner.bind.alter import bind_alter
+from planner.bind.comments import bind_comment
 from planner.bind.context import Binding
 from planner.bind.drops import bind_drop, bind_truncate
+from planner.bind.indexes import bind_create_index
+from planner.bind.renames import bind_rename
+from planner.bind.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.tables import SERVERS, bind_create_stream, bind_create_table
-from planner.bind.views import bind_alter_view, bind_create_as, bind_create_view
-from planner.statements import NoOperation, Statement
+from planner.bind.views import bind_create_as, bind_create_view
+from planner.statements import Statement
 
 
 def _create_server(binding: Binding, node: Any) -> Statement:
@@ -23,17 +28,18 @@ def _create_server(binding: Binding, node: Any) -> Statement:
     raise unsupported("CREATE SERVER", "Use the built-in server named stream.")
 
 
-def _alter(binding: Binding, node: Any) -> Statement:
-    return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
-
-
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateStmt": bind_create_table,
+    "CreateSeqStmt": bind_create_sequence,
+    "AlterSeqStmt": bind_alter_sequence,
     "CreateForeignTableStmt": bind_create_stream,
     "CreateForeignServerStmt": _create_server,
     "ViewStmt": bind_create_view,
     "CreateTableAsStmt": bind_create_as,
-    "AlterTableStmt": _alter,
+    "AlterTableStmt": bind_alter,
+    "RenameStmt": bind_rename,
+    "IndexStmt": bind_create_index,
+    "CommentStmt": bind_comment,
     "DropStmt": bind_drop,
     "TruncateStmt": bind_truncate,
 }

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from pglast.enums import OverridingKind
-
+from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8
@@ -25,15 +24,17 @@ from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
 from planner.bind.generated import generated_of, refuse_inserted
+from planner.bind.identity import takes_given
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import Level, bind_from, find_object, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod
-from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.functions import SEQUENCE_FUNCTIONS
 from planner.statements import Delete, Insert, Returning, Statement, Update
-from planner.walk import replace_columns, used_columns
+from planner.walk import replace_columns, used_columns, walk
 
 #: Source name of a table's row identity in a scan.
 ROW_ID: Final = "__rowid"
@@ -59,6 +60,8 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
         )
     if isinstance(found, SystemView):
         raise SqlError("42501", f"permission denied for view {found.name}")
+    if isinstance(found, objects.Sequence):
+        raise SqlError("42809", f'cannot change sequence "{found.name}"')
     return found
 
 
@@ -89,8 +92,6 @@ def _level(around: Level, node: Any) -> Level:
 
 def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    if node.override not in (None, OverridingKind.OVERRIDING_NOT_SET):
-        raise unsupported("OVERRIDING", "Leave it out.")
     target = writable(binding, node.relation, "insert into")
     level = _level(level or Level(binding), node)
     indexes = insert_positions(binding, target, node.cols)
@@ -101,7 +102,7 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
         check_widths(env, source)
-        rows = tuple(value_row(env, target, indexes, cells, node.cols, default) for cells in source)
+        rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source)
         relation: Relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     else:
@@ -109,6 +110,9 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         row = relation.columns
     conflict = bind_conflict(level, target, row, node)
     returning = _returning(level, target, row, node)
+    if not isinstance(relation, Values) or len(relation.rows) > 1:
+        upsert = None if conflict is None else conflict.update
+        _refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
     checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
     return Insert(target, relation, row, checks, returning, literals, conflict, generated)
 
@@ -141,17 +145,20 @@ def value_row(
     target: Table | Stream,
     indexes: list[int],
     cells: tuple[Any, ...],
+    node: Any,
     named: Any,
     default: Callable[[int], Scalar],
 ) -> tuple[Scalar, ...]:
-    """A complete row from the expressions for the columns that an INSERT names."""
+    """A complete row from the expressions for the ``named`` columns of an INSERT's ``node``."""
     if cells or named:
         _check_width(env, len(cells), indexes, named, cells)
     values: dict[int, Scalar] = {}
     for index, cell in zip(indexes, cells, strict=False):
         if type(cell).__name__ != "SetToDefault":
-            values[index] = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
             refuse_inserted(target.columns[index])
+            if takes_given(target.columns[index], node.override):
+                values[index] = value
     return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
 
 
@@ -182,6 +189,7 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     values = {
         index: assign(env, scalar, target.columns[index], place)
         for index, scalar, place in zip(indexes, scalars, places, strict=False)
+        if takes_given(target.columns[index], node.override)
     }
     for index in values:
         refuse_inserted(target.columns[index])
@@ -227,6 +235,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
         outputs.append((column, assigned.get(index, ColumnRef(source))))
     whole = Project(relation, (*outputs, *beside))
+    _refuse_drawn_twice(returning, whole)
     checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
     taken = tuple(column for column, _ in beside)
     return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
@@ -306,6 +315,19 @@ def _returning(
     targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
     columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
     return Returning(columns, tuple(item.output() for item in targets))
+
+
+def _refuse_drawn_twice(returning: Returning | None, *changed: Relation | Scalar) -> None:
+    """Of several rows, RETURNING would see a sequence as it is after all of them, and not after its own row."""
+    calls = [] if returning is None else _drawing([scalar for _, scalar in returning.expressions])
+    if calls and _drawing(changed):
+        raise unsupported(f"{calls[0]}() in RETURNING of several rows", "Return the column.")
+
+
+def _drawing(nodes: Sequence[Relation | Scalar]) -> list[str]:
+    """The functions of sequences that are called."""
+    found = (item.function for node in nodes for item in walk(node) if isinstance(item, Call))
+    return [function for function in found if function in SEQUENCE_FUNCTIONS]
 
 
 def _passed(

@@ -1,7 +1,8 @@
 """Where an expression stands: its scope, its clause, and what that clause allows.
 
 Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one
-query level while its expressions are bound, ``Windows`` its window calls.
+query level while its expressions are bound, ``Windows`` its window calls, ``Sets`` its set-returning
+calls.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope
-from planner.expression import AggregateCall, Column, WindowCall
+from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
 #: The call that GROUPING() is until its query's groups are known.
 GROUPING: Final = "grouping"
@@ -56,6 +57,23 @@ class Windows:
         return column
 
 
+@dataclass(slots=True)
+class Sets:
+    """The set-returning calls of one query level's select list, as arrays, equal ones once."""
+
+    calls: list[tuple[Column, Scalar]] = field(default_factory=list)
+
+    def add(self, binding: Binding, name: str, values: Scalar) -> Column:
+        """The column of an array's elements."""
+        for column, known in self.calls:
+            if known == values:
+                return column
+        assert values.type.element is not None
+        column = binding.column(name, values.type.element)
+        self.calls.append((column, values))
+        return column
+
+
 @dataclass(frozen=True, slots=True)
 class Subquery:
     """A bound query below an expression or in FROM, with the names of its columns."""
@@ -69,7 +87,8 @@ class Environment:
     """What binding an expression needs to know.
 
     ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed,
-    ``windows`` where window functions are not; ``clause`` is then the name that the error gives.
+    ``windows`` where window functions, ``sets`` where set-returning functions are not; ``clause`` is then the name that
+    the error gives.
     """
 
     binding: Binding
@@ -80,10 +99,15 @@ class Environment:
     in_aggregate: bool = False
     windows: Windows | None = None
     in_window: bool = False
+    sets: Sets | None = None
 
     def without_aggregates(self, clause: str) -> Environment:
         """The same place in a clause that allows neither aggregates nor window functions."""
-        return replace(self, clause=clause, groups=None, windows=None)
+        return replace(self, clause=clause, groups=None, windows=None, sets=None)
+
+    def without_sets(self, clause: str) -> Environment:
+        """A part of an expression that allows no set-returning functions."""
+        return self if self.sets is None else replace(self, clause=clause, sets=None)
 
     def inside_window(self) -> Environment:
         """The arguments and the definition of a window call."""

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeGuard
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
 from planner.algebra import Filter, Join, Relation, Values
-from planner.bind.aggregates import NO_MATCH
+from planner.bind.choice import NO_MATCH
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.sessions import in_sessions

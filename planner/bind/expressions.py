@@ -26,18 +26,21 @@ from catalog.types import (
     TIMESTAMPTZ,
     UNKNOWN,
     SqlType,
+    by_name,
     numeric,
 )
 from planner.bind.aggregates import bind_grouping
+from planner.bind.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
 from planner.bind.environment import Environment
 from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
-from planner.bind.operation import any_of, compare, operate, prefix
-from planner.bind.predicates import again, bind_array_operation, bind_between, bind_like, negate
+from planner.bind.operation import any_of, compare, operand_types, operate, prefix
+from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
+from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import names_of, type_of
-from planner.bind.types import castable, coerce, common_type, display
+from planner.bind.types import coerce, common_type, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
 from planner.walk import walk
@@ -119,7 +122,9 @@ def _column(env: Environment, node: Any) -> Scalar:
     if type(node.fields[-1]).__name__ == "A_Star":
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     names = names_of(node.fields)
-    if len(names) == 1 and env.scope.source(names[0]) and not any(e.name == names[0] for e in env.scope.entries):
+    source = env.scope.source(names[0]) if len(names) == 1 else None
+    whole = source is not None and source.value is None
+    if whole and not any(entry.name == names[0] for entry in env.scope.entries):
         raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
     entry = resolve(env.binding, env.scope, names, node)
     if isinstance(entry.scalar, ColumnRef):
@@ -143,7 +148,7 @@ def _operation(env: Environment, node: Any) -> Scalar:
     """A_Expr: a left spine of plain operators is folded in a loop."""
     spine = []
     current = node
-    while type(current).__name__ == "A_Expr" and current.kind == A_Expr_Kind.AEXPR_OP and current.lexpr is not None:
+    while _has_left(current) and not is_row(current.lexpr):
         spine.append(current)
         current = current.lexpr
     if not spine:
@@ -157,7 +162,13 @@ def _operation(env: Environment, node: Any) -> Scalar:
     return scalar
 
 
+def _has_left(node: Any) -> bool:
+    return type(node).__name__ == "A_Expr" and node.kind == A_Expr_Kind.AEXPR_OP and node.lexpr is not None
+
+
 def _special_operation(env: Environment, node: Any) -> Scalar:
+    if is_row(node.lexpr) and node.kind in _OF_ROWS:
+        return _OF_ROWS[node.kind](env, node)
     match node.kind:
         case A_Expr_Kind.AEXPR_OP:
             return prefix(env, names_of(node.name)[-1], bind_scalar(env, node.rexpr), node, node.rexpr)
@@ -165,21 +176,46 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
             return negate(found) if names_of(node.name)[-1] == "<>" else found
         case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
-            return bind_array_operation(env, node, bind_scalar)
+            return bind_quantified(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
             name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
             return Call(name, (left, right), BOOL)
         case A_Expr_Kind.AEXPR_NULLIF:
-            first = bind_scalar(env, node.lexpr)
-            left, right = compare(env, "=", first, bind_scalar(env, node.rexpr), node)
-            return Call("nullif", (left, right), left.type)
+            return _nullif(env, bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
         case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
             return bind_like(env, node, bind_scalar)
         case A_Expr_Kind.AEXPR_SIMILAR:
-            raise unsupported("SIMILAR TO", "Use LIKE, or a regular expression with ~.", env.binding.position(node))
+            return bind_similar(env, node, bind_scalar)
         case _:
             return bind_between(env, node, bind_scalar)
+
+
+def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scalar:
+    """NULLIF is of the type that = takes on its left, though both sides are compared as the wider one."""
+    own = operand_types(env, "=", first, second, node)[0]
+    left, right = compare(env, "=", first, second, node)
+    call = Call("nullif", (left, right), left.type)
+    if own == "text" and left.type.name == "varchar":
+        return Cast(call, TEXT)
+    if own in (left.type.name, "anyelement", "anyarray"):
+        return call
+    if left.type.name == "timestamptz":  # the way back is not unique where clocks are set back
+        raise unsupported("NULLIF of a time with and one without a zone", "Cast one.", env.binding.position(node))
+    return Cast(call, by_name(own))
+
+
+def _rows_in(env: Environment, node: Any) -> Scalar:
+    found = rows_in_list(env, node, bind_scalar)
+    return negate(found) if names_of(node.name)[-1] == "<>" else found
+
+
+_OF_ROWS: Final[dict[Any, Callable[[Environment, Any], Scalar]]] = {
+    A_Expr_Kind.AEXPR_OP: lambda env, node: compare_rows(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_IN: _rows_in,
+    A_Expr_Kind.AEXPR_DISTINCT: lambda env, node: rows_distinct(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_NOT_DISTINCT: lambda env, node: negate(rows_distinct(env, node, bind_scalar)),
+}
 
 
 def _boolean(env: Environment, node: Any) -> Scalar:
@@ -190,7 +226,8 @@ def _boolean(env: Environment, node: Any) -> Scalar:
 
 def _null_test(env: Environment, node: Any) -> Scalar:
     name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
-    return Call(name, (bind_typed(env, node.arg),), BOOL)
+    of_row = row_null_test(env, node, name, bind_scalar)
+    return of_row or Call(name, (bind_typed(env, node.arg),), BOOL)
 
 
 _TESTS: Final = {
@@ -218,21 +255,21 @@ def is_volatile(scalar: Scalar) -> bool:
 
 
 def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
-    """Scalars coerced to their common type. Raises 42804."""
+    """Scalars coerced to their common type. Raises 42804 and 42846."""
     kind = common_type([item.type for item in scalars], what, lambda index: env.binding.start(nodes[index]))
+    kinds = {item.type for item in scalars if not (isinstance(item, Literal) and item.value is None)}
+    if kind.name == "bpchar" and len(kinds) == 1:  # a char(n) beside NULL still shows its blanks
+        kind = kinds.pop()
     found = []
     for scalar, node in zip(scalars, nodes, strict=True):
         coerced = coerce(env.binding, scalar, kind, "implicit", node)
-        if coerced is None and castable(scalar.type, kind, "assignment"):
-            coerced = Cast(scalar, kind)
-        if coerced is None:
-            message = f"{what} could not convert type {display(scalar.type)} to {display(kind)}"
-            raise env.error_at("42846", message, node)
+        assert coerced is not None, "common_type chose a type that all of them coerce to"
         found.append(coerced)
     return found
 
 
 def _case(env: Environment, node: Any) -> Scalar:
+    env = env.without_sets("CASE")
     subject = bind_typed(env, node.arg) if node.arg is not None else None
     if subject is not None and is_volatile(subject):
         raise unsupported("CASE of a volatile function", "Compute it in a subquery.", env.binding.position(node.arg))
@@ -256,7 +293,7 @@ def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) ->
 
 
 def _coalesce(env: Environment, node: Any) -> Scalar:
-    return _variadic(env, "coalesce", "COALESCE", node.args)
+    return _variadic(env.without_sets("COALESCE"), "coalesce", "COALESCE", node.args)
 
 
 def _min_max(env: Environment, node: Any) -> Scalar:
@@ -265,6 +302,9 @@ def _min_max(env: Environment, node: Any) -> Scalar:
 
 
 def _cast(env: Environment, node: Any) -> Scalar:
+    elements = bind_array_cast(env, node, bind_scalar)
+    if elements is not None:
+        return elements
     target = type_of(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
@@ -345,8 +385,8 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
-    "A_ArrayExpr": _refuse("ARRAY[...]", "Use IN (...), or aggregate with array_agg()."),
-    "A_Indirection": _refuse("subscript or field selection"),
+    "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

@@ -8,17 +8,17 @@ readers).
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from catalog.errors import SqlError, invalid_text, out_of_range
+from catalog.errors import SqlError, invalid_text, out_of_range, unsupported
 from catalog.types import DISPLAY, MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
 from planner.bind.intervals import interval_value
+from planner.documents import canonical, check, parse
 from planner.expression import Value
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
@@ -258,58 +258,48 @@ def _uuid(text: str, kind: SqlType) -> Value:
 
 
 def _json(text: str, kind: SqlType) -> Value:
-    try:
-        json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise SqlError("22P02", "invalid input syntax for type json", detail=f'The input is "{text[:200]}".') from None
-    return text
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
+    return check(text)
 
 
 def _jsonb(text: str, kind: SqlType) -> Value:
-    _json(text, kind)
-    return _jsonb_text(json.loads(text, parse_float=Decimal, parse_int=Decimal))
-
-
-def _jsonb_text(value: Any) -> str:
-    """jsonb's own output: keys by length and then bytes, one blank after colons and commas."""
-    if isinstance(value, dict):
-        keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
-        return (
-            "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_jsonb_text(value[key])}" for key in keys) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_jsonb_text, value)) + "]"
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return json.dumps(value, ensure_ascii=False)
+    return canonical(parse(text))
 
 
 def _array(text: str, kind: SqlType, time_zone: str) -> Value:
-    """A one-dimensional array's text; quotes and backslashes as PostgreSQL's array_in has them."""
+    """A one-dimensional array's text."""
     assert kind.element is not None
-    word = text.strip()
+    element = kind.element
+    return tuple(None if item is None else value_of(item, element, time_zone) for item in _elements(text))
+
+
+_ELEMENT: Final = re.compile(
+    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
+    re.DOTALL,
+)
+_BLANKS: Final = " \t\n\v\f\r"
+
+
+def _elements(text: str) -> Iterator[str | None]:
+    """The elements' texts; quotes and backslashes as PostgreSQL's array_in has them."""
+    word = text.strip(_BLANKS)
+    inner = word[1:-1].strip(_BLANKS)
+    if word.startswith("[") or (word.startswith("{") and inner.startswith("{")):
+        raise unsupported("an array of several dimensions or with bounds", "Use an array of one dimension from 1 on.")
     if not (word.startswith("{") and word.endswith("}")):
         raise SqlError("22P02", f'malformed array literal: "{text}"')
-    inner = word[1:-1]
-    if not inner.strip():
-        return []
-    pattern = r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}\\]+))\s*(,|$)'
-    found, position = [], 0
-    while position <= len(inner):
-        match = re.compile(pattern).match(inner, position)
-        if match is None:
+    position, end = 1, "," if inner else "}"
+    while end == ",":
+        match = _ELEMENT.match(word, position)
+        if match is None or (match["quoted"] is None and not match["plain"].strip(_BLANKS)):
             raise SqlError("22P02", f'malformed array literal: "{text}"')
-        bare = (match[2] or "").strip()
-        item = re.sub(r"\\(.)", r"\1", match[1]) if match[1] is not None else bare
-        found.append(None if match[1] is None and bare.lower() == "null" else value_of(item, kind.element, time_zone))
-        position = match.end()
-        if not match[3]:
-            break
-    return found
+        position, end = match.end(), match["end"]
+        plain = match["plain"]
+        if plain is not None and plain.strip(_BLANKS).lower() == "null":
+            yield None
+        else:
+            yield re.sub(r"\\(.)", r"\1", match["quoted"] if plain is None else plain.strip(_BLANKS), flags=re.DOTALL)
+    if inner and position != len(word):
+        raise SqlError("22P02", f'malformed array literal: "{text}"')
 
 
 _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {

@@ -140,7 +140,7 @@ class _Clauses:
                 indexes = insert_positions(binding, target, clause.targetList)
                 env, cells = self._within(clause, "VALUES"), clause.values or ()
                 default = cache(lambda index: default_of(binding, target.columns[index]))
-                return value_row(env, target, indexes, cells, clause.targetList, default)
+                return value_row(env, target, indexes, cells, clause, clause.targetList, default)
             case _:
                 return ()
 

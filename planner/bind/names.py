@@ -31,7 +31,7 @@ def _figure(node: Any) -> tuple[int, str]:
             return _STRONG, "nullif"
         case "TypeCast":
             return _or_weak(node.arg, names_of(node.typeName.names)[-1])
-        case "CollateClause":
+        case "CollateClause" | "A_Indirection":
             return _figure(node.arg)
         case "MinMaxExpr":
             return _STRONG, "greatest" if node.op == MinMaxOp.IS_GREATEST else "least"

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT, SqlType, by_name, numeric
+from catalog.types import BOOL, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.environment import Environment
-from planner.bind.operators import COMPARISONS, NEGATED, binary_operators, prefix_operators
-from planner.bind.overloads import Beyond, Overload, find_operator
-from planner.bind.resolution import Ambiguous
-from planner.bind.types import STRINGS, coerce, display, numeric_result, target_type, wider
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.bind.operators import COMPARISONS, MATCHES, NEGATED, binary_operators, prefix_operators
+from planner.bind.overloads import Beyond, Overload, find_operator, type_name
+from planner.bind.polymorphic import ARRAYS, coerced, result
+from planner.bind.resolution import Ambiguous, common
+from planner.bind.types import STRINGS, blank_padded, coerce, display, numeric_result, target_type, wider
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.walk import walk
 
 _HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
@@ -26,6 +28,17 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     if symbol in NEGATED:
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
+    overload = _choose(env, symbol, left, right, node)
+    if ARRAYS.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
+        arguments = coerced(env, overload, (left, right), nodes)
+        return Call(overload.name, tuple(arguments), result(overload, arguments))
+    first = _operand(env, left, overload.arguments[0], nodes[0])
+    second = _operand(env, right, overload.arguments[1], nodes[1])
+    return _result(env, symbol, overload, first, second, node)
+
+
+def _choose(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> Overload:
+    """The operator. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
     words = f"{display(left.type)} {symbol} {display(right.type)}"
     try:
         overload = find_operator(symbol, left.type.oid, right.type.oid, binary_operators(symbol))
@@ -35,9 +48,12 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))
-    first = _operand(env, left, overload.arguments[0], nodes[0])
-    second = _operand(env, right, overload.arguments[1], nodes[1])
-    return _result(env, symbol, overload, first, second, node)
+    return overload
+
+
+def operand_types(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> tuple[str, ...]:
+    """The names of the types that an operator takes, before both are brought to the wider one."""
+    return _choose(env, symbol, left, right, node).arguments
 
 
 def _operand(env: Environment, scalar: Scalar, name: str, node: Any) -> Scalar:
@@ -71,10 +87,14 @@ def _digits(text: str) -> SqlType:
 def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:
     if overload.name == "power" and overload.result == "numeric":
         raise unsupported("power of numeric", "Cast an operand to double precision.", env.binding.position(node))
+    if overload.name.startswith("shift_"):
+        return Call(overload.name, (left, right), left.type)
     if symbol in COMPARISONS:
         return Call(overload.name, _same_width(left, right), BOOL)
     if overload.result == "numeric":
         return Call(overload.name, (left, right), numeric_result(overload.name, left.type, right.type))
+    if symbol in MATCHES:
+        left = blank_padded(left)
     kind = by_name(overload.result)
     if kind.category == "N" and left.type.category == right.type.category == "N":
         left, right = _widened(left, kind), _widened(right, kind)
@@ -131,8 +151,23 @@ def any_of(env: Environment, value: Scalar, items: list[Scalar], node: Any) -> S
     """``value IN (items)``: one call where all comparisons see the value in one type, else those comparisons."""
     nodes = list(node.rexpr) if isinstance(getattr(node, "rexpr", None), tuple) else [node] * len(items)
     left_node = getattr(node, "lexpr", node)
+    items = _alike(env, value, items, nodes)
     found = [operate(env, "=", value, item, node, (left_node, place)) for item, place in zip(items, nodes, strict=True)]
     calls = [item for item in found if isinstance(item, Call)]
     if all(call.arguments[0] == calls[0].arguments[0] for call in calls):
         return Call("in", (calls[0].arguments[0], *(call.arguments[1] for call in calls)), BOOL)
     return calls[0] if len(calls) == 1 else Call("or", tuple(calls), BOOL)
+
+
+def _alike(env: Environment, value: Scalar, items: list[Scalar], nodes: list[Any]) -> list[Scalar]:
+    """Items without columns take the type common to them and the value, if there is one (transformAExprIn)."""
+    plain = [not any(isinstance(part, ColumnRef) for part in walk(item)) for item in items]
+    kinds = [value.type.oid, *(item.type.oid for item, is_plain in zip(items, plain, strict=True) if is_plain)]
+    target = common(kinds) if len(kinds) > 2 else None
+    if target is None or not is_known(target) or by_oid(target).element is not None:
+        return items
+    found = []
+    for item, is_plain, place in zip(items, plain, nodes, strict=True):
+        same = _operand(env, item, type_name(target), place) if is_plain and item.type.oid != target else item
+        found.append(same)
+    return found

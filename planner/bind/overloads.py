@@ -49,6 +49,17 @@ def table(overloads: Iterable[Overload]) -> Table:
     return {item.arguments: item for item in overloads}
 
 
+def signatures(name: str, text: str) -> Table:
+    """A table written as "canonical: arguments > result; ... | canonical: ..." with "=" for the name itself."""
+    found = []
+    for part in text.split("|"):
+        canonical, _, rest = part.strip().partition(":")
+        for signature in rest.split(";"):
+            arguments, result = signature.split(">")
+            found.append(Overload(name if canonical == "=" else canonical, tuple(arguments.split()), result.strip()))
+    return table(found)
+
+
 def type_name(oid: int) -> str:
     """pg_type.typname."""
     return types()[oid].name

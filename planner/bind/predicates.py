@@ -1,4 +1,4 @@
-"""LIKE, BETWEEN and comparisons with arrays: predicates that are shorthand for others."""
+"""LIKE and BETWEEN: predicates that are shorthand for others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT, SqlType
+from catalog.types import BOOL, TEXT
 from planner.bind.environment import Environment
-from planner.bind.operation import any_of, operate
+from planner.bind.operation import operate
 from planner.bind.typenames import names_of
-from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
+from planner.patterns import similar
 from planner.walk import RELATIONS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -45,7 +45,7 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
     mark, text = str(escape.value), str(pattern.value)
     if len(mark) > 1:
-        raise env.error("22019", "invalid escape string", node, hint="Escape string must be empty or one character.")
+        raise env.error("22025", "invalid escape string", None, hint="Escape string must be empty or one character.")
     pieces, position = [], 0
     while position < len(text):
         char = text[position]
@@ -58,6 +58,24 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
             pieces.append("\\\\" if char == "\\" else char)
         position += 1
     return Literal("".join(pieces), TEXT)
+
+
+def bind_similar(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """SIMILAR TO a constant, which matches the whole text."""
+    pattern, *rest = (bind(env, item) for item in node.rexpr.args)
+    left = bind(env, node.lexpr)
+    if not all(isinstance(item, Literal) for item in (pattern, *rest)):
+        raise unsupported("SIMILAR TO a computed pattern", "Give it as a constant.", env.binding.position(node))
+    values = [item.value for item in (pattern, *rest) if isinstance(item, Literal)]
+    if None in values:
+        return operate(env, "~", left, Literal(None, TEXT), node, (node.lexpr, node.rexpr))
+    if len(values) > 1 and len(str(values[1])) > 1:
+        hint = "Escape string must be empty or one character."
+        raise env.error("22025", "invalid escape string", None, hint=hint)
+    written = similar(*map(str, values))
+    if written is None:
+        raise unsupported("SIMILAR TO with separators", position=env.binding.position(node))
+    return operate(env, names_of(node.name)[-1], left, Literal(written, TEXT), node, (node.lexpr, node.rexpr))
 
 
 def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -84,35 +102,3 @@ def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
     if any(isinstance(item, RELATIONS) for item in walk(scalar)):
         return bind(env, node)
     return scalar
-
-
-def bind_array_operation(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """= ANY (ARRAY[...]) and <> ALL (ARRAY[...]): lists in another coat."""
-    symbol, every = names_of(node.name)[-1], node.kind == A_Expr_Kind.AEXPR_OP_ALL
-    array_node = node.rexpr
-    if type(array_node).__name__ == "TypeCast":
-        array_node = array_node.arg if type(array_node.arg).__name__ == "A_ArrayExpr" else array_node
-    if (symbol, every) not in (("=", False), ("<>", True)):
-        raise unsupported(
-            f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", env.binding.position(node)
-        )
-    left = bind(env, node.lexpr)
-    if type(array_node).__name__ == "A_ArrayExpr":
-        items = [bind(env, item) for item in array_node.elements or ()]
-    else:
-        items = _array_items(env, left, bind(env, array_node), array_node)
-    found: Scalar = any_of(env, left, items, node) if items else Literal(False, BOOL)
-    return negate(found) if every else found
-
-
-def _array_items(env: Environment, left: Scalar, value: Scalar, node: Any) -> list[Scalar]:
-    kind = value.type if value.type.element is not None else SqlType("array", element=left.type)
-    if isinstance(value, Literal) and value.value is not None:
-        typed = coerce(env.binding, value, kind, "implicit", node)
-        if isinstance(typed, Literal) and isinstance(typed.value, list) and kind.element is not None:
-            return [Literal(item, kind.element) for item in typed.value]
-    raise unsupported(
-        "= ANY (an array that is no constant)",
-        "Use IN (...) with one parameter for each value.",
-        env.binding.position(node),
-    )

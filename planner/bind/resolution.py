@@ -148,20 +148,26 @@ def _all_equal(kinds: Sequence[int]) -> int | None:
 
 def common(kinds: Sequence[int]) -> int | None:
     """The type that several agree on, for UNION, CASE and the like; None when they do not (select_common_type)."""
-    known = [kind for kind in kinds if kind != UNKNOWN]
+    chosen, other = first_common(kinds)
+    return chosen if other is None and can_coerce(kinds, [chosen] * len(kinds)) else None
+
+
+def first_common(kinds: Sequence[int]) -> tuple[int, int | None]:
+    """The type that several agree on, or the one so far and the index of the first type of another category."""
+    known = [(index, kind) for index, kind in enumerate(kinds) if kind != UNKNOWN]
     if not known:
-        return TEXT
-    chosen = known[0]
-    for kind in known[1:]:
+        return TEXT, None
+    chosen = known[0][1]
+    for index, kind in known[1:]:
         if kind == chosen:
             continue
         if category(kind) != category(chosen):
-            return None
+            return chosen, index
         if is_preferred(chosen):
             continue
         if can_coerce((chosen,), (kind,)) and not can_coerce((kind,), (chosen,)):
             chosen = kind
-    return chosen if all(can_coerce((kind,), (chosen,)) for kind in known) else None
+    return chosen, None
 
 
 # --- candidates ------------------------------------------------------------------------------------------------------

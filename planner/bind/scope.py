@@ -7,7 +7,7 @@ enclosing levels behind it), and PostgreSQL's errors for names that are missing 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError
@@ -28,13 +28,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An item of FROM by name. ``key`` is a table's primary key, for GROUP BY, ``relation`` its name if aliased."""
+    """An item of FROM by name. ``key`` is a table's primary key, for GROUP BY, ``relation`` its name if aliased.
+
+    ``value`` is what the name alone stands for, where that is no row: the only column of a function. ``padded`` rows
+    may be those that an outer join fills up with NULLs.
+    """
 
     name: str
     entries: tuple[Entry, ...]
     schema: str | None = None
     key: tuple[Column, ...] = ()
     relation: str = ""
+    padded: bool = False
+    value: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,9 @@ def _in_level(
 ) -> Entry | None:
     if qualifier is None:
         matches = [entry for entry in level.entries if entry.name == name]
+        item = None if matches else level.source(name)
+        if item is not None and item.value is not None:
+            return replace(item.value, name=name)
     else:
         source = level.source(qualifier, schema)
         if source is None:

@@ -3,7 +3,7 @@
 Owns: the order of a query's clauses (FROM, WHERE, GROUP BY, HAVING, WINDOW, select list, DISTINCT, ORDER BY, LIMIT)
 and what names mean in each. One query becomes, from the inside out::
 
-    Limit(Sort(distinct Aggregate(Project(Window(Filter(Aggregate(Filter(joins))))))))
+    Limit(Sort(distinct Aggregate(Project(Unnest(Window(Filter(Aggregate(Filter(joins)))))))))
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from planner.algebra import (
     SetKind,
     SetOperation,
     SortKey,
+    Unnest,
     Values,
     Window,
 )
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups, Subquery, Windows
+from planner.bind.environment import Environment, Groups, Sets, Subquery, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
@@ -39,10 +40,11 @@ from planner.bind.recursion import refers_to
 from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, Refused, Returned, bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
-from planner.bind.types import castable, coerce, common_type
+from planner.bind.types import coerce, common_type
 from planner.bind.windows import definitions
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
+from planner.walk import used_columns
 
 
 def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
@@ -127,8 +129,8 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
-    groups, windows = Groups(), Windows(definitions(level.binding, node.windowClause))
-    inner = replace(env, clause="SELECT", groups=groups, windows=windows)
+    groups, windows, series = Groups(), Windows(definitions(level.binding, node.windowClause)), Sets()
+    inner = replace(env, clause="SELECT", groups=groups, windows=windows, sets=series)
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
@@ -136,28 +138,34 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         level.binding,
         node.groupClause,
         bool(node.groupDistinct),
-        lambda item: group_key(env, item, targets, groups, windows),
+        lambda item: group_key(replace(env, sets=series), item, targets, groups, windows),
     )
     having = (
-        bind_boolean(replace(inner, clause="HAVING", windows=None), node.havingClause, "HAVING")
+        bind_boolean(replace(inner, clause="HAVING", windows=None, sets=None), node.havingClause, "HAVING")
         if node.havingClause is not None
         else None
     )
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
     on = distinct_on(inner, node.distinctClause, targets, order)
-    calls = windows.calls
+    calls, unnested = windows.calls, series.calls
     if sets is not None or groups.is_used or having is not None:
+        grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
+        below = tuple(item for item in unnested if item[0] in grouped)
+        relation = Unnest(relation, below) if below else relation
         grouping = Grouping(level.binding, scope, relation, sets, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]
         on = [grouping.over(scalar) for scalar in on]
         having = grouping.over(having) if having is not None else None
         calls = [(column, grouping.over(call)) for column, call in calls]
+        unnested = [(column, grouping.over(values)) for column, values in unnested if column not in grouped]
         relation = grouping.relation()
         if having is not None:
             relation = Filter(relation, having)
     if calls:
         relation = Window(relation, tuple(calls))
+    if unnested:
+        relation = Unnest(relation, tuple(unnested))
     return finish(level, node, relation, targets, order, on)
 
 
@@ -274,8 +282,7 @@ def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], node
 def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
         scalar = coerce(binding, scalar, TEXT) or scalar
-    level = "implicit" if castable(scalar.type, kind, "implicit") else "explicit"
-    found = coerce(binding, scalar, kind, level, node)  # type: ignore[arg-type]
+    found = coerce(binding, scalar, kind, "implicit", node)
     assert found is not None, "common_type chose a type that both sides coerce to"
     return found
 

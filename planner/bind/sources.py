@@ -6,7 +6,8 @@ inner joins without a predicate; WHERE is the caller's, and a rule pushes it dow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -14,13 +15,17 @@ from typing import Any
 from pglast.enums import JoinType
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import CatalogObject, Stream, SystemView, Table, View
-from planner.algebra import Join, JoinKind, Project, Relation, Scan, Working
+from catalog.objects import CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.types import INT8, SqlType
+from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment
-from planner.bind.expressions import bind_boolean, unify
+from planner.bind.expressions import bind_boolean, bind_scalar, unify
+from planner.bind.names import output_name
 from planner.bind.operation import operate
+from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
+from planner.bind.sets import bind_columns
 from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
@@ -111,11 +116,11 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
         case "JoinExpr":
             return _join(level, node, nullable, beside)
         case "RangeFunction":
-            raise unsupported(
-                "a function in FROM", "Select from a table or VALUES.", level.binding.position(node.functions[0][0])
-            )
+            return _functions(level, node, nullable, beside)
         case "RangeTableSample":
-            raise unsupported("TABLESAMPLE", position=level.binding.position(node))
+            relation, scope = _item(level, node.relation, nullable, beside)
+            env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", subqueries_of(level))
+            return sampled(env, node, relation), scope
         case name:
             raise unsupported(name, position=level.binding.position(node))
 
@@ -158,7 +163,7 @@ def _alias(node: Any) -> str | None:
 
 def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
     """All columns of a table, stream, continuous view or system view under fresh identities."""
-    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system"}
+    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system", Sequence: "system"}
     columns = tuple(
         binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View))
         for column in item.columns
@@ -306,6 +311,51 @@ def _renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:
     return Scope((replace(source, entries=entries),), entries)
 
 
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
+    """f(...) and ROWS FROM (f(...), ...) WITH ORDINALITY, which see the items to their left."""
+    binding = level.binding
+    if node.coldeflist or any(definitions for _, definitions in node.functions):
+        message = 'a column definition list is only allowed for functions returning "record"'
+        first = (node.coldeflist or next(definitions for _, definitions in node.functions if definitions))[0]
+        raise SqlError("42601", message, position=binding.position(first))
+    outer = replace(level, outer=replace(beside, outer=level.outer))
+    env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    calls = [item for function, _ in node.functions for item in _unnested(function)]
+    found = [(output_name(call), bind_columns(env, call, bind_scalar)) for call in calls]
+    columns = [(item.name or name, item) for name, items in found for item in items]
+    if len(columns) == 1 and not columns[0][1].fixed and node.alias is not None:
+        columns = [(node.alias.aliasname, columns[0][1])]
+    items = [(binding.column(name, _element(item.values)), item.values) for name, item in columns]
+    number = binding.column("ordinality", INT8, False) if node.ordinality else None
+    relation = Unnest(Values((), ((),)), tuple(items), number)
+    outputs = tuple(Output(column.name, column.type) for column in relation.columns)
+    names = tuple(output.name for output in outputs)
+    item, scope = _derived(level, BoundQuery(relation, outputs), names, node.alias, found[0][0], node, nullable)
+    if len(names) == 1:
+        (source,) = scope.sources
+        scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
+    return item, scope
+
+
+def _element(values: Scalar) -> SqlType:
+    assert values.type.element is not None
+    return values.type.element
+
+
+def _unnested(node: Any) -> Iterator[Any]:
+    """unnest(a, b) in FROM is unnest(a) and unnest(b) side by side."""
+    if type(node).__name__ != "FuncCall" or names_of(node.funcname)[-1] != "unnest" or len(node.args or ()) < 2:
+        yield node
+        return
+    for item in node.args:
+        single = copy(node)
+        single.args = (item,)
+        yield single
+
+
 # --- joins -----------------------------------------------------------------------------------------------------------
 
 _KINDS: Mapping[Any, JoinKind] = {
@@ -321,6 +371,8 @@ def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
     left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"), beside)
     visible = _beside(level, beside, left_scope, node.larg)
     right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"), visible)
+    left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
+    right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
     if kind in ("right", "full") and is_dependent(right, left):
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
@@ -337,6 +389,10 @@ def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
     if node.alias is not None:
         scope = _renamed(level.binding, Scope((Source(node.alias.aliasname, entries),), entries), node.alias, node)
     return Join(kind, left, right, predicate), scope
+
+
+def _padded(scope: Scope) -> Scope:
+    return replace(scope, sources=tuple(replace(source, padded=True) for source in scope.sources))
 
 
 def subqueries_of(level: Level) -> Any:

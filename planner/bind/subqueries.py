@@ -14,8 +14,10 @@ from pglast.enums import SubLinkType
 from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
 from planner.algebra import Project, Relation
+from planner.bind.arrays import array_of_query
 from planner.bind.environment import Environment, Subquery
 from planner.bind.operation import compare
+from planner.bind.rows import is_row, row_in_query
 from planner.bind.typenames import names_of
 from planner.expression import Call, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 
@@ -31,8 +33,10 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
             return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
         case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
             return _quantified(env, node, bind)
+        case SubLinkType.ARRAY_SUBLINK:
+            return array_of_query(env, _single(env, env.subquery(node.subselect, env.scope), node), node)
         case _:
-            raise unsupported("ARRAY(subquery)", "Use array_agg().", env.binding.position(node))
+            raise unsupported("this subquery", position=env.binding.position(node))
 
 
 def _single(env: Environment, query: Subquery, node: Any) -> Relation:
@@ -45,15 +49,14 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
     """x IN (q), x = ANY (q) and x <> ALL (q)."""
     every = node.subLinkType == SubLinkType.ALL_SUBLINK
     symbol = names_of(node.operName)[-1] if node.operName else "="
-    if type(node.testexpr).__name__ == "RowExpr":
-        raise unsupported(
-            "(a, b) IN (subquery)", "Use EXISTS with one comparison for each column.", env.binding.position(node)
-        )
     if (symbol, every) not in (("=", False), ("<>", True)):
         word = "ALL" if every else "ANY"
         raise unsupported(
             f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node)
         )
+    if is_row(node.testexpr):
+        matched = row_in_query(env, node, bind)
+        return Call("not", (matched,), BOOL) if every else matched
     argument = bind(env, node.testexpr)
     query = env.subquery(node.subselect, env.scope)
     column, *others = query.relation.columns

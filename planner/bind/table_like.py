@@ -1,19 +1,21 @@
 """CREATE TABLE (LIKE source ...): what is copied of another relation's definition.
 
-Owns: the options of LIKE. Columns and NOT NULL always come; foreign keys never do. See
+Owns: the options of LIKE. Columns and NOT NULL always come; foreign keys never do. A default goes on calling the
+source's sequence; an identity column gets one of its own with the same options. See
 https://www.postgresql.org/docs/15/sql-createtable.html.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from catalog.objects import Check, ColumnDefinition, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
 from planner.bind.context import Binding
 from planner.bind.sources import find_object
 
 #: Bits of TableLikeClause.options (parsenodes.h).
+_COMMENTS: Final = 1 << 0
 _CONSTRAINTS: Final = 1 << 2
 _DEFAULTS: Final = 1 << 3
 _GENERATED: Final = 1 << 4
@@ -21,18 +23,38 @@ _IDENTITY: Final = 1 << 5
 _INDEXES: Final = 1 << 6
 
 
-def like(binding: Binding, node: Any) -> tuple[tuple[ColumnDefinition, ...], tuple[Check, ...], tuple[UniqueKey, ...]]:
-    """The columns, checks and keys that LIKE brings; the keys' names are the source's."""
-    source = find_object(binding, node.relation)
-    columns = tuple(_column(column, node.options) for column in source.columns)
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What LIKE brings; the names of keys and indexes are the source's, and so are the identities' sequences."""
+
+    columns: tuple[ColumnDefinition, ...]
+    identities: tuple[tuple[str, Sequence], ...] = ()
+    checks: tuple[Check, ...] = ()
+    keys: tuple[UniqueKey, ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+
+def like(binding: Binding, node: Any) -> Copied:
+    """What one LIKE clause brings."""
+    source, options = find_object(binding, node.relation), node.options
+    columns = tuple(_column(column, options) for column in source.columns)
     if not isinstance(source, Table):
-        return columns, (), ()
-    checks = source.checks if node.options & _CONSTRAINTS else ()
-    return columns, checks, source.keys if node.options & _INDEXES else ()
+        return Copied(columns)
+    identities = {column.name for column in columns if column.identity}
+    sequences = tuple(
+        (item.owner[1], item)
+        for item in binding.context.catalog.owned(source.oid)
+        if item.owner is not None and item.owner[1] in identities
+    )
+    checks = source.checks if options & _CONSTRAINTS else ()
+    keys, indexes = (source.keys, source.indexes) if options & _INDEXES else ((), ())
+    return Copied(columns, sequences, checks, keys, indexes)
 
 
 def _column(column: ColumnDefinition, options: int) -> ColumnDefinition:
-    default = column.default if options & _DEFAULTS else None
-    generated = column.generated if options & _GENERATED else None
-    identity = column.identity if options & _IDENTITY else ""
-    return replace(column, default=default, generated=generated, identity=identity)
+    given = replace(column, comment=column.comment if options & _COMMENTS else None)
+    if column.identity:
+        return replace(given, default=None, sequences=(), identity=column.identity if options & _IDENTITY else "")
+    if not options & _DEFAULTS:
+        given = replace(given, default=None, sequences=())
+    return given if options & _GENERATED else replace(given, generated=None)

@@ -76,7 +76,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     typmod = -1
     if type(node).__name__ == "TypeCast":
         typmod = declared_typmod(type_of(env.binding, node.typeName))
-    elif scalar.type.name in ("varchar", "bpchar"):
+    elif scalar.type.name in ("varchar", "bpchar") and type(node).__name__ != "FuncCall":
         typmod = scalar.type.typmod
     return Target(name or output_name(node), scalar, node, typmod)
 

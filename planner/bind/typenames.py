@@ -35,7 +35,7 @@ def type_of(binding: Binding, node: Any) -> SqlType:
     if node.setof or node.pct_type:
         raise unsupported("SETOF and %TYPE", position=position)
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
-        raise unsupported(f"type {name}", "Use an integer column and give its values.", position)
+        raise SqlError("42704", f'type "{written}" does not exist', position=position)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
@@ -91,4 +91,6 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
 
 def declared_typmod(kind: SqlType) -> int:
     """The type modifier that a client is told of a column or cast declared with this type."""
+    while kind.element is not None:
+        kind = kind.element
     return -1 if kind == NUMERIC else kind.typmod

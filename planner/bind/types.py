@@ -14,19 +14,20 @@ from typing import Any, Final
 from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
+    INT4,
     NUMERIC,
     QUOTIENT,
     TEXT,
-    TYPES,
     UNCONSTRAINED,
     SqlType,
+    array,
     by_name,
     numeric,
 )
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
-from planner.bind.resolution import Level, pathway
-from planner.expression import Cast, Literal, Parameter, Scalar
+from planner.bind.resolution import Level, first_common, pathway
+from planner.expression import Call, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -90,11 +91,47 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if target.element is not None and isinstance(scalar, Literal | Call):
+        items = _retyped_items(binding, scalar, target, level, node)
+        if items is not None:
+            return items
     if isinstance(scalar, Literal):
         folded = _fold(scalar, target, level)
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def blank_padded(scalar: Scalar) -> Scalar:
+    """A char(n) with its blanks, which are not kept, where something counts or shows them."""
+    if scalar.type.name != "bpchar" or not scalar.type.modifiers:
+        return scalar
+    return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
+
+
+def _retyped_items(binding: Binding, scalar: Literal | Call, target: SqlType, level: Level, node: Any) -> Scalar | None:
+    """A constant array, or one of listed elements, with each element coerced; None for every other."""
+    assert target.element is not None
+    inner = scalar.type.element
+    if inner is None or (isinstance(scalar, Literal) and scalar.value is None):
+        return None
+    if isinstance(scalar, Call):
+        items = scalar.arguments if scalar.function == "array" else None
+    else:
+        assert isinstance(scalar.value, tuple)
+        items = tuple(Literal(item, inner) for item in scalar.value)
+    if items is None:
+        return None
+    found = [coerce(binding, item, target.element, level, node) for item in items]
+    return array_of([item for item in found if item is not None], target.element)
+
+
+def array_of(items: Sequence[Scalar], element: SqlType) -> Scalar:
+    """The array of some elements of its type: a constant where they all are."""
+    literals = [item for item in items if isinstance(item, Literal)]
+    if len(literals) == len(items):
+        return Literal(tuple(item.value for item in literals), array(element))
+    return Call("array", tuple(items), array(element))
 
 
 def castable(source: SqlType, target: SqlType, level: Level) -> bool:
@@ -126,7 +163,7 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
 
 def _base(target: SqlType) -> SqlType:
     """What a client is told of a parameter: the type without modifiers."""
-    return target if target.element is not None else by_name(target.name)
+    return array(_base(target.element)) if target.element is not None else by_name(target.name)
 
 
 def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
@@ -182,33 +219,24 @@ def _to_integer(value: object, target: SqlType) -> int:
 
 
 def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], int | None]) -> SqlType:
-    """The type that branches of CASE, UNION, VALUES, COALESCE agree on. Raises 42804 at ``position(index)``."""
-    known = [kind for kind in kinds if kind.name != "unknown"]
-    if not known:
-        return TEXT
-    chosen = known[0]
+    """The type that branches of CASE, UNION, VALUES, COALESCE agree on. Raises 42804, 42846 at ``position(index)``."""
+    oid, other = first_common([kind.oid for kind in kinds])
+    chosen = next((kind for kind in kinds if kind.oid == oid), TEXT)
+    if other is not None:
+        message = f"{what} types {display(chosen)} and {display(kinds[other])} cannot be matched"
+        raise SqlError("42804", message, position=position(other))
     for index, kind in enumerate(kinds):
-        if kind.name in ("unknown", chosen.name) and kind.element in (None, chosen.element):
-            continue
-        if kind.category != chosen.category:
-            message = f"{what} types {display(chosen)} and {display(kind)} cannot be matched"
-            raise SqlError("42804", message, position=position(index))
-        if castable(chosen, kind, "implicit") and not (castable(kind, chosen, "implicit") or _is_preferred(chosen)):
-            chosen = kind
-        elif not castable(kind, chosen, "implicit"):
+        if not castable(kind, chosen, "implicit"):
             message = f"{what} could not convert type {display(kind)} to {display(chosen)}"
             raise SqlError("42846", message, position=position(index))
     if chosen.name == "numeric":
-        return common_numeric([as_numeric(kind) for kind in known])
+        return common_numeric([as_numeric(kind) for kind in kinds if kind.name != "unknown"])
     if chosen.element is not None:
-        return chosen
+        elements = [kind.element for kind in kinds if kind.element is not None]
+        return array(common_type(elements, what, position))
     # Modifiers stay only where all inputs agree on them.
-    same = all(kind == chosen for kind in known)
+    same = chosen.element is not None or all(kind == chosen for kind in kinds)
     return chosen if same else by_name(chosen.name)
-
-
-def _is_preferred(kind: SqlType) -> bool:
-    return kind.name in TYPES and TYPES[kind.name].preferred
 
 
 def wider(left: SqlType, right: SqlType) -> SqlType:

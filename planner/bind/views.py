@@ -26,7 +26,7 @@ from planner.bind.typenames import names_of
 from planner.bind.types import display
 from planner.bind.watermarks import bind_length, keeping_of
 from planner.expression import Call
-from planner.functions import FUNCTIONS
+from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
 from planner.statements import AlterView, CreateTableAs, CreateView, Query
 from planner.walk import walk
@@ -70,6 +70,7 @@ def _create(
     continuous = bool(binding.streams)
     if continuous:
         _refuse_changing(binding, query.relation)
+        _refuse_sequences(binding, query.relation)
     columns = _columns(name.relname, names_of(aliases), query)
     view = View(
         old.oid if old is not None and replaces else catalog.next_oid,
@@ -174,8 +175,6 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
 
 def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
-    if node.objtype not in (ObjectType.OBJECT_VIEW, ObjectType.OBJECT_MATVIEW):
-        raise unsupported("ALTER TABLE", "Drop and create the table again.", binding.position(node.relation))
     if node.missing_ok and binding.context.catalog.find(node.relation.relname, node.relation.schemaname) is None:
         return None
     view = find_object(binding, node.relation)
@@ -201,7 +200,7 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
-# --- what may not stand below a grouping -----------------------------------------------------------------------------
+# --- what may not stand in it, or below a grouping -------------------------------------------------------------------
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
@@ -217,3 +216,11 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
                 hint = "Apply it to the view's result: select from the view, or use it above the grouping."
                 message = f"function {item.function}() below a grouping of a continuous view is not supported"
                 raise SqlError("0A000", message, hint=hint, position=position)
+
+
+def _refuse_sequences(binding: Binding, relation: Relation) -> None:
+    """A maintained result must not depend on when it is computed. Raises 0A000."""
+    for item in walk(relation):
+        if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS:
+            message = f"function {item.function}() in a continuous view is not supported"
+            raise SqlError("0A000", message, hint="Call it where you read the view.", position=binding.origin(item)[0])

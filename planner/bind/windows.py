@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
-from planner.bind.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, choose
+from planner.bind.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter
+from planner.bind.choice import choose_overload
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.ordering import check_sortable, direction
@@ -107,7 +108,7 @@ def _call(env: Environment, name: str, node: Any, bind: Bind) -> WindowCall:
     if node.agg_filter is not None:
         raise env.error("0A000", "FILTER is not implemented for non-aggregate window functions", node)
     arguments = [bind(env, item) for item in node.args or ()]
-    chosen = choose(env, name, arguments, node, _OVERLOADS[name])
+    chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
     kind = _value_type(env, arguments, chosen, node)
     coerced = tuple(
         _coerced(env, item, INT4 if declared == "int4" else kind, place)

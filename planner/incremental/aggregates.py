@@ -8,7 +8,8 @@ result. So both engines run the same four, and equal columns of several aggregat
     var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
-x, array_agg(x) and string_agg(x) each x in order of arrival. Sums and squares of integers and numerics are exact.
+x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival. Sums and squares of integers and
+numerics are exact.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from planner.rules.nulls import is_never_null
 from planner.walk import used_columns, walk
 
 #: Aggregates for which a value seen twice is a value seen once.
-_IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or"))
+_IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "bit_and", "bit_or"))
+#: Aggregates that merge by themselves.
+_SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 _COLLECTING: Final = frozenset(("string_agg", "array_agg"))
+_ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 #: Squares keep this many decimals where 38 digits do not hold all (catalog.types.UNCONSTRAINED).
 _SQUARE_SCALE: Final = 18
@@ -72,7 +76,7 @@ class Child:
 
 def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
     """The state of one aggregate; ``never_null`` are columns of the grouped relation that are not."""
-    if call.function in _COLLECTING or (call.distinct and call.function not in _IDEMPOTENT):
+    if call.function in _COLLECTING | _ORDERED_SETS or (call.distinct and call.function not in _IDEMPOTENT):
         return _child(call)
     match call.function:
         case "count":
@@ -83,8 +87,13 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _average(call, never_null)
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case name if name not in _SELF_MERGING:
+            gathers = name.startswith("json")
+            instead = (
+                "Gather with array_agg() or string_agg() in the view." if gathers else "Use it in a query of a view."
+            )
+            raise unsupported(f"{name}() over the rows of a stream", instead)
         case name:
-            assert name in _IDEMPOTENT, name
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain, name),), lambda columns: columns[0])
 
@@ -172,7 +181,10 @@ def _child(call: AggregateCall) -> Child:
             "string_agg with a delimiter that is not a constant in a continuous view",
             "Write the delimiter as a literal.",
         )
-    values = tuple(item for item in arguments if not _is_constant(item)) or arguments[:1]
+    if call.function in _ORDERED_SETS and _is_constant(call.order_by[0].expression):
+        raise unsupported(f"{call.function} of a constant in a continuous view", "Order by a column.")
+    sorted_by = tuple(key.expression for key in call.order_by if call.function in _ORDERED_SETS)
+    values = tuple(item for item in arguments if not _is_constant(item)) or sorted_by or arguments[:1]
     order = call.order_by
     if call.distinct and not order:
         order = tuple(SortKey(item) for item in values)  # PostgreSQL finds distinct values by sorting them
@@ -180,7 +192,7 @@ def _child(call: AggregateCall) -> Child:
     present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
     only = (*(() if call.filter is None else (call.filter,)), *present)
     keys = tuple(key.expression for key in order if not _is_constant(key.expression))
-    ordered = order if call.function in _COLLECTING else ()
+    ordered = order if call.function in _COLLECTING | _ORDERED_SETS else ()
     plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
     stored = tuple({key_of(item): item for item in (*values, *keys)}.values())
     return Child(not call.distinct, stored, only, plain)

@@ -16,11 +16,14 @@ from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.look_up_arrays import look_up_arrays
+from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
+from planner.rules.unnest_in_place import unnest_in_place
 from planner.validate import validate
 
 __all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "rewrite"]
@@ -32,7 +35,10 @@ REWRITES: Final[tuple[Rule, ...]] = (
     fold_constants,  # first: a predicate that is literally true or false decides what the others see
     compare_dates,  # after folding, which makes constants of dates and intervals
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
+    match_rows,  # before pushing: what it leaves may become joins' predicates
+    look_up_arrays,  # anywhere: a filter stays one
     merge_filters,  # one filter per place, so that the next rule sees all predicates at once
+    unnest_in_place,  # before pushing: a filter may go below it, and not into a lateral join's right side
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
     push_down_filters,  # turns cross joins with filters into inner joins with predicates
     merge_projects,  # after pushing, which moves filters out from between projections

@@ -21,6 +21,7 @@ from typing import Any, Final
 from catalog.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
 from planner.algebra import Relation
 from planner.expression import Call, Case, Cast, Literal, Scalar
+from planner.functions import COMPARISONS
 from planner.rules.nulls import STRICT
 from planner.rules.support import FALSE, TRUE
 from planner.walk import transform
@@ -29,14 +30,6 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-}
-_COMPARISON: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
 }
 _INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
@@ -110,8 +103,8 @@ def _computed(node: Call) -> Scalar:
         or not (Decimal(left).is_finite() and Decimal(right).is_finite())
     ):
         return node
-    if node.function in _COMPARISON:
-        return TRUE if _COMPARISON[node.function](left, right) else FALSE
+    if node.function in COMPARISONS:
+        return TRUE if COMPARISONS[node.function](left, right) else FALSE
     if node.function not in _ARITHMETIC:
         return node
     if node.type.name in _INTEGER_BITS and isinstance(left, int) and isinstance(right, int):

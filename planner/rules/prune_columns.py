@@ -12,7 +12,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.algebra import Aggregate, Delta, Fixpoint, Project, Relation, Scan, SetOperation, Snapshot, Values, Window
+from planner.algebra import (
+    Aggregate,
+    Delta,
+    Fixpoint,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Unnest,
+    Values,
+    Window,
+)
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
 from planner.walk import transform, walk
 
@@ -58,6 +70,8 @@ def _prune(needed: set[Column], node: Any) -> Any:
         case Window(calls=calls):
             left = tuple(item for item in calls if item[0] in needed)
             return node if left == calls else replace(node, calls=left) if left else node.input
+        case Unnest(ordinality=number) if number is not None and number not in needed:
+            return replace(node, ordinality=None)
         case Scan() | Snapshot() | Delta():
             pairs = list(zip(node.columns, node.sources, strict=True))
             kept_pairs = [pair for pair in pairs if pair[0] in needed] or pairs[:1]

@@ -7,6 +7,7 @@
     L left/semi/anti join R on j    =  L left/semi/anti join Filter(R, j_R) on j without j_R
     Filter(Aggregate(R, k, a), p)   =  Aggregate(Filter(R, p o k), k, a)      p over keys only, and there are keys
     Filter(Window(R, w), p)         =  Window(Filter(R, p), w)                   p over columns in every partition of w
+    Filter(Unnest(R, a), p)         =  Unnest(Filter(R, p), a)                   p over columns of R; a not volatile
     Filter(L union R, p)            =  Filter(L, p o l) union Filter(R, p o r)    (intersect and except too)
     Filter(Sort(R), p)              =  Sort(Filter(R, p))
 
@@ -21,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, SetOperation, Sort, Window
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, SetOperation, Sort, Unnest, Window
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.support import both, conjunction, conjuncts, filtered, substitute, substitution, volatility
 from planner.walk import descend, used_columns
@@ -80,6 +81,8 @@ def _push_filter(node: Filter) -> Relation:
             return _below_aggregate(node, aggregate)
         case Window() as window:
             return _below_window(node, window)
+        case Unnest() as unnest:
+            return _below_unnest(node, unnest)
         case SetOperation() as operation:
             return _below_set_operation(node, operation)
         case Sort() as sort:
@@ -130,6 +133,15 @@ def _below_window(node: Filter, window: Window) -> Relation:
     if not moving:
         return node
     return filtered(replace(window, input=filtered(window.input, moving)), staying)
+
+
+def _below_unnest(node: Filter, unnest: Unnest) -> Relation:
+    """What looks at the input's columns only may drop a row before it is repeated."""
+    made = set(unnest.columns) - set(unnest.input.columns)
+    moving, staying = _parted(conjuncts(node.predicate), lambda part: not used_columns(part) & made)
+    if not moving or any(volatility(value) == "volatile" for _, value in unnest.items):
+        return node
+    return filtered(replace(unnest, input=filtered(unnest.input, moving)), staying)
 
 
 def _below_set_operation(node: Filter, operation: SetOperation) -> Relation:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -40,7 +41,7 @@ class NotFast(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FastParser:
-    """pyarrow's options for one COPY, made once."""
+    """pyarrow's options for COPYs alike. Any number of threads may parse at once."""
 
     target: CopyTarget
     format: CopyFormat
@@ -87,7 +88,8 @@ class FastParser:
             column_names=[str(index) for index in range(len(self.target.types))],
         )
         table = pacsv.read_csv(pa.BufferReader(block.data), read_options, self.parse_options, convert_options)
-        columns = [_whole(column) for column in table.columns]
+        batches = table.to_batches()
+        columns = batches[0].columns if len(batches) == 1 else [_whole(column) for column in table.columns]
         if not self._escapes and self._keeps_quotes(columns) and not _quotes_are_regular(block.data, self.format):
             raise NotFast
         if len(columns) > 1 and _may_be_empty(columns[0]) and _has_empty_line(block):
@@ -137,8 +139,9 @@ class FastParser:
         )
 
 
+@lru_cache(maxsize=64)
 def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
-    """A parser for one COPY in text or CSV format."""
+    """A parser for COPYs in text or CSV format; pyarrow's options take longer to make than a few rows to parse."""
     csv = format_.format == "csv"
     names = [str(index) for index in range(len(target.types))]
     types = dict(zip(names, map(_csv_type, target.types), strict=True))

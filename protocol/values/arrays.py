@@ -127,10 +127,10 @@ def _unquoted(match: re.Match[str], text: str) -> str | None:
     return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
 
 
-def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> list[Value]:
+def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:
     element = _element(type_)
     parse = codecs[element.name].from_text
-    return [None if item is None else parse(item, element, timezone) for item in split_array(text)]
+    return tuple(None if item is None else parse(item, element, timezone) for item in split_array(text))
 
 
 def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
@@ -160,10 +160,10 @@ def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
     return items
 
 
-def _from_binary(codecs: Mapping[str, Codec], data: bytes, type_: SqlType) -> list[Value]:
+def _from_binary(codecs: Mapping[str, Codec], data: bytes, type_: SqlType) -> tuple[Value, ...]:
     element = _element(type_)
     parse = codecs[element.name].from_binary
-    return [None if item is None else parse(item, element) for item in split_binary(data, element)]
+    return tuple(None if item is None else parse(item, element) for item in split_binary(data, element))
 
 
 def _column(

@@ -47,7 +47,9 @@ def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Arra
     """numeric_out."""
     scale = array.type.scale
     if len(array) <= _FEW and scale >= 0:
-        return pa.array([None if value is None else _out(value, type_) for value in array.to_pylist()], pa.string())
+        return pa.array(
+            [None if value is None else numeric_out(value, type_) for value in array.to_pylist()], pa.string()
+        )
     text = array.cast(pa.string())
     # Arrow writes 1E-7 where the first digit is more than six places after the point.
     if scale > 6 and pc.any(pc.match_substring(text, "E")).as_py():
@@ -82,7 +84,7 @@ def _with_zeros(text: pa.Array) -> pa.Array:
     return text
 
 
-def _out(value: Decimal, type_: SqlType) -> str:
+def numeric_out(value: Decimal, type_: SqlType) -> str:
     """numeric_out of one value."""
     text = f"{value:f}"
     if "." in text and strips_zeros(type_):

@@ -6,14 +6,25 @@ Formats are the protocol's: 0 is text, 1 is binary.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import TYPES, SqlType
 from protocol.utf8 import decode_utf8
-from protocol.values import booleans, bytea, datetimes, decimals, intervals, jsons, numbers, strings, uuids
+from protocol.values import (
+    booleans,
+    bytea,
+    datetimes,
+    decimal_text,
+    decimals,
+    intervals,
+    jsons,
+    numbers,
+    strings,
+    uuids,
+)
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
 
@@ -34,6 +45,12 @@ _CODECS: Final[dict[str, Codec]] = {
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS["array"] = array_codec(_CODECS)
 
+#: How one value of a type is written, where that is quicker than Arrow as long as there are few.
+PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
+    **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
+    "numeric": decimal_text.numeric_out,
+}
+
 
 def encode_text(array: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:
     """A column's fields in text format, as a string array."""
@@ -50,8 +67,17 @@ def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str =
     return encode_binary(array, type_) if format_ == BINARY_FORMAT else encode_text(array, type_, timezone)
 
 
+def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> list[bytes | None]:
+    """The fields of a handful of values; numbers are printed by Python before Arrow has been called once."""
+    if format_ == TEXT_FORMAT and type_.name in PRINTED:
+        write = PRINTED[type_.name]
+        return [None if value is None else write(value, type_).encode() for value in array.to_pylist()]
+    fields = encode_column(array, type_, format_, timezone).to_pylist()
+    return [field.encode() if isinstance(field, str) else field for field in fields]
+
+
 def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezone: str = "UTC") -> Value:
-    """One parameter's value, as planner.expression.Literal holds it; a list for an array.
+    """One parameter's value, as planner.expression.Literal holds it; a tuple for an array.
 
     Raises PostgreSQL's error for what is invalid, and 22023 for another format.
     """

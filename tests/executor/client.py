@@ -13,7 +13,7 @@ from executor.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
-from planner.statements import CopyIn
+from planner.statements import CopyIn, Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:
@@ -33,16 +33,19 @@ class Client:
         """Runs statements; the last one's rows, or its tag."""
         answer: list[tuple[Any, ...]] | str = ""
         for raw in parse(text):
-            statement = bind(raw, Context(self.session.catalog)).statement
-            result = self.session.execute(statement)
+            result = self.session.execute(bind(raw, Context(self.session.catalog)).statement)
             self.notices += [notice.message for notice in result.notices]
             answer = result.tag if result.batches is None else [row for batch in result.batches for row in rows(batch)]
         return answer
 
+    def bind(self, text: str) -> Statement:
+        """What one statement means now, to be executed later."""
+        (raw,) = parse(text)
+        return bind(raw, Context(self.session.catalog)).statement
+
     def copy(self, text: str, batches: list[pa.RecordBatch]) -> int:
         """COPY ... FROM STDIN with rows that are parsed already."""
-        (raw,) = parse(text)
-        statement = bind(raw, Context(self.session.catalog)).statement
+        statement = self.bind(text)
         assert isinstance(statement, CopyIn)
         sink = self.session.copy_in(statement)
         for batch in batches:

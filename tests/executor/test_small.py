@@ -118,7 +118,7 @@ def test_merging_keeps_first_keys_and_ignores_nulls() -> None:
             "c3": pa.array([3, 4, -1, None, 5], pa.int64()),
         }
     )
-    merged = merge.run(table)
+    merged = merge.run([table])
     assert merged is not None
     assert merged.schema == table.schema
     assert merged.to_pylist() == [
@@ -139,16 +139,16 @@ def test_an_overflow_is_the_engine_s_error() -> None:
             "c3": pa.array([1, 1], pa.int64()),
         }
     )
-    assert merge.run(table) is None
+    assert merge.run([table]) is None
     small_sum = table.set_column(1, "c2", pa.array([most, most], pa.decimal128(38, 2)))
-    assert merge.run(small_sum) is not None
-    assert merge.run(small_sum.set_column(2, "c3", pa.array([2**63 - 1, 1], pa.int64()))) is None
+    assert merge.run([small_sum]) is not None
+    assert merge.run([small_sum.set_column(2, "c3", pa.array([2**63 - 1, 1], pa.int64()))]) is None
 
 
 def test_many_rows_and_odd_keys_are_the_engine_s() -> None:
     merge = merge_of(_state((LEAST, "sum")))
     assert merge is not None
-    assert merge.run(pa.table({"c1": ["a"] * CELLS, "c3": pa.array([1] * CELLS, pa.int64())})) is None
+    assert merge.run([pa.table({"c1": ["a"] * CELLS, "c3": pa.array([1] * CELLS, pa.int64())})]) is None
     assert merge_of(_state((LEAST, "sum"), key=(Column(9, "f", FLOAT8),))) is None
     assert merge_of(_state((Column(4, "t", TEXT), "max"))) is None
     assert merge_of(_state((Column(5, "o", BOOL), "bool_or"))) is not None

@@ -68,8 +68,8 @@ def database() -> Database:
         ("{A0EEBC99-9c0b4ef8bb6d6bb9bd380a11}", UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
         ('{"b":1.50,"a":[true , null]}', JSON, '{"b":1.50,"a":[true , null]}'),
         ('{"bb":1.50,"a":[true , null]}', JSONB, '{"a": [true, null], "bb": 1.50}'),
-        ('{1,NULL,"3"}', array(INT4), [1, None, 3]),
-        ("{}", array(TEXT), []),
+        ('{1,NULL,"3"}', array(INT4), (1, None, 3)),
+        ("{}", array(TEXT), ()),
     ],
 )
 def test_text_is_read_as_postgresql_reads_it(text: str, kind: SqlType, value: Any) -> None:

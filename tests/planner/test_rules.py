@@ -12,18 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TIMESTAMP, numeric
-from planner.algebra import Filter, Project, Relation
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
+from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
+from planner.algebra import Filter, Project, Relation, Unnest, Values
+from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, Literal, Parameter, Scalar
 from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.look_up_arrays import look_up_arrays
+from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
+from planner.rules.unnest_in_place import unnest_in_place
 from planner.validate import validate
 from tests.planner import golden
 from tests.planner.builders import (
@@ -33,6 +36,7 @@ from tests.planner.builders import (
     cross,
     either,
     eq,
+    fresh,
     group,
     join,
     limit,
@@ -63,6 +67,24 @@ def _pushed_over(relation: Relation, *parts: Callable[[Relation], Scalar]) -> Re
 def _over_union() -> Relation:
     both_tables = union("union", True, project(R, x=R.a), project(S, x=S.b))
     return where(both_tables, call("gt", ref(both_tables, "x"), 1))
+
+
+def _any(function: str, value: Scalar) -> Scalar:
+    return Call("any", (lit(function, TEXT), value, Parameter(0, array(INT4))), BOOL)
+
+
+def _items(value: Scalar) -> tuple[tuple[Column, Scalar], ...]:
+    return ((fresh("item"), Call("array", (value,), array(INT4))),)
+
+
+def _unnested(value: Scalar) -> Relation:
+    return Unnest(Values((), ((),)), _items(value))
+
+
+def _in_rows() -> Scalar:
+    equal = both(eq(R.a, S.a), eq(R.b, S.b))
+    branches = ((Exists(where(S, equal)), lit(True)), (Exists(where(S, call("is_null", equal))), Literal(None, BOOL)))
+    return Case(branches, lit(False), BOOL)
 
 
 CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
@@ -130,6 +152,21 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
     "factor_disjunctions_whole": (
         factor_disjunctions,
         lambda: where(cross(R, S), either(eq(R.a, S.a), both(eq(R.b, 2), eq(R.a, S.a)))),
+    ),
+    "look_up_arrays": (
+        look_up_arrays,
+        lambda: where(join("inner", R, S, _any("eq", S.a)), both(eq(R.b, 1), _any("eq", R.a), _any("gt", R.b))),
+    ),
+    "look_up_arrays_not_negated": (look_up_arrays, lambda: where(R, negate(_any("eq", R.a)))),
+    "match_rows": (match_rows, lambda: where(R, both(_in_rows(), negate(_in_rows()), either(_in_rows(), eq(R.a, 1))))),
+    "unnest_in_place": (
+        unnest_in_place,
+        lambda: where(join("inner", R, _unnested(R.a), call("gt", R.b, 1)), eq(R.c, 1)),
+    ),
+    "unnest_in_place_not_outer": (unnest_in_place, lambda: join("left", R, _unnested(R.a), None)),
+    "push_below_unnest": (
+        push_down_filters,
+        lambda: where(u := Unnest(rel(R), _items(R.a)), both(eq(R.b, 1), call("gt", ref(u, "item"), 2))),
     ),
     "prune_columns": (
         prune_columns,

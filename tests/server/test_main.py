@@ -36,6 +36,8 @@ def test_the_socket_answers_before_the_database_is_open(tmp_path: Path) -> None:
             client.sendall(struct.pack(">ii", 8, 80877103))
             assert client.recv(1) == b"N"
         assert "database open" in process.stderr.readline()
+        end(process)
+        assert process.stderr.read().splitlines()[-1].endswith("database closed")
     finally:
         end(process)
         process.stderr.close()

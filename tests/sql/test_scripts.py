@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def outcome(connection: Connection, statement: str) -> Outcome:
 
 
 def plain(value: Any) -> object:
-    """A value that compares as the client sees it: numbers by value, doubles to 12 digits."""
+    """A value that compares as the client sees it: numbers by value, doubles to 12 digits, NaN with NaN."""
+    if isinstance(value, list):
+        return tuple(map(plain, value))
     if isinstance(value, float):
-        return float(f"{value:.12g}")
+        return "NaN" if isnan(value) else float(f"{value:.12g}")
     return value.normalize() if isinstance(value, Decimal) and value.is_finite() else value

@@ -1,0 +1,46 @@
+"""Names of relations as text, as the input of regclass takes them.
+
+Owns: folding, quotes and dots (https://www.postgresql.org/docs/15/datatype-oid.html). Knows no catalog.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from catalog.errors import SqlError
+
+_PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
+_PLAIN: Final = re.compile("[a-z_][a-z0-9_$]*")
+#: Bytes of PostgreSQL's type name.
+_LONGEST: Final = 63
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """(schema or None, name) of a possibly qualified name. Raises 42602."""
+    parts: list[str] = []
+    position, more = 0, True
+    while more:
+        match = _PART.match(text, position)
+        if match is None:
+            raise SqlError("42602", "invalid name syntax")
+        quoted, plain, end = match.groups()
+        parts.append(quoted.replace('""', '"') if quoted is not None else plain.lower())
+        position, more = match.end(), end == "."
+    if len(parts) > 3:
+        raise SqlError("42601", f"improper relation name (too many dotted names): {text}")
+    return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def quote_name(name: str) -> str:
+    """A name as SQL text, quoted where it must be (reserved words apart)."""
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def made_name(table: str, column: str, label: str) -> str:
+    """table_column_label cut to 63 bytes, the longer of the first two first (makeObjectName)."""
+    first, second, room = table.encode(), column.encode(), _LONGEST - len(label) - 2
+    while len(first) + len(second) > room:
+        first, second = (first[:-1], second) if len(first) > len(second) else (first, second[:-1])
+    parts = (part.decode(errors="ignore") for part in (first, second))
+    return "_".join((*parts, label))

@@ -1,0 +1,28 @@
+"""How the binder's functions make calls of canonical functions.
+
+Owns: the forms of those that need more than a signature (``Special``), and the note that a call makes of what is not
+immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from catalog.types import SqlType
+from planner.bind.environment import Environment
+from planner.expression import Call, Scalar
+from planner.functions import FUNCTIONS
+
+Bind = Callable[[Environment, Any], Scalar]
+#: (environment, PostgreSQL's name, arguments coerced as declared, parse node) -> the call's meaning.
+Special = Callable[[Environment, str, list[Scalar], Any], Scalar]
+
+
+def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlType, name: str, node: Any) -> Call:
+    """The call, of which the binding remembers when its value is not always the same."""
+    call = Call(function, tuple(arguments), kind)
+    if FUNCTIONS[function].volatility != "immutable":
+        env.binding.remember(call, node, name)
+        env.binding.volatile |= FUNCTIONS[function].volatility == "volatile"
+    return call

@@ -1,0 +1,51 @@
+"""What reads a table that changes: views whose text would mean something else, or nothing, afterwards.
+
+Owns: finding them by binding their texts against the catalog as it will be. PostgreSQL keeps parsed views and knows the
+columns that each uses; a text that binds to the same columns without a column does not use it.
+"""
+
+from __future__ import annotations
+
+from catalog.errors import SqlError
+from catalog.objects import Catalog, Table, View
+from catalog.types import SqlType
+from planner.bind.context import Binding, Context
+from planner.bind.select import bind_query
+from planner.parse import parse
+
+
+def readers(catalog: Catalog, oid: int) -> list[View]:
+    """The views that read an object, directly or through others, in the order of that."""
+    found: list[View] = []
+    pending = [oid]
+    for below in pending:  # grows while it is walked
+        for item in catalog.dependents(below):
+            if isinstance(item, View) and item not in found:
+                found.append(item)
+                pending.append(item.oid)
+    return found
+
+
+def broken_by(binding: Binding, after: Table) -> list[View]:
+    """The views that do not mean the same any more when a table is as ``after`` says."""
+    before = binding.context.catalog
+    changed = before.change(after)
+    return [
+        view
+        for view in readers(before, after.oid)
+        if (wanted := _outputs(binding, view, before)) is None or _outputs(binding, view, changed) != wanted
+    ]
+
+
+def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:
+    """A view's columns by its text; None where that does not bind."""
+    settings = dict(view.settings)
+    path = tuple(name for name in settings.get("search_path", "").split(",") if name)
+    zone = settings.get("TimeZone", binding.context.time_zone)
+    raw = parse(view.definition)[0]
+    inner = Binding(raw, Context(catalog, path or binding.context.search_path, (), zone))
+    inner.views.append(view.oid)  # errors have no position in the statement
+    try:
+        return tuple((output.name, output.type) for output in bind_query(inner, raw.node).outputs)
+    except SqlError:
+        return None

@@ -1,0 +1,171 @@
+"""CREATE, ALTER and DROP INDEX.
+
+Owns: that a unique index over columns is a key that is enforced, and that any other index is a name which does nothing:
+tables are scanned with zone maps. Unique indexes of a part of the rows, or of expressions, are 0A000.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.enums import DropBehavior
+from pglast.stream import RawStream
+
+from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.names import made_name
+from catalog.objects import Catalog, Index, Table, UniqueKey
+from planner.bind.context import Binding
+from planner.bind.sources import scan_object
+from planner.bind.texts import bind_tree
+from planner.bind.typenames import names_of
+from planner.statements import AlterTable, Drop, NoOperation, Statement
+from planner.walk import used_columns
+
+_METHODS: Final = ("btree", "hash", "gist", "gin", "spgist", "brin")
+
+
+def bind_create_index(binding: Binding, node: Any) -> Statement:
+    """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] name] ON table (parts)."""
+    relation, context = node.relation, binding.context
+    table = context.catalog.find(relation.relname, relation.schemaname, context.search_path)
+    if table is None:
+        raise undefined_table(relation.relname)
+    if not isinstance(table, Table):
+        detail = "Only tables have indexes."
+        raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
+    if node.accessMethod not in _METHODS:
+        raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
+    parts, columns = _parts(binding, table, node)
+    catalog = context.catalog
+    name = node.idxname or _chosen_name(catalog, table, node.indexParams)
+    if _is_taken(catalog, name, table.schema):
+        if not node.if_not_exists:
+            raise duplicate_table(name)
+        return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
+    if not node.unique:
+        after = replace(table, indexes=(*table.indexes, Index(name, parts, columns)))
+    else:
+        after = replace(table, keys=(*table.keys, _unique(binding, node, name)))
+    return AlterTable("CREATE INDEX", table, after)
+
+
+def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The texts of what is indexed, and the columns that they use. Raises 42703."""
+    scan, _ = scan_object(binding, table, None, False)
+    texts: list[str] = []
+    used: dict[str, None] = {}
+    names = {column.name for column in table.columns}
+    for item in (*node.indexParams, *(node.indexIncludingParams or ())):
+        if item.name is not None:
+            if item.name not in names:
+                raise SqlError("42703", f'column "{item.name}" does not exist')
+            used[item.name] = None
+            texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
+        else:
+            texts.append(_expression(binding, item.expr, scan.columns, used))
+    if node.whereClause is not None:
+        texts.append(_expression(binding, node.whereClause, scan.columns, used))
+    return tuple(texts), tuple(used)
+
+
+def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None]) -> str:
+    scalar = bind_tree(binding, tree, columns, None, "index")
+    used.update(dict.fromkeys(column.name for column in used_columns(scalar)))
+    return str(RawStream()(tree))
+
+
+def _unique(binding: Binding, node: Any, name: str) -> UniqueKey:
+    position = binding.position(node.relation)
+    if node.whereClause is not None or any(item.name is None for item in node.indexParams):
+        raise unsupported("a unique index of a part of the rows, or of an expression", position=position)
+    if node.nulls_not_distinct:
+        raise unsupported("NULLS NOT DISTINCT", position=position)
+    return UniqueKey(name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True)
+
+
+def _chosen_name(catalog: Catalog, table: Table, parts: Any) -> str:
+    words = [item.name or _word(item.expr) for item in parts]
+    names = (made_name(table.name, "_".join(words), f"idx{number or ''}") for number in itertools.count())
+    return next(name for name in names if not _is_taken(catalog, name, table.schema))
+
+
+def _word(tree: Any) -> str:
+    return names_of(tree.funcname)[-1] if type(tree).__name__ == "FuncCall" else "expr"
+
+
+def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
+    return catalog.find(name, schema) is not None or _search(catalog, name) is not None
+
+
+def _search(catalog: Catalog, name: str) -> Table | None:
+    """The table with an index, or a key, of a name."""
+    for item in catalog.objects.values():
+        if isinstance(item, Table):
+            names = [key.name for key in item.keys] + [index.name for index in item.indexes]
+            if name in names:
+                return item
+    return None
+
+
+def find_index(binding: Binding, name: str) -> Table:
+    """The table of an index. Raises 42P01, and 42809 for another kind of relation."""
+    found = _search(binding.context.catalog, name)
+    if found is None:
+        if binding.context.catalog.find(name, None, binding.context.search_path) is not None:
+            raise SqlError("42809", f'"{name}" is not an index')
+        raise undefined_table(name)
+    return found
+
+
+def bind_rename_index(binding: Binding, node: Any) -> Statement:
+    """ALTER INDEX [IF EXISTS] name RENAME TO name; a constraint goes by the name of its index."""
+    old, new, catalog = node.relation.relname, node.newname, binding.context.catalog
+    if node.missing_ok and _search(catalog, old) is None:
+        return NoOperation("ALTER INDEX", (f'relation "{old}" does not exist, skipping',))
+    table = find_index(binding, old)
+    if _is_taken(catalog, new, table.schema):
+        raise duplicate_table(new)
+    keys = tuple(replace(key, name=new) if key.name == old else key for key in table.keys)
+    indexes = tuple(replace(item, name=new) if item.name == old else item for item in table.indexes)
+    return AlterTable("ALTER INDEX", table, replace(table, keys=keys, indexes=indexes))
+
+
+def bind_drop_index(binding: Binding, node: Any) -> Drop:
+    """DROP INDEX [CONCURRENTLY] [IF EXISTS] names [CASCADE]."""
+    changes: dict[int, tuple[Table, Table]] = {}
+    notices: list[str] = []
+    for item in node.objects:
+        name = names_of(item)[-1]
+        if node.missing_ok and _search(binding.context.catalog, name) is None:
+            notices.append(f'index "{name}" does not exist, skipping')
+            continue
+        try:
+            before = find_index(binding, name)
+        except SqlError as error:
+            if error.sqlstate == "42P01":
+                raise SqlError("42704", f'index "{name}" does not exist') from None
+            raise
+        after = changes.get(before.oid, (before, before))[1]
+        changes[before.oid] = (before, _without(binding, after, name, node.behavior == DropBehavior.DROP_CASCADE))
+    return Drop("INDEX", (), tuple(notices), tuple(changes.values()))
+
+
+def _without(binding: Binding, table: Table, name: str, cascade: bool) -> Table:
+    key = next((key for key in table.keys if key.name == name), None)
+    if key is not None and not key.index:
+        message = f"cannot drop index {name} because constraint {name} on table {table.name} requires it"
+        hint = f"You can drop constraint {name} on table {table.name} instead."
+        raise SqlError("2BP01", message, hint=hint)
+    keys = tuple(item for item in table.keys if item.name != name)
+    if key is not None and not any(set(item.columns) == set(key.columns) for item in keys):
+        for other in binding.context.catalog.objects.values():
+            for used in other.foreign_keys if isinstance(other, Table) else ():
+                if used.target == table.oid and set(used.target_columns) == set(key.columns):
+                    if cascade:
+                        raise unsupported(f"CASCADE to constraint {used.name}", "Drop the constraint first.")
+                    detail = f"constraint {used.name} on table {other.name} depends on index {name}"
+                    message = f"cannot drop index {name} because other objects depend on it"
+                    raise SqlError("2BP01", message, detail, "Use DROP ... CASCADE to drop the dependent objects too.")
+    return replace(table, keys=keys, indexes=tuple(item for item in table.indexes if item.name != name))

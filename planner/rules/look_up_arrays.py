@@ -1,0 +1,43 @@
+"""Filter(R, x = ANY (a) AND p)  =  Filter(R, a has x AND p);  so too in the predicate of an inner or semi join.
+
+Where NULL is as good as false, the engine's own look-up in a list serves, which it can use to skip blocks of a table.
+Anywhere else the difference counts:
+
+    SELECT 2 = ANY (ARRAY[1, NULL])      -- NULL, though the array does not have it
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from planner.algebra import Filter, Join, Relation
+from planner.expression import Call, Literal, Scalar
+from planner.rules.support import conjunction, conjuncts
+from planner.walk import transform
+
+
+def look_up_arrays(relation: Relation) -> Relation:
+    """The relation with tests for equality with any element of an array as look-ups."""
+    result: Relation = transform(relation, _change)
+    return result
+
+
+def _change(node: Any) -> Any:
+    match node:
+        case Filter(predicate=predicate) | Join(kind="inner" | "semi", predicate=predicate) if predicate is not None:
+            parts = list(conjuncts(predicate))
+            changed = list(map(_look_up, parts))
+            if changed == parts:
+                return node
+            return replace(node, predicate=conjunction(changed))  # type: ignore[arg-type]  # no part is lost
+        case _:
+            return node
+
+
+def _look_up(part: Scalar) -> Scalar:
+    match part:
+        case Call(function="any", arguments=(Literal(value="eq"), value, items)):
+            return Call("array_has", (value, items), part.type)
+        case _:
+            return part

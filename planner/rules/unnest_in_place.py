@@ -1,0 +1,31 @@
+"""L inner join Unnest(one row, a)  =  Unnest(L, a)  where a uses columns of L (LATERAL); the join's predicate above.
+
+An engine then repeats each row as it reads it, and has no correlation to resolve. An outer join stays, since it keeps
+the rows whose arrays are empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.algebra import Join, Relation, Unnest, Values
+from planner.rules.support import conjuncts, filtered
+from planner.walk import is_dependent, transform
+
+_ONE_ROW = Values((), ((),))
+
+
+def unnest_in_place(relation: Relation) -> Relation:
+    """The relation with joins of rows and their own arrays as repeated rows."""
+    result: Relation = transform(relation, _change)
+    return result
+
+
+def _change(node: Any) -> Any:
+    match node:
+        case Join(kind="inner", left=left, right=Unnest(input=below) as unnest) if below == _ONE_ROW and is_dependent(
+            unnest, left
+        ):
+            return filtered(Unnest(left, unnest.items, unnest.ordinality), conjuncts(node.predicate))
+        case _:
+            return node

@@ -1,0 +1,200 @@
+"""ALTER TABLE over crashes and restarts, beside other transactions, and below continuous views."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import Table
+from executor.database import Database
+from tests.executor.client import Client, open_database
+
+START = """
+CREATE TABLE t (a int PRIMARY KEY, b text, c int DEFAULT 3);
+INSERT INTO t VALUES (1, 'one', 1), (2, 'two', NULL);
+"""
+STEPS = """
+ALTER TABLE t ADD COLUMN d numeric(8,2) DEFAULT 1.5, ADD COLUMN e interval DEFAULT '1 day', ADD COLUMN g timestamptz;
+ALTER TABLE t DROP COLUMN c;
+INSERT INTO t (a, d) VALUES (3, 2);
+ALTER TABLE t RENAME COLUMN b TO bb;
+ALTER TABLE t ADD COLUMN n bigserial UNIQUE;
+BEGIN; UPDATE t SET bb = 'x' WHERE a = 1; ALTER TABLE t ADD f int DEFAULT 7; UPDATE t SET f = a WHERE a = 2; COMMIT;
+BEGIN; ALTER TABLE t ADD COLUMN h int; UPDATE t SET h = a; DELETE FROM t WHERE a = 3; COMMIT;
+ALTER TABLE t ALTER COLUMN a TYPE bigint USING a * 10;
+BEGIN; SAVEPOINT s; ALTER TABLE t DROP COLUMN f; ROLLBACK TO s; ALTER TABLE t RENAME TO u; COMMIT;
+BEGIN; CREATE TABLE made (x int); INSERT INTO made VALUES (1); ALTER TABLE made ADD COLUMN y int DEFAULT 2; COMMIT;
+BEGIN; CREATE TABLE gone (x int); ALTER TABLE gone ADD y int; DROP TABLE gone; COMMIT;
+ALTER TABLE made ADD CONSTRAINT up FOREIGN KEY (x) REFERENCES u (n);
+ALTER TABLE u ADD CHECK (h > 0);
+CREATE UNIQUE INDEX u_f ON u (f); CREATE INDEX ON u (bb);
+COMMENT ON TABLE u IS 'it''s'; COMMENT ON COLUMN u.f IS 'f'; COMMENT ON SEQUENCE t_n_seq IS 'numbers';
+DROP INDEX u_f;
+TRUNCATE made, u RESTART IDENTITY;
+"""
+SHOWN = "SELECT a, bb, d, e = '1 day'::interval, n, f, h FROM u ORDER BY a"
+
+
+def at_every_step(folder: Path, check: Callable[[Database, Database], None]) -> None:
+    """Runs the steps; after each, what a crash would leave behind is opened and compared."""
+    with closing(open_database(folder / "live")) as database:
+        client = Client(database)
+        client.run(START)
+        for number, step in enumerate(filter(None, STEPS.split(";\n"))):
+            client.run(step)
+            copy = folder / f"crash{number}"
+            shutil.copytree(folder / "live", copy)
+            with closing(open_database(copy)) as again:
+                check(database, again)
+
+
+def test_every_step_survives_a_crash(tmp_path: Path) -> None:
+    def check(database: Database, again: Database) -> None:
+        names = [item.name for item in database.catalog.objects.values() if hasattr(item, "keys")]
+        assert {k: v for k, v in again.catalog.objects.items() if k > 16000} == {
+            k: v for k, v in database.catalog.objects.items() if k > 16000
+        }
+        for name in names:
+            text = f"SELECT * FROM {name}"
+            assert sorted(map(repr, Client(again).run(text))) == sorted(map(repr, Client(database).run(text)))
+
+    at_every_step(tmp_path, check)
+
+
+def test_the_steps_give_what_they_say(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(START + STEPS.partition("CREATE UNIQUE INDEX")[0])
+        assert client.run(SHOWN) == [
+            (10, "x", Decimal("1.50"), True, 1, 7, 1),
+            (20, "two", Decimal("1.50"), True, 2, 2, 2),
+        ]
+        assert client.run("SELECT * FROM made") == [(1, 2)]
+        with pytest.raises(SqlError, match="violates check constraint"):
+            client.run("UPDATE u SET h = 0")
+    with closing(open_database(tmp_path)) as database:
+        assert len(Client(database).run(SHOWN)) == 2
+
+
+def test_a_statement_planned_before_an_alteration_is_not_run_after_it(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = [
+            client.bind(text) for text in ("INSERT INTO t VALUES (7)", "ALTER TABLE t ADD y int", "UPDATE t SET c = 1")
+        ]
+        other.run("ALTER TABLE t ADD COLUMN z int NOT NULL DEFAULT 4")
+        for statement in late:
+            with pytest.raises(SqlError) as caught:
+                client.session.execute(statement)
+            assert caught.value.sqlstate == "40001"
+        client.run("INSERT INTO t VALUES (7)")
+        assert client.run("SELECT z FROM t") == [(4,), (4,), (4,)]
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE t DROP COLUMN c", "DROP TABLE t"])
+def test_a_query_planned_before_its_columns_went_says_so(tmp_path: Path, change: str) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = client.bind("SELECT c FROM t")
+        other.run(change)
+        with pytest.raises(SqlError) as caught:
+            client.session.execute(late)
+        assert caught.value.sqlstate == "40001"
+
+
+def test_a_reader_sees_the_table_as_it_was(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = client.bind("SELECT * FROM t ORDER BY a")
+        client.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")
+        other.run("ALTER TABLE t DROP COLUMN b")
+        result = client.session.execute(late)
+        assert sum(batch.num_rows for batch in result.batches or ()) == 2
+        client.run("COMMIT")
+        assert client.run("SELECT * FROM t ORDER BY a") == [(1, 1), (2, None)]
+
+
+CONTINUOUS = """
+CREATE TABLE side (k int PRIMARY KEY, w text NOT NULL, other int);
+INSERT INTO side VALUES (1, 'one', 0), (2, 'two', 0);
+CREATE FOREIGN TABLE clicks (k int, n int) SERVER stream;
+CREATE VIEW low AS SELECT w, sum(n) AS n FROM clicks JOIN side USING (k) GROUP BY w;
+CREATE VIEW high AS SELECT t.k, t.n, side.w FROM (SELECT k, sum(n) AS n FROM clicks GROUP BY k) t JOIN side USING (k);
+INSERT INTO clicks VALUES (1, 10), (2, 20), (1, 5);
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE side DROP COLUMN w",
+        "ALTER TABLE side DROP COLUMN other",
+        "ALTER TABLE side RENAME COLUMN w TO x",
+        "ALTER TABLE side RENAME COLUMN other TO x",
+        "ALTER TABLE side RENAME TO aside",
+        "ALTER TABLE side ALTER k TYPE bigint",
+        "ALTER TABLE side ALTER w DROP NOT NULL",
+        "ALTER TABLE side DROP CONSTRAINT side_pkey",
+        "ALTER TABLE clicks RENAME TO c",
+        "ALTER TABLE clicks ADD COLUMN c int",
+    ],
+)
+def test_what_a_continuous_view_stands_on_stays(tmp_path: Path, text: str) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(CONTINUOUS)
+        with pytest.raises(SqlError) as caught:
+            client.run(text)
+        assert caught.value.sqlstate in ("0A000", "2BP01")
+
+
+def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(CONTINUOUS)
+        client.run("ALTER TABLE side ADD COLUMN fresh int DEFAULT 3, ALTER other SET NOT NULL, ADD CHECK (k < 10)")
+        client.run("ALTER VIEW high RENAME TO higher; INSERT INTO clicks VALUES (2, 1)")
+        client.run("UPDATE side SET w = 'ONE' WHERE k = 1")
+        assert client.run("SELECT * FROM low ORDER BY w") == [("one", 15), ("two", 21)]
+        assert client.run("SELECT * FROM higher ORDER BY k") == [(1, 15, "ONE"), (2, 21, "two")]
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("INSERT INTO clicks VALUES (1, 1)")
+        assert client.run("SELECT * FROM higher ORDER BY k") == [(1, 16, "ONE"), (2, 21, "two")]
+
+
+def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(START + "CREATE UNIQUE INDEX i ON t (b); COMMENT ON TABLE t IS 'x'; COMMENT ON COLUMN t.b IS 'y'")
+        client.run("ALTER TABLE t RENAME b TO bb")
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        with pytest.raises(SqlError, match='unique constraint "i"'):
+            client.run("INSERT INTO t VALUES (3, 'one')")
+        table = database.catalog.find("t")
+        assert isinstance(table, Table)
+        assert (table.comment, [column.comment for column in table.columns]) == ("x", [None, "y", None])
+        client.run("DROP INDEX i; INSERT INTO t VALUES (3, 'one')")
+
+
+def test_a_view_that_takes_all_columns_forbids_another_one(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(START + "CREATE VIEW v AS SELECT * FROM t; CREATE VIEW w AS SELECT a FROM t")
+        for text, sqlstate in (("ADD COLUMN z int", "0A000"), ("DROP COLUMN c", "2BP01")):
+            with pytest.raises(SqlError) as caught:
+                client.run(f"ALTER TABLE t {text}")
+            assert caught.value.sqlstate == sqlstate
+        client.run("ALTER TABLE t DROP COLUMN c CASCADE")
+        assert client.notices == ["drop cascades to view v"]
+        assert client.run("SELECT * FROM w ORDER BY a") == [(1,), (2,)]

@@ -1,0 +1,46 @@
+-- Functions and operators of numbers, with NULLs, the edges of their domains, and their errors.
+CREATE TABLE n (id int PRIMARY KEY, s int2, i int4, l int8, f float8, q numeric(12,4), r float4);
+INSERT INTO n VALUES (1, 1, 2, 3, 0.5, 2.25, 0.25), (2, -7, -100, -5000000000, -0.75, -12.5, 1.5), (3, 32767, 2147483647, 9223372036854775807, 1e10, 99999999.9999, 3), (4, 0, 0, 0, 0, 0, 0), (5, NULL, NULL, NULL, NULL, NULL, NULL), (6, 12, 18, 42, 2.5, 1000.5, -1);
+
+SELECT id, cbrt(f), degrees(f), radians(f), atan(f), atan2(f, 2), sinh(f / 1e9), cosh(f / 1e9), tanh(f), asinh(f) FROM n ORDER BY id;
+SELECT id, sin(f), cos(f), tan(f), cot(f + 1), asin(f / 1e10), acos(f / 1e10), atanh(f / 1e11), acosh(f + 2) FROM n ORDER BY id;
+SELECT pi(), cbrt(27), cbrt(-8), ||/ 27.0, |/ 25.0, @ -5, @ -5.5, @ (-1)::int2;
+SELECT acos(2);
+SELECT asin(-1.5);
+SELECT acosh(0.5);
+SELECT atanh(1.5);
+SELECT sin('infinity'::float8);
+SELECT tan('-infinity'::float8);
+SELECT cos('nan'::float8), asin('nan'::float8), atanh(1), atan('infinity'::float8);
+SELECT sqrt(-1.0);
+SELECT sqrt(-1::float8);
+SELECT sqrt(2.0), sqrt(2.25), sqrt(0.0001), sqrt(123456789.123), sqrt(0.0), sqrt(0.000000000001), sqrt(99999999999999), sqrt(4);
+SELECT id, sqrt(abs(q)), sqrt(i::numeric) FROM n WHERE l >= 0 ORDER BY id;
+SELECT id, div(q, 3), div(q, -0.7), div(l, 7), div(i, s) FROM n WHERE s <> 0 OR s IS NULL ORDER BY id;
+SELECT div(1, 0);
+SELECT div(9.5, 2), div(-9.5, 2), div(9.5, -2.1);
+SELECT id, gcd(i, 12), gcd(l, 35), gcd(i, i), lcm(s, 6) FROM n ORDER BY id;
+SELECT lcm(2147483647, 2), gcd(0, 0);
+SELECT lcm(2147483647, 2147483646);
+SELECT lcm(9223372036854775807, 2);
+SELECT factorial(0), factorial(5), factorial(20), factorial(33), factorial(NULL);
+SELECT factorial(-1);
+SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(5.35::float8, 0.024, 10.06, 5), width_bucket(10, 0, 10, 4), width_bucket(-1, 0, 10, 4), width_bucket(3.0, 10, 0, 4);
+SELECT width_bucket(f, 0, 5, 3), width_bucket(q, -20, 2000, 10), width_bucket(f, 5, 0, 3) FROM n ORDER BY id;
+SELECT width_bucket(1, 2, 2, 3);
+SELECT width_bucket(1, 2, 3, 0);
+SELECT width_bucket(1::float8, 2, 2, 3);
+SELECT width_bucket('nan'::float8, 2, 3, 3);
+SELECT id, s & 6::int2, i & 255, l & 4294967295, s | 1::int2, i | 7, l | 1, s # 3::int2, i # -1, l # 5 FROM n ORDER BY id;
+SELECT id, ~s, ~i, ~l, s << 3, i << 5, l << 7, s >> 2, i >> 3, l >> 5 FROM n ORDER BY id;
+SELECT 1 << 31, 1 << 32, 1 << 33, -1 << 1, -1 >> 40, 1::int8 << 63, 1::int8 << 64, 1::int2 << 15, 1::int2 << 17, 7 << -1, -7 >> 1;
+SELECT 5 & 3.0;
+SELECT 5 & 3, 5 | 3, 5 # 3, ~5, 5 & NULL, 1 << id FROM n ORDER BY id;
+SELECT to_hex(255), to_hex(-1), to_hex(0), to_hex(4294967296), to_hex((-1)::int8), to_hex(i), to_hex(l) FROM n ORDER BY id;
+SELECT sign(-2.5), sign(i), sign(q), abs(s), ceil(-1.5), floor(-1.5), round(-2.5), trunc(-2.7), round(2.567, 2), trunc(2.567, 1) FROM n ORDER BY id;
+SELECT power(2, 10), 2 ^ 3, 2.0 ^ 0.5::float8, exp(1::float8), ln(10::float8), log(100::float8), log10(1000::float8);
+SELECT ln(0::float8);
+SELECT log(-1::float8);
+SELECT mod(7, 3), mod(-7, 3), mod(7.5, 2), 7 % 3;
+
+DROP TABLE n;

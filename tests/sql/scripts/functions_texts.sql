@@ -1,0 +1,42 @@
+-- Functions of texts and bytes, with NULLs, the edges of their domains, and their errors.
+CREATE TABLE t (id int PRIMARY KEY, a text, b varchar(10), c char(5), n numeric(8,2), d date, x bool, y bytea, f float8);
+INSERT INTO t VALUES (1, 'hello', 'World', 'ab', 1.5, '2020-01-02', true, '\x616263', 1.5), (2, '', 'it''s', 'a', -2, '1999-12-31', false, '\x', 1e20), (3, 'größe \ Ü', 'select', 'Tab', 0, NULL, NULL, '\x00ff10', -0.1), (4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+
+SELECT concat_ws(',', a, NULL, b, c, n, d, x), concat_ws('', a), concat_ws(NULL, a, b), concat_ws('-', NULL, NULL), concat_ws(x::text, 1, 2) FROM t ORDER BY id;
+SELECT concat(a, b, c, n, d, x, f), concat(NULL), concat(1, true, 'x') FROM t ORDER BY id;
+SELECT concat();
+SELECT concat_ws(',');
+SELECT concat_ws(1, 2);
+SELECT format('Hello %s, %1$s, %3$s and %%', 'a', 2, true), format('%s', NULL), format('[%10s][%-10s]', 'ab', 'cd'), format('none');
+SELECT format('%s %s %s %s', a, n, d, x), format('%L %L %L', a, b, x), format('%I', b), format('%2$L|%1$5s', a, n) FROM t WHERE id < 4 ORDER BY id;
+SELECT format('%L', NULL), format('%L', a), format(NULL, 1) FROM t ORDER BY id;
+SELECT format('%s %s', 1);
+SELECT format('%d', 1);
+SELECT format('%', 1);
+SELECT format('%0$s', 1);
+SELECT format('%I', NULL);
+SELECT format('%I', b) FROM t;
+SELECT quote_ident('abc'), quote_ident('Abc'), quote_ident('a b'), quote_ident('select'), quote_ident('a"b'), quote_ident(''), quote_ident('name'), quote_ident('between'), quote_ident('left'), quote_ident('1a'), quote_ident('_a1');
+SELECT quote_literal('a'), quote_literal('it''s'), quote_literal(E'back\\slash'), quote_literal(42), quote_literal(1.5), quote_literal(true), quote_literal(NULL), quote_nullable(NULL), quote_nullable('x'), quote_nullable(5);
+SELECT quote_literal(a), quote_nullable(b), quote_literal(d), quote_nullable(n), quote_ident(a), quote_literal(c) FROM t ORDER BY id;
+SELECT overlay('Txxxxas' placing 'hom' from 2 for 4), overlay('abcdef' placing 'X' from 3), overlay('abc' placing 'XYZW' from 2), overlay('abc' placing '' from 2 for 1), overlay('abc' placing 'x' from 10), overlay(a placing b from 2) FROM t ORDER BY id;
+SELECT overlay('abc' placing 'x' from 0);
+SELECT overlay('abc' placing 'x' from 2 for -1);
+SELECT translate('12345', '143', 'ax'), translate('aabb', 'aab', 'xyz'), translate(a, 'lö', 'L'), translate('abc', '', 'x'), translate('abc', 'abc', '') FROM t ORDER BY id;
+SELECT normalize(U&'\0061\0308'), normalize('abc', NFC), length(normalize(U&'\0061\0308'));
+SELECT bit_length('abc'), bit_length('ü'), bit_length(y), length(y), octet_length(y), md5(y), md5(a), sha256(y), sha256('abc') FROM t ORDER BY id;
+SELECT encode(y, 'hex'), encode(y, 'base64'), encode('\xdeadbeef', 'HEX') FROM t ORDER BY id;
+SELECT encode(repeat('a', 56)::bytea, 'base64'), encode(repeat('a', 57)::bytea, 'base64'), encode(repeat('a', 58)::bytea, 'base64'), encode(repeat('a', 171)::bytea, 'base64');
+SELECT decode('616263', 'hex'), decode('61 62' || chr(10) || '63', 'hex'), decode('YWJj', 'base64'), decode('YW Jj' || chr(10), 'base64'), decode('YQ==', 'base64'), decode(NULL, 'hex'), decode('', 'hex'), decode('', 'base64');
+SELECT decode('6', 'hex');
+SELECT decode('zz', 'hex');
+SELECT decode('YWJ', 'base64');
+SELECT decode('Y!Jj', 'base64');
+SELECT decode('x', 'nope');
+SELECT encode('x', 'nope');
+SELECT split_part('a,b,c', ',', 2), split_part('a,b,c', ',', -1), split_part('a,b,c', ',', 9), split_part('abc', '', 1), initcap('hello wORLD-foo bar_baz'), strpos('hello', 'l'), position('lo' in 'hello'), left('hello', -2), right('hello', -2), reverse('abc'), repeat('ab', 3), repeat('ab', -1);
+SELECT chr(65), chr(8364), ascii('A'), ascii(''), ascii('€'), lpad('abc', 5), lpad('abc', 5, 'xy'), lpad('abc', 2), rpad('abc', 6, 'xy'), rpad('abc', -1), btrim('xxabcxx', 'x'), ltrim('  a'), rtrim('a  '), trim(both 'ab' from 'abcba');
+SELECT starts_with('hello', 'he'), 'hello' ^@ 'he', a ^@ 'h', starts_with(a, NULL) FROM t ORDER BY id;
+SELECT length('größe'), char_length('ü'), octet_length('ü'), upper('größe'), lower('ÄÖ'), substring('hello' from 2 for 3), substring('hello', -1, 3), substr('hello', 2), replace('hello', 'l', 'L');
+
+DROP TABLE t;
