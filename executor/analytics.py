@@ -8,7 +8,7 @@ no lock while the job runs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
 from executor.engine import EngineUnavailable, Inputs, Job
+from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
@@ -27,6 +28,9 @@ from planner.algebra import Project, Relation, Scan, Snapshot
 from planner.expression import Column, Literal, Parameter, Value
 from planner.program import State, Statement
 from planner.walk import transform, walk
+
+#: What Spark reads a leaf from: files of ours, or those of a foreign table.
+Stored = tuple[Path, ...] | OwnFiles
 
 _STATE: Final = "rows"
 _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
@@ -65,23 +69,29 @@ class SparkQuery:
 
 def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
     """A query's form for Spark."""
-    scans: dict[int, Scan] = {}
-    for node in walk(relation):
-        if isinstance(node, Scan):
-            scans[node.oid] = _joined(scans.get(node.oid, node), node)
 
     def change(node: object) -> object:
         if isinstance(node, Scan):
             return Snapshot(_trace(node), node.columns, node.sources)
         return Literal(parameters[node.index], node.type) if isinstance(node, Parameter) else node
 
-    leaves = tuple(Leaf(_trace(scan), scan) for _, scan in sorted(scans.items()))
+    leaves = tuple(
+        Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
+    )
     statement = Statement(_STATE, transform(relation, change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 
 def _trace(scan: Scan) -> str:
     return f"q{scan.oid}"
+
+
+def joined_scans(scans: Iterable[Scan]) -> tuple[Scan, ...]:
+    """One scan for each relation, with all columns that some scan of it reads."""
+    found: dict[int, Scan] = {}
+    for scan in scans:
+        found[scan.oid] = _joined(found.get(scan.oid, scan), scan)
+    return tuple(found[oid] for oid in sorted(found))
 
 
 def _joined(known: Scan, scan: Scan) -> Scan:
@@ -133,13 +143,13 @@ class Analytics:
         self,
         number: int,
         query: SparkQuery,
-        files: Mapping[str, tuple[Path, ...]],
+        inputs: Mapping[str, Stored],
         output: Path,
         is_cancelled: Callable[[], bool],
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), files), 0, 0, output)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output)
         try:
             result = self._spark.run(job, is_cancelled)
         except EngineUnavailable as error:

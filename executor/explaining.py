@@ -34,12 +34,16 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     relation = _relation(statement)
     database = reader.database
     plan = database.plans.get(relation)
+    engine: dict[str, Any] = {}
+    if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
+        engine = {"Engine": "{} ({})".format(*reader.engine(plan, parameters))}
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
     if statement.analyze:
         started = time.perf_counter()
         rows = reader.answer(relation, parameters, transaction).num_rows
         measured = {"Actual Rows": rows, "Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
+    measured = {**engine, **measured}
     if statement.format == "json":
         text = [json.dumps([_document(database, plan.relation, runtimes, measured)], indent=2)]
         kind = JSON

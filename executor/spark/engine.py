@@ -17,7 +17,7 @@ from typing import Final
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
-from executor.sources import SourceFile, reader_options
+from executor.sources import Owner, OwnFiles, SourceFile, reader_options
 from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
@@ -85,25 +85,7 @@ class SparkEngine:
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
         """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
-        if stream.option("null") and stream.option("format") == "csv":
-            raise EngineUnavailable("option null of CSV files is not supported on Spark")
-        files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
-        delta: Frame = {
-            "raw": True,
-            "name": stream.name,
-            "format": stream.option("format", "parquet"),
-            "files": [item[0] for item, _, _ in files],
-            "sizes": [item[1] for item, _, _ in files],
-            "mtimes": [item[2] for item, _, _ in files],
-            "lsns": [lsn for _, lsn, _ in files],
-            "places": [place for _, _, place in files],
-            "options": reader_options(stream),
-        }
-        try:
-            delta["stream"] = [[column.name, spark_type(column.type)] for column in stream.columns]
-        except SqlError as error:
-            raise EngineUnavailable(f"{error.message} on Spark") from None
-        return self._request(job, delta)
+        return self._request(job, _raw(stream, arrived))
 
     def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
@@ -156,7 +138,33 @@ def _input(view: View, job: Job, delta: Frame) -> Frame:
     spec: Frame = {"view": view.name, "columns": [list(column) for column in view.columns], "delta": not view.trace}
     if not view.trace:
         return spec | delta
-    return spec | {"files": _paths(job.inputs.statics[view.trace], f"static {view.trace}")}
+    static = job.inputs.statics[view.trace]
+    if isinstance(static, OwnFiles):
+        return spec | (_raw(static.owner, [(0, static.files)]) if static.files else {"files": []})
+    return spec | {"files": _paths(static, f"static {view.trace}")}
+
+
+def _raw(owner: Owner, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> Frame:
+    """Files that Spark's workers read as they are, by log record."""
+    if owner.option("null") and owner.option("format") == "csv":
+        raise EngineUnavailable("option null of CSV files is not supported on Spark")
+    files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
+    try:
+        columns = [[column.name, spark_type(column.type)] for column in owner.columns]
+    except SqlError as error:
+        raise EngineUnavailable(f"{error.message} on Spark") from None
+    return {
+        "raw": True,
+        "name": owner.name,
+        "format": owner.option("format", "parquet"),
+        "files": [item[0] for item, _, _ in files],
+        "sizes": [item[1] for item, _, _ in files],
+        "mtimes": [item[2] for item, _, _ in files],
+        "lsns": [lsn for _, lsn, _ in files],
+        "places": [place for _, _, place in files],
+        "options": reader_options(owner),
+        "stream": columns,
+    }
 
 
 def _paths(files: object, what: str) -> list[str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from executor import queries
 from executor.analytics import Analytics
 from executor.database import Database
 from executor.spark.engine import SparkEngine
@@ -149,6 +153,38 @@ def test_cancel_ends_the_job_and_the_next_query_runs(client: Client, spark: Spar
     assert [error.sqlstate for error in caught] == ["57014"]
     assert scratch(client.session.database) == []
     assert client.run("SELECT count(*) FROM t") == [(1001,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+def test_files_are_read_by_spark_itself(
+    client: Client, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("a", "b"):
+        if format == "parquet":
+            numbers = pa.array([Decimal("1.255"), Decimal("-2.5")], pa.decimal128(9, 3))
+            pq.write_table(
+                pa.table({"n": numbers, "i": pa.array([1, 2], pa.int32()), "t": [part, None]}),
+                tmp_path / f"{part}.{format}",
+            )
+        elif format == "csv":
+            (tmp_path / f"{part}.csv").write_text(f"i,n,t\n1,1.255,{part}\n2,-2.5,\n")
+        else:
+            (tmp_path / f"{part}.json").write_text(f'{{"i": 1, "n": 1.255, "t": "{part}"}}\n{{"i": 2, "n": -2.5}}\n')
+    options = f"path '{tmp_path}', format '{format}'" + (", header 'true'" if format == "csv" else "")
+    client.run(
+        f"CREATE FOREIGN TABLE files_{format} (i bigint, n numeric(9,2), t text) SERVER files OPTIONS ({options})"
+    )
+    query = f"SELECT i, avg(f.n), count(f.t), max(x) FROM files_{format} f LEFT JOIN t ON i = k GROUP BY i ORDER BY i"
+    found = client.run(query)
+    assert client.run(f"SELECT count(*) FROM files_{format}") == [(4,)]
+    monkeypatch.setattr(queries, "SPARK_ROWS", 1)
+    client.session.query_engine = "auto"
+    assert client.run(f"EXPLAIN {query}")[-1][0].startswith("Engine: spark (about")
+    assert client.run(query) == found
+    assert client.run(f"SELECT upper(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
+    client.session.query_engine = "embedded"
+    assert client.run(query) == found
 
 
 def test_without_spark_it_says_so(tmp_path: Path) -> None:
