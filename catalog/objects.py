@@ -61,7 +61,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``."""
+    """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``.
+
+    ``deferrable``: SET CONSTRAINTS chooses when that is checked; ``deferred``: by default when a transaction commits.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -69,6 +72,8 @@ class ForeignKey:
     target_columns: tuple[str, ...]
     on_delete: str = "a"  # pg_constraint.confdeltype: a no action, r restrict, c cascade, n set null, d set default
     on_update: str = "a"
+    deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

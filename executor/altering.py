@@ -17,7 +17,7 @@ from catalog.errors import SqlError
 from catalog.objects import Catalog, CatalogObject, Sequence, Table
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
@@ -28,26 +28,23 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession
 
 
-def outdated() -> SqlError:
-    """What a statement was bound to has changed."""
-    return SqlError("40001", "could not serialize access due to concurrent update")
-
-
 def require_same(catalog: Catalog, before: CatalogObject) -> None:
     """Raises 40001 where another transaction has changed an object since a statement was bound."""
     if catalog.objects.get(before.oid) != before:
-        raise outdated()
+        raise OutdatedError
 
 
 def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
     """Raises 40001 where another transaction has taken the oids of new sequences since a statement was bound."""
     if sequences and sequences[0].oid != catalog.next_oid:
-        raise outdated()
+        raise OutdatedError
 
 
 def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:
     """Gives the table its new definition and rows, and checks them: the change of the catalog for the log."""
     writer, table = transaction.writer(), statement.table
+    if not statement.renames:
+        writer.require_settled(statement.before, statement.tag)
     document = {"change": encode(table)}
     steps = None if statement.rows is None else _steps(transaction, statement.rows, table)
     if statement.rows is None:
@@ -57,7 +54,8 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
         document["storage"] = [list(step) for step in steps]
     else:
         writer.rebuild(table, session.evaluated(statement.rows, transaction, tools.schema_of(table)))
-    writer.verify(statement.before, table, statement.rows is not None and steps is None)
+    if not statement.renames:
+        writer.verify(statement.before, table, statement.rows is not None and steps is None)
     for name, relation in statement.checks:
         if writer.query(relation, {}, (), session.time_zone).num_rows:
             raise SqlError("23514", f'check constraint "{name}" of relation "{table.name}" is violated by some row')

@@ -253,6 +253,8 @@ class Database:
         if transaction.is_empty:
             return
         try:
+            if transaction.write is not None:
+                transaction.write.settle(everything=True)
             record = self._record(transaction)
             if not record:
                 transaction.rollback()
@@ -308,8 +310,7 @@ class Database:
         if runtime is None:
             return
         runtime.feed.publish(lsn, part)
-        runtime.last_lsn = lsn
-        runtime.last_arrival = time.monotonic()
+        runtime.arrived(lsn, time.monotonic())
         self._changed[part.stream] = lsn
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
@@ -344,7 +345,9 @@ class Database:
     def _forget(self, oid: int) -> None:
         if self._views.pop(oid, None) is not None:
             self.storage.drop(oid)
-        if self.streams.pop(oid, None) is not None:
+        stream = self.streams.pop(oid, None)
+        if stream is not None:
+            stream.dropped()
             self.storage.drop_stream(oid)
         self._changed.pop(oid, None)
         self._indexes.pop(oid, None)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
-from executor.altering import alter_rows, outdated, require_free, require_same
-from executor.transaction import NewView, Transaction
+from executor.altering import alter_rows, require_free, require_same
+from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.sequences import call_of, require_within
@@ -118,7 +118,7 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
     table, own = statement.table, {sequence.oid for sequence in statement.sequences} | {statement.table.oid}
     named = {oid for column in table.columns for oid in column.sequences} | {key.target for key in table.foreign_keys}
     if any(oid not in catalog.objects for oid in named - own):
-        raise outdated()
+        raise OutdatedError
 
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
@@ -277,6 +277,7 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
     if item is None:
         return catalog
     if isinstance(item, Table):
+        transaction.writer().require_settled(item, "DROP TABLE")
         transaction.writer().drop(oid)
     transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
     transaction.catalog = catalog.drop(oid)

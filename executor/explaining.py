@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
+from executor.arriving import with_values
 from executor.queries import Reader
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
+from planner.arriving import plan_arriving
 from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
 from planner.statements import CreateView, Delete, Explain, Insert, Merge, Output, Query, Update
@@ -34,16 +36,17 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     relation = _relation(statement)
     database = reader.database
     plan = database.plans.get(relation)
-    engine: dict[str, Any] = {}
-    if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
-        engine = {"Engine": "{} ({})".format(*reader.engine(plan, parameters))}
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
+    if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
+        measured["Engine"] = "{} ({})".format(*reader.engine(plan, parameters))
+    if plan.arriving:
+        measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
         started = time.perf_counter()
         rows = reader.answer(relation, parameters, transaction).num_rows
-        measured = {"Actual Rows": rows, "Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
-    measured = {**engine, **measured}
+        seconds = time.perf_counter() - started
+        measured |= {"Actual Rows": rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
         text = [json.dumps([_document(database, plan.relation, runtimes, measured)], indent=2)]
         kind = JSON

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,13 +21,15 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, FileTable
 from executor import files
 from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
+from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
 from executor.embedded.connection import Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.nodes import column_name
 from executor.small import Small, small_of
 from executor.sources import OwnFiles
 from executor.trace.parquet import write_table
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import ColumnRef, Value
@@ -54,7 +56,8 @@ Parameters = tuple[Value, ...]
 class Plan:
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
-    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it.
+    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it; ``arriving``: it
+    reads a stream itself.
     """
 
     relation: Relation
@@ -63,11 +66,13 @@ class Plan:
     system: tuple[int, ...]
     files: tuple[Scan, ...]
     small: Small | None = None
+    arriving: bool = False
 
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    return Plan(relation, *_reads([relation]), small_of(relation))
+    arriving = any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
+    return Plan(relation, *_reads([relation]), None if arriving else small_of(relation), arriving)
 
 
 def _reads(
@@ -138,14 +143,23 @@ class Reader:
         #: Where queries run: embedded, spark, or auto.
         self.query_engine = "auto"
         self._is_cancelled = is_cancelled
+        #: The catalog that the running statement was planned for, where it can be planned again.
+        self.planned: Catalog | None = None
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
+        #: How queries of streams wait, and whom they tell how far they are.
+        self.patience = Patience()
+        self.notify: Notify = lambda notice: None
+        self.scan: StreamScan | None = None  # that runs now
 
     def batches(
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> Iterable[pa.RecordBatch]:
-        """A query's rows, in order."""
+        """A query's rows, in order; those of a stream as they arrive."""
         plan = self.database.plans.get(query.relation)
+        if plan.arriving:
+            found = ArrivingQuery(self, query, parameters, transaction)
+            return found if found.is_live else list(found)
         wanted = _bare_view(plan.relation)
         if wanted is not None and self.query_engine != "spark":
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
@@ -156,6 +170,8 @@ class Reader:
 
     def engine(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
         """Which engine answers a query, and why."""
+        if plan.arriving:
+            return "embedded", "a stream is read as its rows arrive"
         if not (plan.tables or plan.views or plan.files):
             return "embedded", "no table, view or file is read"
         if self.query_engine == "spark":
@@ -225,6 +241,10 @@ class Reader:
         """A relation's rows as one table, all of it at one moment, from the embedded engine."""
         plans = self.database.plans
         plan = plans.get(relation)
+        if plan.arriving:
+            schema = pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
+            found = ArrivingQuery(self, Query(relation, ()), parameters, transaction)
+            return pa.Table.from_batches(list(found), schema)
 
         def at(moment: Moment) -> pa.Table:
             bindings = self._bindings(plan, moment)
@@ -237,6 +257,18 @@ class Reader:
             return evaluate(relation, run)
 
         return self._at_moment(plan, transaction, at)
+
+    def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
+        """The rows of several relations at one moment, and its LSN."""
+        plan = Plan(Values((), ()), *_reads(relations))
+
+        def run(moment: Moment) -> tuple[int, list[pa.Table]]:
+            bindings = self._bindings(plan, moment)
+            engine, zone = self.database.engine, self.time_zone
+            return moment.lsn, [moment.query(engine, relation, bindings, (), zone) for relation in relations]
+
+        found: tuple[int, list[pa.Table]] = self._at_moment(plan, transaction, run)
+        return found
 
     def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
@@ -257,7 +289,7 @@ class Reader:
                     return run(moment)
             except SqlError as error:
                 if error.sqlstate == "XX000" and self._is_outdated(plan):
-                    raise SqlError("40001", "could not serialize access due to concurrent update") from error
+                    raise OutdatedError from error
                 raise
             except ViewPassed:
                 if attempt + 1 == ATTEMPTS or not owned:
@@ -269,6 +301,14 @@ class Reader:
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close()
         raise AssertionError("unreachable")
+
+    def _require_current(self, plan: Plan, catalog: Catalog) -> None:
+        """Raises 40001 where another transaction has changed what the plan reads."""
+        before = self.planned
+        if before is None or before is catalog:
+            return
+        if any(before.objects.get(oid) is not catalog.objects.get(oid) for oid in (*plan.tables, *plan.views)):
+            raise OutdatedError
 
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
@@ -282,8 +322,8 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
-        catalog = transaction.catalog or self.database.catalog
         with self.database.sequencer.lock:
+            catalog = transaction.catalog or self.database.catalog
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
@@ -291,6 +331,7 @@ class Reader:
             if transaction.snapshot is not None:
                 own = {oid: next(self._private) for oid in views}
                 return Moment(*transaction.snapshot, own, True, self, catalog), False
+            self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
@@ -323,8 +364,10 @@ class Reader:
 
     def cancel(self) -> None:
         """Interrupts what runs."""
-        running = self._running
-        if running is not None:
+        running, scan = self._running, self.scan
+        if scan is not None:
+            scan.cancel()
+        elif running is not None:
             running.interrupt()
         else:
             self.database.engine.interrupt(self)

@@ -19,6 +19,7 @@ from catalog.errors import SqlError, failed_transaction, undefined_table, unsupp
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
+from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
 from executor.drawing import Caller
@@ -27,10 +28,11 @@ from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.effects import Modification, parts_of
 from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
+from executor.planned import Planned
 from executor.points import PointReader, point_reader
-from executor.queries import Reader
+from executor.queries import ATTEMPTS, Reader
 from executor.sequences import SessionSequences
-from executor.transaction import Transaction
+from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
@@ -55,6 +57,7 @@ from planner.statements import (
     Query,
     Redefine,
     Returning,
+    SetConstraints,
     Statement,
     TransactionControl,
     Truncate,
@@ -67,12 +70,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches."""
+    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches.
+
+    ``live``: the batches come as time goes on, and each is to go out at once."""
 
     tag: str
     outputs: tuple[Output, ...] = ()
     batches: Iterable[pa.RecordBatch] | None = None
     notices: tuple[SqlError, ...] = field(default=())
+    live: bool = False
 
 
 class DatabaseSession:
@@ -113,6 +119,10 @@ class DatabaseSession:
     def query_engine(self, name: str) -> None:
         self._reader.query_engine = name
 
+    def await_rows(self, patience: Patience, notify: Notify) -> None:
+        """How this session's queries of streams wait, and whom they tell how far they are."""
+        self._reader.patience, self._reader.notify = patience, notify
+
     # Transactions -----------------------------------------------------------------------------------------------
 
     @property
@@ -139,7 +149,7 @@ class DatabaseSession:
         snapshot = None if transaction is None else transaction.snapshot
         if snapshot is not None and self.database.tables_lsn > snapshot[0]:
             writer.rollback()
-            raise SqlError("40001", "could not serialize access due to concurrent update")
+            raise OutdatedError
         return writer
 
     def begin_implicit(self) -> None:
@@ -276,6 +286,24 @@ class DatabaseSession:
         with self._statement() as transaction:
             return self._run(statement, parameters, transaction)
 
+    def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
+        """Runs a statement, planned again where what it means has changed by the time when it may begin."""
+        with self._statement() as transaction:
+            if planned.writes_tables:
+                transaction.writer()
+            for attempt in range(ATTEMPTS):
+                if planned.catalog is not self.catalog:
+                    planned = planned.again()
+                self._reader.planned = planned.catalog
+                try:
+                    return self._run(planned.statement, parameters, transaction)
+                except OutdatedError:
+                    if transaction.write is not None or attempt + 1 == ATTEMPTS:
+                        raise
+                finally:
+                    self._reader.planned = None
+            raise AssertionError("unreachable")
+
     def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         match statement:
             case Query():
@@ -297,6 +325,11 @@ class DatabaseSession:
                 return explain(self._reader, statement, parameters, transaction)
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
+            case SetConstraints(named=named, deferred=deferred):
+                transaction.set_constraints(named, deferred)
+                warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
+                alone = not transaction.explicit and not self._implicit
+                return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:
@@ -305,7 +338,7 @@ class DatabaseSession:
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         evaluate = self._evaluate(transaction) if statement.volatile else plainly
         batches = self._reader.batches(statement, parameters, transaction, evaluate)
-        return Result("SELECT", statement.outputs, batches)
+        return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
 
     def copy_out(self, statement: CopyOut) -> Result:
         """COPY ... TO STDOUT: the rows; the server formats them."""

@@ -183,8 +183,23 @@ class StreamRuntime:
     last_lsn: int = 0
     last_arrival: float = 0.0
     error: str | None = None
+    is_dropped: bool = False
+    #: Set when rows arrive: of the queries that read the stream itself.
+    waiting: tuple[threading.Event, ...] = ()
     #: Bytes of a row in memory, as last seen; a usual row's before that.
     _row_bytes: int = ROW_BYTES
+
+    def arrived(self, lsn: int, now: float) -> None:
+        """Rows were published."""
+        self.last_lsn, self.last_arrival = lsn, now
+        for event in self.waiting:
+            event.set()
+
+    def dropped(self) -> None:
+        """The stream is no more."""
+        self.is_dropped = True
+        for event in self.waiting:
+            event.set()
 
     @property
     def total_rows(self) -> int:

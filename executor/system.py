@@ -36,6 +36,7 @@ def _streams(database: Database) -> Rows:
                 stream.buffered_bytes,
                 database.admission.waiting(item.oid),
                 views,
+                len(stream.waiting),
                 stream.error,
             )
         )
@@ -125,6 +126,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("buffered_bytes", INT8),
             ("writers_waiting", INT8),
             ("views", TEXT),
+            ("queries", INT8),
             ("error", TEXT),
         ),
     ),

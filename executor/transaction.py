@@ -14,8 +14,16 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import Catalog, View
 from executor.commit.records import Spooled, StreamRows
+from executor.embedded.deferral import Timing
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from planner.program import Program
+
+
+class OutdatedError(SqlError):
+    """What a statement was planned for has changed."""
+
+    def __init__(self) -> None:
+        super().__init__("40001", "could not serialize access due to concurrent update")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,7 @@ class Savepoint:
     views: int
     catalog: Catalog | None
     catalog_changes: int
+    timing: Timing
 
 
 @dataclass(slots=True)
@@ -55,6 +64,7 @@ class Transaction:
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
     savepoints: list[Savepoint] = field(default_factory=list)
+    timing: Timing = field(default_factory=Timing)
 
     def writer(self) -> WriteTransaction:
         """The table transaction, begun on first use (waits for the one writer there may be)."""
@@ -62,9 +72,17 @@ class Transaction:
             raise SqlError("25006", "cannot execute a writing statement in a read-only transaction")
         if self.write is None:
             self.write = self.begin_write()
+            self.write.timing = self.timing
             for savepoint in self.savepoints:
                 self.write.savepoint(savepoint.name)
         return self.write
+
+    def set_constraints(self, named: tuple[tuple[int, str], ...] | None, deferred: bool) -> None:
+        """SET CONSTRAINTS: what waited and waits no longer is checked now. Raises 23503."""
+        self.timing = self.timing.set(named, deferred)
+        if self.write is not None:
+            self.write.timing = self.timing
+            self.write.settle()
 
     @property
     def is_empty(self) -> bool:
@@ -76,7 +94,7 @@ class Transaction:
         if self.write is not None:
             self.write.savepoint(name)
         self.savepoints.append(
-            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes))
+            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing)
         )
 
     def _find(self, name: str) -> int:
@@ -96,8 +114,10 @@ class Transaction:
         """ROLLBACK TO SAVEPOINT: undoes what came after; the savepoint stays."""
         index = self._find(name)
         savepoint = self.savepoints[index]
+        self.timing = savepoint.timing
         if self.write is not None:
             self.write.rollback_to(name)
+            self.write.timing = self.timing
         del self.savepoints[index + 1 :]
         del self.parts[savepoint.parts :]
         del self.views[savepoint.views :]

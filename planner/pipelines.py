@@ -84,30 +84,34 @@ def is_grouping(node: Node, kinds: Kinds) -> bool:
 # -- prepare -----------------------------------------------------------------------------------------------------------
 
 
-def prepare(relation: Relation) -> Relation:
+def prepare(relation: Relation, ordered: bool = False) -> Relation:
     """The plan without orders that nobody sees, with groupings that its operators imply, and streams on probe sides."""
     fresh = Fresh(relation)
     kinds = Kinds()
-    prepared: Relation = transform(drop_sorts(relation), lambda node: _prepare(node, kinds, fresh))
+    prepared: Relation = transform(drop_sorts(relation, ordered), lambda node: _prepare(node, kinds, fresh))
     return prepared
 
 
-def drop_sorts(relation: Relation) -> Relation:
-    """ORDER BY without LIMIT means nothing in a view (thesis 4.2.3); directly below a limit it stays."""
-    stays: set[int] = set()
+def drop_sorts(relation: Relation, ordered: bool = False) -> Relation:
+    """ORDER BY without LIMIT means nothing in a view (thesis 4.2.3); directly below a limit it stays, and where the
+    result is ``ordered`` so does that of the whole."""
+    stays: set[int] = {id(_below_projections(relation))} if ordered else set()
 
     def change(node: Any) -> Any:
         while isinstance(node, Sort) and id(node) not in stays:
             node = node.input
         if isinstance(node, Limit):
-            below = node.input
-            while isinstance(below, Project):
-                below = below.input
-            stays.add(id(below))
+            stays.add(id(_below_projections(node.input)))
         return node
 
     result: Relation = descend(relation, change)
     return result
+
+
+def _below_projections(relation: Relation) -> Relation:
+    while isinstance(relation, Project):
+        relation = relation.input
+    return relation
 
 
 def _prepare(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
@@ -145,6 +149,17 @@ def _grouped_for_existence(node: Join, fresh: Fresh) -> Relation:
 
 def check(relation: Relation) -> None:
     """Raises 0A000 with the rule that a prepared plan breaks, and what to write instead."""
+    check_operators(relation)
+    if Kinds().of(relation) == "stream":
+        raise unsupported(
+            f"a continuous view that returns the rows of a stream ({_names(relation)}) without grouping them",
+            "Group by a key (GROUP BY or DISTINCT; by all columns to keep every distinct row), "
+            "or query the stream itself.",
+        )
+
+
+def check_operators(relation: Relation) -> None:
+    """The same without the rule that all rows of streams are grouped at last."""
     kinds = Kinds()
     stack: list[tuple[Node, bool]] = [(relation, False)]
     while stack:
@@ -181,12 +196,6 @@ def check(relation: Relation) -> None:
                 pass
         inside = below_grouping or isinstance(node, Aggregate)
         stack.extend((child, inside) for child in children(node))
-    if kinds.of(relation) == "stream":
-        raise unsupported(
-            f"a continuous view that returns the rows of a stream ({_names(relation)}) without grouping them",
-            "Group by a key (GROUP BY or DISTINCT; by all columns to keep every distinct row), "
-            "or query the stream itself.",
-        )
 
 
 def _names(node: Node) -> str:

@@ -198,7 +198,7 @@ class AlterTable:
 
     ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), each before and
     after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
-    ``drops`` what goes with it.
+    ``drops`` what goes with it. ``renames``: a column or the table has another name, and nothing else.
     """
 
     tag: str
@@ -211,6 +211,7 @@ class AlterTable:
     options: tuple[AlterSequence, ...] = ()
     drops: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
+    renames: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +327,14 @@ class TransactionControl:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS; ``named`` are tables' oids with the names of their constraints, None is ALL."""
+
+    named: tuple[tuple[int, str], ...] | None
+    deferred: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SetVariable:
     """SET [LOCAL], RESET (``value`` None), RESET ALL (``name`` 'all')."""
 
@@ -411,6 +420,7 @@ Statement = (
     | CopyIn
     | CopyOut
     | TransactionControl
+    | SetConstraints
     | SetVariable
     | ShowVariable
     | Explain

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
+from executor.planned import Planned
 from executor.session import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
@@ -47,7 +48,7 @@ from planner.statements import (
 from server import functions
 from server.parameters import boolean
 from server.planning import Plan
-from server.prepared import Prepared, add_statement, find_statement, show_outputs
+from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
 from server.rows import encode_rows
 from server.settings import OF_TRANSACTION
 
@@ -91,11 +92,13 @@ class Cursor:
         self._formats = formats
         self._time_zone = time_zone
         self._pieces = _pieces(result)
+        self._live = result.live
         self._rest: pa.RecordBatch | None = None
         self.finished = not self.returns_rows
 
     def take(self, limit: int = 0) -> tuple[bytes, int]:
-        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are."""
+        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are; of rows
+        that come as time goes on, those that have come."""
         data: list[bytes] = []
         size = count = 0
         while size < PORTION_BYTES and (not limit or count < limit):
@@ -109,6 +112,8 @@ class Cursor:
             data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
             size += len(data[-1])
             count += batch.num_rows
+            if self._live:
+                break
         return (data[0] if len(data) == 1 else b"".join(data)), count
 
     def tag(self, count: int) -> str:
@@ -128,13 +133,15 @@ def _pieces(result: Result) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, PORTION_ROWS) if batch.num_rows > PORTION_ROWS else batch
 
 
-def run(session: Session, plan: Plan, parameters: tuple[Value, ...]) -> Result:
-    """Runs a statement but COPY with the client. Raises SqlError."""
+def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool = False) -> Result:
+    """Runs a statement but COPY with the client. Raises SqlError; where the client may know the columns that the result
+    has (``described``), 0A000 if it would have others now.
+    """
     session.check(plan.statement)
     session.starts_statement()
     statement = plan.statement
     if isinstance(statement, ExecutePrepared):
-        plan, parameters = prepared_call(session, statement)
+        (plan, parameters), described = prepared_call(session, statement), True
         statement = plan.statement
         session.check(statement)
     if isinstance(statement, TransactionControl):
@@ -142,9 +149,19 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...]) -> Result:
     own = _OWN.get(type(statement))
     if own is not None:
         return own(session, statement)
+    return session.db.execute_planned(_planned(session, plan, parameters, described), parameters)
+
+
+def _planned(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool) -> Planned:
+    statement = plan.statement
     if plan.calls_session:
-        return session.db.execute(functions.evaluate(session, statement, parameters))
-    return session.db.execute(statement, parameters)
+        statement = functions.evaluate(session, statement, parameters)
+
+    def again() -> Planned:
+        new = replanned(session, plan, described)
+        return _planned(session, new, parameters, described)
+
+    return Planned(statement, plan.catalog, again)
 
 
 # -- statements of the session itself ------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         reader = session.server.points.find(session.database, plan) if stamp is not None else None
         if reader is not None:
             return reader.read(portal.values)
-        result = run(session, plan, portal.values)
+        result = run(session, plan, portal.values, described=True)
         cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"))
         return result, cursor, *cursor.take(limit)
 

@@ -213,6 +213,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("default_transaction_isolation", "read committed", _ISOLATION, "Isolation of new transactions."),
     Parameter("transaction_read_only", "off", boolean, "Whether the transaction only reads."),
     Parameter("default_transaction_deferrable", "off", boolean, "Whether new transactions are deferrable."),
+    _milliseconds("stream_timeout", "5000", "Silence of a stream that ends a query of it; 0 means none does."),
+    _milliseconds("stream_progress", "5000", "Time between the notices of a stream's query; 0 means there are none."),
     _milliseconds("statement_timeout", "0", "Longest time of a statement; 0 is none."),
     _milliseconds("lock_timeout", "0", "Longest wait for a lock; 0 is none."),
     Parameter("synchronous_commit", "on", one_of("on", "off", "local", "remote_write", "remote_apply"),

@@ -63,6 +63,7 @@ class Plan:
     """
 
     serial: int
+    raw: Raw
     statement: Statement
     types: tuple[SqlType, ...]
     catalog: Catalog
@@ -176,7 +177,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         and all(scan.kind in ("table", "view") for scan in scans)
     )
     reads = tuple(sorted({scan.oid for scan in scans}))
-    return Plan(next(_serials), statement, bound.parameters, around.catalog, reads, repeatable, bool(calls))
+    return Plan(next(_serials), raw, statement, bound.parameters, around.catalog, reads, repeatable, bool(calls))
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

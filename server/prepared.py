@@ -57,12 +57,19 @@ class Prepared:
         assert self.plan is not None
         if self.plan.catalog is session.db.catalog:
             return self.plan
-        before = outputs_of(session, self.plan.statement)
-        plan = session.plan_allowed(self.raw, self.plan.types, session.surroundings)
-        if _shape(outputs_of(session, plan.statement)) != _shape(before):
-            raise SqlError("0A000", "cached plan must not change result type")
-        self.plan = plan
-        return plan
+        self.plan = replanned(session, self.plan, described=True)
+        return self.plan
+
+
+def replanned(session: Session, plan: Plan, described: bool) -> Plan:
+    """A plan for the catalog that the session sees now. Raises 0A000 when the columns of a result that the client knows
+    have changed.
+    """
+    new = session.plan_allowed(plan.raw, plan.types, session.surroundings)
+    before, after = (_shape(outputs_of(session, item.statement)) for item in (plan, new))
+    if new.types != plan.types or (described and before != after):
+        raise SqlError("0A000", "cached plan must not change result type")
+    return new
 
 
 def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:

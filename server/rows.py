@@ -37,7 +37,7 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
             item.name,
             item.type.oid,
             item.type.length,
-            item.type.typmod if item.typmod == -1 else item.typmod,
+            item.typmod,
             item.table,
             item.attribute,
             form,

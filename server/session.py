@@ -14,10 +14,12 @@ import datetime
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.types import SqlType
+from executor.arriving import Patience
 from executor.session import DatabaseSession, Result
 from planner.expression import Value
 from planner.parse import Raw
@@ -145,6 +147,15 @@ class Session:
                 data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
                 self.connection.send(data)
 
+    def _report(self, notice: SqlError) -> None:
+        """A notice of what still runs. In its worker thread."""
+        self.server.completions.add(partial(self._send_report, notice))
+
+    def _send_report(self, notice: SqlError) -> None:
+        if not self.connection.is_lost:
+            self.send_notices((notice,))
+            self.connection.flush()
+
     # -- work in threads ---------------------------------------------------------------------------------------
 
     async def work(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -194,6 +205,7 @@ class Session:
         """The client is gone and nothing runs for it: rolls back."""
         self.idle.stop()
         self.server.cancels.forget(self.backend)
+        self.portals.clear()  # and what they have begun to read
         copy, self.copying = self.copying, None
         if copy is not None:
             await copy.abort()
@@ -238,6 +250,8 @@ class Session:
         self.db.lock_timeout = self.settings.seconds("lock_timeout")
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
         self.db.query_engine = self.settings.value("query_engine")
+        patience = Patience(self.settings.seconds("stream_timeout"), self.settings.seconds("stream_progress"))
+        self.db.await_rows(patience, self._report)
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")
         self.idle.limits = (self.settings.seconds(names[0]), self.settings.seconds(names[1]))
 

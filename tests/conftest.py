@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: the golden files' switch, one PostgreSQL per run, and generated TPC-H data."""
+"""Fixtures shared by all tests: the golden files' switch, one PostgreSQL per run, and generated data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
 from tests.rig.server import java_is_there
+from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
 
 # How long an example takes says more about the machine's other work than about the code.
@@ -56,3 +57,10 @@ def tpch(tmp_path_factory: pytest.TempPathFactory) -> Tpch:
     """TPC-H data by scale factor, generated once and kept between runs."""
     cache = Path(os.environ.get("MILLSTREAM_TPCH", tmp_path_factory.getbasetemp().parent / "millstream-tpch"))
     return Tpch(cache)
+
+
+@pytest.fixture(scope="session")
+def tpcds(tmp_path_factory: pytest.TempPathFactory) -> Tpcds:
+    """TPC-DS data by scale factor, generated once and kept between runs."""
+    cache = Path(os.environ.get("MILLSTREAM_TPCDS", tmp_path_factory.getbasetemp().parent / "millstream-tpcds"))
+    return Tpcds(cache)

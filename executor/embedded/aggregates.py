@@ -12,10 +12,11 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.types import SqlType
 from executor.embedded import arithmetic
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, chain, function, operand, text
-from planner.expression import AggregateCall, Call
+from planner.expression import AggregateCall, Call, Literal, Parameter
 
 
 class Surroundings:
@@ -59,6 +60,8 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
 
 def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
+    if node.function == "string_agg" and not isinstance(node.arguments[1], Literal | Parameter):
+        raise unsupported("string_agg() with a computed delimiter", "Give the delimiter as a constant.")
     if around.distinct and not around.order:
         around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
@@ -99,6 +102,11 @@ def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: lis
 
 def _avg(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     argument = node.arguments[0].type
+    if node.type.name == "interval":
+        count = exp.Cast(this=around.call("count", arguments[0].copy()), to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+        return exp.Div(
+            this=_sum(printer, node, around, arguments), expression=function("nullif", count, exp.Literal.number(0))
+        )
     if node.type.name != "numeric":
         return around.call("avg", *arguments)
     total = around.call("sum", arguments[0])
@@ -111,7 +119,8 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     if node.type.name != "numeric":
         return around.call(node.function, *arguments)
     scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
-    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), argument, scale)
+    narrow = SqlType("numeric", (38, scale)) if argument.name == "numeric" else argument
+    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
     squares = exp.Mul(this=units.copy(), expression=units.copy())
     total = around.call("sum", units)
     if around.distinct:  # x and -x have one square

@@ -12,8 +12,9 @@ from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, ForeignKey, Table, UniqueKey
 from executor.embedded.changes import listed, quoted, stored
 from executor.embedded.connection import Connection
-from executor.embedded.constraints import shown
+from executor.embedded.deferral import missing
 from executor.embedded.dialect import DuckPrinter, type_text
+from executor.embedded.showing import pair
 from planner.expression import Literal
 
 #: ("drop", name), ("rename", old, new) or ("add", name, type, value as SQL).
@@ -76,7 +77,7 @@ class Verifier:
         columns = listed(key.columns)
         found = self._first(f"SELECT {columns} FROM {stored(table)} WHERE {known} GROUP BY ALL HAVING count(*) > 1")
         if found is not None:
-            detail = f"Key {_pair(key.columns, found)} is duplicated."
+            detail = f"Key {pair(key.columns, found)} is duplicated."
             raise SqlError("23505", f'could not create unique index "{key.name}"', detail)
 
     def _reference(self, table: Table, reference: ForeignKey) -> None:
@@ -87,10 +88,4 @@ class Verifier:
         rows = f"{stored(table)} t ANTI JOIN {stored(target)} p ON {same} WHERE {known}"
         found = self._first(f"SELECT {listed(reference.columns, 't')} FROM {rows}")
         if found is not None:
-            message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
-            detail = f'Key {_pair(reference.columns, found)} is not present in table "{target.name}".'
-            raise SqlError("23503", message, detail)
-
-
-def _pair(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
-    return f"({', '.join(columns)})=({', '.join(map(shown, values))})"
+            raise missing(table, reference, target, found)

@@ -94,6 +94,8 @@ def add(kind: type[Any]) -> Build:
             micros = [function("epoch_us", side) for side in (left, right)]
             return function("to_microseconds", binary(kind, *micros))
         result = binary(kind, left, right)
+        if node.type.name == "date":
+            return macro("ms_date", result)
         return cast_to(printer, result, node.type) if a.name == "date" and node.type.name in INTEGERS else result
 
     return build

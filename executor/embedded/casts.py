@@ -85,6 +85,9 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
         return local(printer, _to(printer, argument, source, SqlType("timestamp")))
     if source.name == "time" and target.name == "interval":
         return function("to_microseconds", function("epoch_us", argument))
+    if source.name == "interval" and target.name == "time":  # the time of day that its time part reaches from midnight
+        midnight = _plain(printer, text("00:00:00"), "time")
+        return operand(exp.Add(this=midnight, expression=macro("ms_interval_time", argument)))
     return _to(printer, argument, source, target)
 
 
@@ -164,6 +167,8 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
+        case "time":
+            return exp.Cast(this=macro("ms_time", argument), to=printer.type(target))
         case "timestamptz" if printer.timezone != "UTC":
             zoned = function("regexp_matches", argument, text(r"\d\d?:\d\d.*([+-]\d|[A-Za-z])"))
             there = exp.Cast(this=argument.copy(), to=printer.type(target))

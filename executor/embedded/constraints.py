@@ -1,11 +1,9 @@
 """Constraints, checked per statement before its changes are applied, with PostgreSQL's errors.
 
 Owns: NOT NULL (23502), unique keys (23505), foreign keys in both directions and their actions (23503). CHECK is
-evaluated by
-``writing.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table; what a
-key's or a
-reference's partner looks like after the statement is the stored table without the rows that go and with those that
-come.
+evaluated by ``effects.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table;
+what a key's or a reference's partner looks like after the statement is the stored table without the rows that go and
+with those that come. What a foreign key that waits for the commit misses is only noted (``deferral.py``).
 
 See https://www.postgresql.org/docs/15/ddl-constraints.html.
 """
@@ -33,28 +31,11 @@ from executor.embedded.changes import (
     stored,
 )
 from executor.embedded.connection import Connection
+from executor.embedded.deferral import Deferred, Timing, missing, still_referenced
 from executor.embedded.dialect import ROW_ID
+from executor.embedded.showing import failing_row, pair
 
 Statement = dict[int, Change]
-
-
-def shown(value: Any) -> str:
-    """A value as an error's DETAIL shows it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "t" if value else "f"
-        case bytes():
-            return "\\x" + value.hex()
-        case _:
-            return str(value)
-
-
-def failing_row(rows: pa.Table, place: int) -> str:
-    """DETAIL of a row that breaks a constraint."""
-    values = (column[place].as_py() for column in rows.columns)
-    return f"Failing row contains ({', '.join(map(shown, values))})."
 
 
 def check_not_null(table: Table, rows: pa.Table) -> None:
@@ -70,10 +51,15 @@ def check_not_null(table: Table, rows: pa.Table) -> None:
 class Checker:
     """Checks one statement's changes, after it has added what foreign keys' actions change."""
 
-    def __init__(self, connection: Connection, definitions: Mapping[int, Table], changes: Statement) -> None:
+    def __init__(
+        self, connection: Connection, definitions: Mapping[int, Table], changes: Statement, timing: Timing
+    ) -> None:
         self._connection = connection
         self._definitions = definitions
+        self._timing = timing
         self.changes = changes
+        #: What waits for the commit.
+        self.deferred: list[Deferred] = []
 
     def check(self) -> None:
         """Adds the actions' changes, then checks everything. Raises 23502, 23503, 23505."""
@@ -107,7 +93,7 @@ class Checker:
             found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} LIMIT 1")
         if found:
             message = f'duplicate key value violates unique constraint "{key.name}"'
-            raise SqlError("23505", message, f"Key {_pair(key.columns, found[0])} already exists.")
+            raise SqlError("23505", message, f"Key {pair(key.columns, found[0])} already exists.")
 
     def _repeated(self, table: Table, key: UniqueKey) -> list[tuple[Any, ...]]:
         """A key that comes twice."""
@@ -140,14 +126,21 @@ class Checker:
         after = f"SELECT {others} FROM {self._remaining(target, self.changes.get(target.oid))}"
         if target.oid in self.changes:
             after += f' UNION ALL SELECT {others} FROM "__new{target.oid}"'
-        found = self._connection.rows(
+        keys = (
             f'SELECT {listed(reference.columns, "n")} FROM "__new{table.oid}" n '
-            f"ANTI JOIN ({after}) t ON {same} WHERE {known} LIMIT 1"
+            f"ANTI JOIN ({after}) t ON {same} WHERE {known}"
         )
-        if found:
-            message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
-            detail = f'Key {_pair(reference.columns, found[0])} is not present in table "{target.name}".'
-            raise SqlError("23503", message, detail)
+        if self._timing.waits(table, reference):
+            schema = change.inserted.select(list(reference.columns)).schema
+            self._defer(table, table, reference, self._connection.table(keys, schema))
+        elif found := self._connection.rows(f"{keys} LIMIT 1"):
+            raise missing(table, reference, target, found[0])
+
+    def _defer(self, changed: Table, child: Table, reference: ForeignKey, keys: pa.Table | None) -> None:
+        absent = None
+        if keys is not None and keys.num_rows:
+            absent = keys.rename_columns([f"k{place}" for place in range(keys.num_columns)])
+        self.deferred.append(Deferred(changed.oid, child.oid, reference.name, absent))
 
     def _referencing(self, table: Table) -> list[tuple[Table, ForeignKey]]:
         return [
@@ -193,16 +186,25 @@ class Checker:
 
     def _check_referencing(self, table: Table, change: Change) -> None:
         for child, reference in self._referencing(table):
+            waits = self._timing.waits(child, reference)
+            if waits:
+                self._check_restricted(table, child, reference, change)
             rows = self._children(table, child, reference, change)
-            if rows is None:
-                continue
-            message = (
-                f'update or delete on table "{table.name}" violates foreign key constraint "{reference.name}" '
-                f'on table "{child.name}"'
-            )
-            values = tuple(rows.column(name)[0].as_py() for name in reference.columns)
-            key = _pair(reference.target_columns, values)
-            raise SqlError("23503", message, f'Key {key} is still referenced from table "{child.name}".')
+            if waits and self._vanished(table, reference.target_columns, change) is not None:
+                self._defer(table, child, reference, None if rows is None else rows.select(list(reference.columns)))
+            elif rows is not None:
+                raise self._still_referenced(table, child, reference, rows)
+
+    def _check_restricted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
+        """RESTRICT never waits."""
+        for action, part in ((reference.on_update, change.replaced), (reference.on_delete, change.removed)):
+            rows = self._children(table, child, reference, part) if action == "r" else None
+            if rows is not None:
+                raise self._still_referenced(table, child, reference, rows)
+
+    def _still_referenced(self, table: Table, child: Table, reference: ForeignKey, rows: pa.Table) -> SqlError:
+        values = tuple(rows.column(name)[0].as_py() for name in reference.columns)
+        return still_referenced(child, reference, table, values)
 
     # Actions ----------------------------------------------------------------------------------------------------
 
@@ -262,7 +264,3 @@ def _keeps(change: Change, columns: tuple[str, ...]) -> bool:
     names = list(columns)
     same: bool = change.deleted.select(names).equals(change.inserted.select(names))
     return same
-
-
-def _pair(columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
-    return f"({', '.join(columns)})=({', '.join(map(shown, values))})"

@@ -20,7 +20,8 @@ from catalog.objects import Table
 from catalog.types import INT8
 from executor.embedded.changes import Change, distinct_ids, insertion, nothing, removal, replacement, schema_of
 from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
-from executor.embedded.constraints import check_not_null, failing_row
+from executor.embedded.constraints import check_not_null
+from executor.embedded.showing import failing_row
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
 from executor.nodes import column_name
 from planner.algebra import Filter, Project, Relation, Snapshot

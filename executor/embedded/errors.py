@@ -38,7 +38,9 @@ def _name(engine_type: str) -> str:
 def _unconvertible(match: re.Match[str]) -> SqlError:
     """A text that is no number of the type, or too large a one."""
     value, target = match["value"], match["type"]
-    if re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", value, re.IGNORECASE):
+    if target == "INTERVAL":
+        return SqlError("22007", f'invalid input syntax for type interval: "{value}"')
+    if target != "UUID" and re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", value, re.IGNORECASE):
         if target.startswith("DECIMAL"):
             return _numeric_overflow(target)
         return out_of_range(f'value "{value}" is out of range for type {_name(target)}')
@@ -74,7 +76,7 @@ def _raised(match: re.Match[str]) -> SqlError:
 def _datetime(match: re.Match[str]) -> SqlError:
     kind = match["kind"]
     name = {"timestamp": "timestamp", "time": "time"}.get(kind, kind)
-    if match["what"].startswith("value out of range"):
+    if match["what"].startswith("value out of range") and re.match(r"\s*\d", match["value"]):
         return SqlError("22008", f'date/time field value out of range: "{match["value"]}"')
     return SqlError("22007", f'invalid input syntax for type {name}: "{match["value"]}"')
 
@@ -108,6 +110,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             lambda match: invalid_text("interval", match["value"]),
         ),
         (r"Overflow in (\w+) of (?P<type>INT\d+)", lambda match: out_of_range(f"{_name(match['type'])} out of range")),
+        (r"Overflow in (\w+ of INTERVAL|INTERVAL \w+)", _fixed("22008", "interval out of range")),
         (r"Overflow in (SUM|\w+) of (HUGEINT|DECIMAL)", _fixed("22003", "value out of range: more than 38 digits")),
         (r"[Oo]verflow in sum|SUM is out of range", _fixed("22003", "bigint out of range")),
         (r"cannot take square root of a negative", _fixed("2201F", "cannot take square root of a negative number")),

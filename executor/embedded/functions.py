@@ -28,7 +28,7 @@ from executor.embedded.arithmetic import (
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
 from executor.embedded.jsons import JSONS
-from executor.embedded.nodes import called, cast_to
+from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.sets import SETS
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
 from executor.embedded.textual import (
@@ -85,6 +85,20 @@ def _compared(kind: type[Any]) -> Build:
 
 def _chained(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: chain(kind, arguments)
+
+
+def _extreme(name: str, of_intervals: str) -> Build:
+    """GREATEST and LEAST; intervals by their comparison, which DuckDB's function does not follow."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        if node.type.name != "interval":
+            return called(name, *arguments)
+        found, *rest = arguments
+        for item in rest:
+            found = macro(of_intervals, found, item)
+        return found
+
+    return build
 
 
 def _is_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -146,8 +160,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "in": _in,
     "coalesce": _named("coalesce"),
     "nullif": _named("nullif"),
-    "greatest": _named("greatest"),
-    "least": _named("least"),
+    "greatest": _extreme("greatest", "ms_greater"),
+    "least": _extreme("least", "ms_lesser"),
     "abs": _named("abs"),
     "sign": _retyped("sign"),
     "round": rounded("round"),

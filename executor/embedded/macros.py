@@ -155,26 +155,39 @@ CREATE MACRO ms_deviation(n, s1, s2, scale, sample) AS CASE
 
 #: Text functions whose edges differ from DuckDB's.
 _TEXT: Final = """
-CREATE MACRO ms_substring(s, f, n) AS CASE WHEN n < 0 THEN error('!22011!negative substring length not allowed')
+CREATE MACRO ms_substring_from(s, f) AS substring(s, CASE WHEN f < 1 THEN 1 ELSE f END);
+CREATE MACRO ms_substring(s, f, n) AS CASE WHEN s IS NULL OR f IS NULL OR n IS NULL THEN NULL
+    WHEN n < 0 THEN error('!22011!negative substring length not allowed')
     ELSE substring(s, greatest(CAST(f AS BIGINT), 1),
         greatest(CAST(f AS BIGINT) + n - greatest(CAST(f AS BIGINT), 1), 0)) END;
 CREATE MACRO ms_initcap(s) AS array_to_string(list_transform(
     regexp_extract_all(s, '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), lambda w: upper(w[1]) || lower(w[2:])), '');
-CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN n <= 0 THEN '' WHEN fill = '' OR length(s) >= n THEN left(s, n)
+CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE lpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
-CREATE MACRO ms_rpad(s, n, fill) AS CASE WHEN n <= 0 THEN '' WHEN fill = '' OR length(s) >= n THEN left(s, n)
+CREATE MACRO ms_rpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE rpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
 CREATE MACRO ms_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('!22023!field position must not be zero')
     WHEN d = '' THEN CASE WHEN n IN (1, -1) THEN s ELSE '' END ELSE split_part(s, d, n) END;
 CREATE MACRO ms_chr(n) AS CASE WHEN n = 0 THEN error('!54000!null character not permitted')
-    WHEN n < 0 THEN error('!54000!character number must be positive') ELSE chr(n) END;
+    WHEN n < 0 THEN error('!22023!character number must be positive')
+    WHEN n > 1114111 THEN error('!54000!requested character too large for encoding: ' || n)
+    WHEN n BETWEEN 55296 AND 57343 THEN error('!54000!requested character not valid for encoding: ' || n)
+    ELSE chr(n) END;
 CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     WHEN lower(trim(s, e' \\t\\n\\r')) IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN TRUE
     WHEN lower(trim(s, e' \\t\\n\\r')) IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN FALSE
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3)) ELSE encode(s) END;
+CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3))
+    WHEN contains(s, '\\') THEN error('!0A000!bytea "' || s || '" in escape format is not supported')
+    ELSE encode(s) END;
+CREATE MACRO ms_time(s) AS CASE WHEN s IS NULL OR contains(s, ':') THEN s
+    ELSE error('!22007!invalid input syntax for type time: "' || s || '"') END;
+CREATE MACRO ms_date(d) AS CASE WHEN d IS NULL OR d BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' THEN d
+    ELSE error('!22008!date out of range') END;
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
     ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;
@@ -188,10 +201,13 @@ CREATE MACRO ms_float_text(x, digits) AS CASE WHEN isnan(x) THEN 'NaN'
     ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END;
 CREATE MACRO ms_upper(s) AS CASE WHEN contains(s, 'ß')
     THEN array_to_string(list_transform(string_split(s, 'ß'), lambda part: upper(part)), 'ß') ELSE upper(s) END;
-CREATE MACRO ms_interval_time(x) AS to_microseconds(
-    datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('microsecond', x));
-CREATE MACRO ms_interval_months(x) AS datepart('year', x) * 12 + datepart('month', x);
-CREATE MACRO ms_interval_day(x) AS datepart('day', x);
+CREATE MACRO ms_interval_time(x) AS to_microseconds(CAST(
+    datepart('hour', x::INTERVAL) * 3600000000 + datepart('minute', x::INTERVAL) * 60000000
+    + datepart('microsecond', x::INTERVAL) AS BIGINT));
+CREATE MACRO ms_greater(x, y) AS CASE WHEN y IS NULL OR x >= y THEN x ELSE y END;
+CREATE MACRO ms_lesser(x, y) AS CASE WHEN y IS NULL OR x <= y THEN x ELSE y END;
+CREATE MACRO ms_interval_months(x) AS datepart('year', x::INTERVAL) * 12 + datepart('month', x::INTERVAL);
+CREATE MACRO ms_interval_day(x) AS datepart('day', x::INTERVAL);
 CREATE MACRO ms_interval_micros(x) AS epoch_us(ms_interval_time(x));
 CREATE MACRO ms_interval_total(months, days, micros) AS to_months(CAST(months AS INTEGER))
     + to_days(CAST(days AS INTEGER)) + to_microseconds(CAST(micros AS BIGINT));
@@ -216,7 +232,10 @@ CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL'
     WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')
     THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;
 CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y)
-    THEN error('!2201F!a negative number raised to a non-integer power yields a complex result') ELSE power(x, y) END;
+    THEN error('!2201F!a negative number raised to a non-integer power yields a complex result')
+    WHEN isfinite(x) AND isfinite(y) AND isinf(power(x, y)) THEN error('!22003!value out of range: overflow')
+    WHEN x <> 0 AND isfinite(x) AND isfinite(y) AND power(x, y) = 0 THEN error('!22003!value out of range: underflow')
+    ELSE power(x, y) END;
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
     WHEN isinf(s2) AND isfinite(s1) THEN error('!22003!value out of range: overflow')
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;

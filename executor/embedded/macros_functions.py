@@ -18,12 +18,12 @@ CREATE MACRO ms_within_one(x) AS CASE WHEN abs(x) > 1 AND NOT isnan(x)
 CREATE MACRO ms_sin(x) AS sin(ms_bounded(x));
 CREATE MACRO ms_cos(x) AS cos(ms_bounded(x));
 CREATE MACRO ms_tan(x) AS tan(ms_bounded(x));
-CREATE MACRO ms_cot(x) AS 1::DOUBLE / tan(ms_bounded(x));
+CREATE MACRO ms_cot(x) AS CASE WHEN x = 0 THEN 'Infinity'::DOUBLE ELSE 1::DOUBLE / tan(ms_bounded(x)) END;
 CREATE MACRO ms_asin(x) AS asin(ms_within_one(x));
 CREATE MACRO ms_acos(x) AS acos(ms_within_one(x));
 CREATE MACRO ms_atanh(x) AS atanh(ms_within_one(x));
 CREATE MACRO ms_acosh(x) AS acosh(CASE WHEN x < 1 THEN error('!22003!input is out of range') ELSE x END);
-CREATE MACRO ms_degrees(x) AS ms_overflowed(x, x / 0.0174532925199432957692::DOUBLE);
+CREATE MACRO ms_degrees(x) AS CASE WHEN isinf(x) THEN x ELSE ms_finite(x / 0.0174532925199432957692::DOUBLE) END;
 CREATE MACRO ms_radians(x) AS x * 0.0174532925199432957692::DOUBLE;
 CREATE MACRO ms_cbrt_near(x, y) AS CASE WHEN x = 0 OR isinf(x) OR isnan(x) THEN x
     ELSE y - (y * y * y - x) / (3 * y * y) END;
@@ -37,7 +37,7 @@ CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE
     WHEN low < high AND x < low OR low > high AND x > low THEN 0
     WHEN low < high AND x >= high OR low > high AND x <= high THEN n::BIGINT + 1
     WHEN n * ((x - low) / (high - low)) >= n THEN n ELSE floor(n * ((x - low) / (high - low)))::BIGINT + 1 END;
-""".replace("ms_overflowed(x, x / 0.0174532925199432957692::DOUBLE)", "ms_finite(x / 0.0174532925199432957692::DOUBLE)")
+"""
 
 #: Integers and numerics. ``u...`` are hugeint units of one scale.
 _NUMBERS: Final = """
@@ -67,7 +67,7 @@ CREATE MACRO ms_sqrt(x, scale, shown) AS CASE
 _TEXTS: Final = r"""
 CREATE MACRO ms_overlay(s, new, start, n) AS CASE
     WHEN start <= 0 THEN error('!22011!negative substring length not allowed')
-    ELSE left(s, start - 1) || new || substring(s, greatest(start::BIGINT + n, 1)) END;
+    ELSE left(s, start - 1) || new || ms_substring_from(s, CAST(start::BIGINT + n AS INTEGER)) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';
 CREATE MACRO ms_quote_ident(s, words) AS CASE
@@ -134,6 +134,7 @@ CREATE MACRO ms_justify_interval(x) AS {
 CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS ms_interval_total(
     y::BIGINT * 12 + mon, w::BIGINT * 7 + d, h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0));
 CREATE MACRO ms_make_time(h, m, s) AS CASE
+    WHEN h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)
     THEN error('!22008!time field value out of range: ' || h || ':' || lpad(m::VARCHAR, 2, '0') || ':' || s)
     WHEN h::BIGINT * 3600000000 + m::BIGINT * 60000000 + round_even(s * 1e6, 0) >= 86400000000
@@ -141,6 +142,7 @@ CREATE MACRO ms_make_time(h, m, s) AS CASE
     ELSE CAST('00:00' AS TIME)
     + to_microseconds(h::BIGINT * 3600000000 + m::BIGINT * 60000000 + round_even(s * 1e6, 0)::BIGINT) END;
 CREATE MACRO ms_make_timestamp(y, mon, d, h, m, s) AS CASE
+    WHEN y IS NULL OR mon IS NULL OR d IS NULL OR h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)
     THEN error('!22008!time field value out of range: ' || h || ':' || lpad(m::VARCHAR, 2, '0') || ':' || s)
     WHEN y <= 0 OR try_cast(y || '-' || mon || '-' || d AS DATE) IS NULL

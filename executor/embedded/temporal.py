@@ -82,7 +82,7 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if source.name == "timestamptz":
         value = function("timezone", zone, value)
     result = function("date_trunc", text(field), value)
-    if field in _LONG:  # the first century began with the year 1
+    if field in _LONG and source.name != "interval":  # the first century began with the year 1
         place = exp.Mod(
             this=exp.Paren(this=exp.Sub(this=function("year", value.copy()), expression=exp.Literal.number(1))),
             expression=exp.Literal.number(_LONG[field]),

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog.errors import SqlError
 from executor.embedded.casts import shown, to_text
 from executor.embedded.nodes import called, cast_to, macro
 from executor.nodes import Build, Expr, case, chain, function, operand, text
@@ -83,16 +82,15 @@ def regex_groups(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 def substring(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if len(arguments) == 2:
-        return function("substring", arguments[0], function("greatest", arguments[1], exp.Literal.number(1)))
+        return macro("ms_substring_from", *arguments)
     start, length = node.arguments[1:]
     if (
         isinstance(start, Literal)
         and isinstance(length, Literal)
         and isinstance(start.value, int)
         and isinstance(length.value, int)
+        and length.value >= 0
     ):
-        if length.value < 0:
-            raise SqlError("22011", "negative substring length not allowed")
         first = max(start.value, 1)
         count = max(start.value + length.value - first, 0)
         return function("substring", arguments[0], exp.Literal.number(first), exp.Literal.number(count))

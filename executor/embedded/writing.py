@@ -23,6 +23,7 @@ from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.constraints import Checker
+from executor.embedded.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.embedded.dialect import STORE, type_text
 from executor.embedded.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from planner.algebra import Relation
@@ -76,7 +77,7 @@ class Rebuilt:
     rows: pa.Table
 
 
-Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt
+Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt | Deferred | Settled
 
 
 class WriteTransaction:
@@ -96,6 +97,8 @@ class WriteTransaction:
         self.catalog: str | None = None
         #: Tables whose record holds all of their rows (known after ``changes``).
         self.rebuilt: set[int] = set()
+        #: Which foreign keys wait for the commit.
+        self.timing = Timing()
         self._start = dict(definitions)
         self._ended = ended
         self._journal: list[Entry] = []
@@ -153,6 +156,7 @@ class WriteTransaction:
         with self._statement():
             for table in targets:
                 self._refuse_referenced(table, oids)
+                self.require_settled(table, "TRUNCATE")
                 rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
                 self.connection.rows(f"DELETE FROM {tools.stored(table)}")
                 self._journal.append(Changed(table, rows, rows.slice(0, 0)))
@@ -251,14 +255,34 @@ class WriteTransaction:
 
     def _apply(self, statement: dict[int, Change]) -> None:
         """Checks one statement's changes and applies them with what foreign keys add."""
-        checker = Checker(self.connection, self.definitions, statement)
+        checker = Checker(self.connection, self.definitions, statement, self.timing)
         checker.check()
+        self._journal += checker.deferred
         for oid, change in checker.changes.items():
             table = self.definitions[oid]
             names = tools.bound(self.connection, table, change)
             tools.apply_by_id(self.connection, table, change)
             self.connection.unbind(names)
             self._journal.append(Changed(table, change.deleted, change.inserted))
+
+    def settle(self, everything: bool = False) -> None:
+        """Checks what waits of foreign keys that no longer do, or before a commit of all. Raises 23503."""
+        items = waiting(self._journal)
+        if not everything:
+            items = [item for item in items if not self._still_waits(item)]
+        if items:
+            with self._statement():
+                settle(self.connection, self.definitions, items)
+            self._journal.append(Settled(frozenset((item.child, item.name) for item in items)))
+
+    def _still_waits(self, item: Deferred) -> bool:
+        table = self.definitions.get(item.child)
+        keys = () if table is None else table.foreign_keys
+        return table is not None and any(key.name == item.name and self.timing.waits(table, key) for key in keys)
+
+    def require_settled(self, table: Table, command: str) -> None:
+        """Raises 55006 where a table is to be changed of which something waits."""
+        require_settled(self._journal, table, command)
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
         """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record.
@@ -280,7 +304,7 @@ class WriteTransaction:
                     self.rebuilt.add(entry.table.oid)
                 case Altered() if entry.table.oid in gathered:  # by value, its older changes mean nothing any more
                     self.rebuilt.add(entry.table.oid)
-                case Created() | Defined() | Altered():
+                case Created() | Defined() | Altered() | Deferred() | Settled():
                     pass
         with self._statement():
             net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
@@ -363,6 +387,8 @@ class WriteTransaction:
                 self._rebuild(table, rows)
             case Changed(table=table, deleted=deleted, inserted=inserted):
                 tools.apply_by_value(self.connection, table, deleted, inserted)
+            case Deferred() | Settled():
+                pass
 
     def commit(self, lsn: int) -> None:
         """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""

@@ -7,12 +7,15 @@ batches, or *cold* when the budget is exceeded, and then read back from the log.
 appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times and ten
 thousand one-row appends are some fifty chunks.
 
-Does not know who reads; ``release`` says what nobody will ask for again, and the log must keep what is not released.
+Does not know who reads; ``release`` says what no view will ask for again, and the log must keep what is not released.
+A scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no
+longer; the log keeps nothing for it, and no writer waits (thesis 3.2.4).
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,6 +100,13 @@ class _Tail:
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Bookmark:
+    """Where a scan of the stream is: it has read the rows up to the LSN ``after``. Forgotten when nobody has it."""
+
+    after: int
+
+
 class Ring:
     """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
 
@@ -113,7 +123,9 @@ class Ring:
         self._first_warm = 0  # chunks before this index are cold
         self._bytes = 0
         self._total = 0  # rows ever appended
-        self._released = 0
+        self._freed = 0  # what the log need not keep
+        self._released = 0  # what is gone
+        self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
         self._lsn = 0  # the newest, with its StreamRows and RowValues parts and its rows so far
         self._number = 0
         self._ordinal = 0
@@ -189,16 +201,30 @@ class Ring:
             result += self._place(cut, *chunk.places(start, stop)) if places else cut
         return pa.Table.from_batches(result if places else self._unplaced(result), self._placed)
 
+    def mark(self) -> Bookmark:
+        """A bookmark before all rows that are there; whoever has it moves it on."""
+        with self._lock:
+            found = Bookmark(self._released)
+            self._bookmarks.add(found)
+            return found
+
     def release(self, upto: int) -> None:
-        """Nobody will ask for rows up to this LSN any more."""
+        """No view will ask for rows up to this LSN any more."""
         with self._lock:
             self._settle()
-            self._released = max(self._released, upto)
-            gone = bisect_right(self._lasts, upto)
-            self._bytes -= sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None)
-            del self._chunks[:gone]
-            del self._lasts[:gone]
-            self._first_warm = max(self._first_warm - gone, 0)
+            self._freed = max(self._freed, upto)
+            self._drop(min([self._freed, *(bookmark.after for bookmark in self._bookmarks)]))
+            cold = bisect_right(self._lasts, self._freed, 0, self._first_warm)
+            if cold:  # the log may write over them from now on
+                self._drop(self._lasts[cold - 1])
+
+    def _drop(self, upto: int) -> None:
+        self._released = max(self._released, upto)
+        gone = bisect_right(self._lasts, upto)
+        self._bytes -= sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None)
+        del self._chunks[:gone]
+        del self._lasts[:gone]
+        self._first_warm = max(self._first_warm - gone, 0)
 
     def _check(self, after: int, upto: int) -> None:
         assert after <= upto

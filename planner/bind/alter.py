@@ -23,7 +23,7 @@ from planner.bind.assigning import default_of
 from planner.bind.columns import (
     Parts,
     add_column,
-    add_constraint,
+    add_table_constraint,
     check_default,
     constrain_column,
     make_check,
@@ -36,7 +36,7 @@ from planner.bind.renames import constraint_names
 from planner.bind.sequences import numbered, with_options
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
-from planner.bind.typenames import names_of, type_of
+from planner.bind.typenames import type_of
 from planner.bind.types import coerce, display
 from planner.bind.views import bind_alter_view
 from planner.expression import Call, ColumnRef, Literal, Scalar
@@ -153,8 +153,7 @@ def _add_column(change: Alteration, command: Any) -> None:
         return
     known, keys = len(parts.checks), len(parts.foreign)
     add_column(binding, parts, node, False)
-    for constraint in node.constraints or ():
-        constrain_column(binding, parts, node, constraint, False)
+    constrain_column(binding, parts, node, False)
     _take_constraints(change, known, keys)
 
 
@@ -401,7 +400,7 @@ def _add_constraint(change: Alteration, command: Any) -> None:
     if node.skip_validation and not node.initially_valid:
         raise unsupported("NOT VALID", "Leave it out.", change.binding.position(node))
     known, keys = len(change.parts.checks), len(change.parts.foreign)
-    add_constraint(change.binding, change.parts, node, names_of(node.keys) or names_of(node.fk_attrs), False)
+    add_table_constraint(change.binding, change.parts, node, False)
     _take_constraints(change, known, keys)
 
 
@@ -411,8 +410,22 @@ def _take_constraints(change: Alteration, checks: int, foreign: int) -> None:
     for item in parts.checks[checks:]:
         change.checks.append(made := make_check(binding, parts, item))
         change.new_checks.add(made.name)
-    for node, columns in parts.foreign[foreign:]:
-        change.foreign.append(make_foreign_key(binding, parts, _interim(change), node, columns))
+    for key in parts.foreign[foreign:]:
+        change.foreign.append(make_foreign_key(binding, parts, _interim(change), key))
+
+
+def _alter_constraint(change: Alteration, command: Any) -> None:
+    """ALTER CONSTRAINT name [[NOT] DEFERRABLE] [INITIALLY DEFERRED | IMMEDIATE]: what is not said is not so."""
+    node, table = command.def_, change.before
+    names = [key.name for key in change.foreign]
+    if node.conname not in names:
+        words = f'constraint "{node.conname}" of relation "{table.name}"'
+        if node.conname in constraint_names(_interim(change)):
+            raise SqlError("42809", f"{words} is not a foreign key constraint")
+        raise SqlError("42704", f"{words} does not exist")
+    place = names.index(node.conname)
+    deferrable, deferred = bool(node.deferrable), bool(node.initdeferred)
+    change.foreign[place] = replace(change.foreign[place], deferrable=deferrable, deferred=deferred)
 
 
 def _drop_constraint(change: Alteration, command: Any) -> None:
@@ -450,6 +463,7 @@ _ACTIONS: Final[dict[AlterTableType, tuple[int, _Action]]] = {
     AlterTableType.AT_AddIdentity: (3, _identity),
     AlterTableType.AT_SetIdentity: (3, _identity),
     AlterTableType.AT_AddConstraint: (5, _add_constraint),
+    AlterTableType.AT_AlterConstraint: (5, _alter_constraint),
 }
 
 

@@ -30,6 +30,19 @@ from planner.walk import walk
 _RESERVED: Final = ("__rowid", "__lsn", "__ordinal")
 
 
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """[NOT] DEFERRABLE, INITIALLY DEFERRED or IMMEDIATE; None where it is not said."""
+
+    deferrable: bool | None = None
+    deferred: bool | None = None
+
+    @property
+    def is_deferrable(self) -> bool:
+        """Also where only INITIALLY DEFERRED says it."""
+        return bool(self.deferred) if self.deferrable is None else self.deferrable
+
+
 @dataclass(slots=True)
 class Parts:
     """What has been read of a definition so far. ``owned``: columns with a sequence, and its options or its model."""
@@ -37,7 +50,7 @@ class Parts:
     table: str
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[UniqueKey] = field(default_factory=list)
-    foreign: list[tuple[Any, tuple[str, ...]]] = field(default_factory=list)
+    foreign: list[tuple[Any, tuple[str, ...], Attributes]] = field(default_factory=list)
     checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
     generations: list[tuple[str, Any]] = field(default_factory=list)
     copied_checks: list[Check] = field(default_factory=list)
@@ -89,7 +102,50 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
         parts.owned[name] = ()
 
 
-def constrain_column(binding: Binding, parts: Parts, column: Any, node: Any, stream: bool) -> None:
+#: Constraints that attributes may follow.
+_WITH_ATTRIBUTES: Final = (
+    *(ConstrType.CONSTR_PRIMARY, ConstrType.CONSTR_UNIQUE, ConstrType.CONSTR_EXCLUSION, ConstrType.CONSTR_FOREIGN),
+)
+_ATTRIBUTES: Final = {
+    ConstrType.CONSTR_ATTR_DEFERRABLE: ("DEFERRABLE", True),
+    ConstrType.CONSTR_ATTR_NOT_DEFERRABLE: ("NOT DEFERRABLE", False),
+    ConstrType.CONSTR_ATTR_DEFERRED: ("INITIALLY DEFERRED", True),
+    ConstrType.CONSTR_ATTR_IMMEDIATE: ("INITIALLY IMMEDIATE", False),
+}
+
+
+def constrain_column(binding: Binding, parts: Parts, column: Any, stream: bool) -> None:
+    """A column's constraints, each with the attributes that follow it. Raises 42601 for one that follows none."""
+    found: list[tuple[Any, Attributes]] = []
+    for node in column.constraints or ():
+        if node.contype not in _ATTRIBUTES:
+            found.append((node, Attributes()))
+            continue
+        if not found or found[-1][0].contype not in _WITH_ATTRIBUTES:
+            words = f"misplaced {_ATTRIBUTES[node.contype][0]} clause"
+            raise SqlError("42601", words, position=binding.position(node))
+        found[-1] = (found[-1][0], _and_attribute(binding, found[-1][1], node))
+    for node, attributes in found:
+        _constrain_column(binding, parts, column, node, attributes, stream)
+
+
+def _and_attribute(binding: Binding, before: Attributes, node: Any) -> Attributes:
+    word, value = _ATTRIBUTES[node.contype]
+    if word.startswith("INITIALLY"):
+        given, clauses, after = before.deferred, "INITIALLY IMMEDIATE/DEFERRED", replace(before, deferred=value)
+    else:
+        given, clauses, after = before.deferrable, "DEFERRABLE/NOT DEFERRABLE", replace(before, deferrable=value)
+    if given is not None:
+        raise SqlError("42601", f"multiple {clauses} clauses not allowed", position=binding.position(node))
+    if after.deferrable is False and after.deferred:
+        words = "constraint declared INITIALLY DEFERRED must be DEFERRABLE"
+        raise SqlError("42601", words, position=binding.position(node))
+    return after
+
+
+def _constrain_column(
+    binding: Binding, parts: Parts, column: Any, node: Any, attributes: Attributes, stream: bool
+) -> None:
     index = next(n for n, known in enumerate(parts.columns) if known.name == column.colname)
     known = parts.columns[index]
     match node.contype:
@@ -106,7 +162,7 @@ def constrain_column(binding: Binding, parts: Parts, column: Any, node: Any, str
         case ConstrType.CONSTR_NULL:
             pass
         case _:
-            add_constraint(binding, parts, node, (column.colname,), stream)
+            add_constraint(binding, parts, node, (column.colname,), attributes, stream)
 
 
 def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bool) -> None:
@@ -202,28 +258,33 @@ def _refuse_subquery(binding: Binding, scalar: Scalar, node: Any, where: str) ->
         raise SqlError("0A000", f"cannot use subquery in {where}", position=binding.start(node))
 
 
-_IGNORED: Final = (ConstrType.CONSTR_ATTR_NOT_DEFERRABLE, ConstrType.CONSTR_ATTR_IMMEDIATE)
+def add_table_constraint(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
+    """A constraint of its own, and not of a column."""
+    attributes = Attributes(bool(node.deferrable), bool(node.initdeferred))
+    add_constraint(binding, parts, node, names_of(node.keys) or names_of(node.fk_attrs), attributes, stream)
 
 
-def add_constraint(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], stream: bool) -> None:
+def add_constraint(
+    binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], attributes: Attributes, stream: bool
+) -> None:
     position = binding.position(node)
-    if stream and node.contype not in _IGNORED:
+    if stream:
         words = "only NOT NULL and DEFAULT constraints are supported on streams"
         raise SqlError("0A000", words, hint="Filter the rows in the views.", position=position)
-    if node.deferrable or node.contype in (ConstrType.CONSTR_ATTR_DEFERRABLE, ConstrType.CONSTR_ATTR_DEFERRED):
-        raise unsupported("DEFERRABLE", "Leave it out: constraints are checked by statement.", position)
+    if attributes.is_deferrable and node.contype != ConstrType.CONSTR_FOREIGN:
+        raise unsupported("a DEFERRABLE key", "Leave it out: keys are checked by statement.", position)
     match node.contype:
         case ConstrType.CONSTR_PRIMARY | ConstrType.CONSTR_UNIQUE:
             _key(binding, parts, node, columns)
         case ConstrType.CONSTR_CHECK:
             parts.checks.append((node.conname, node, RawStream()(node.raw_expr)))
         case ConstrType.CONSTR_FOREIGN:
-            parts.foreign.append((node, columns))
+            parts.foreign.append((node, columns, attributes))
         case ConstrType.CONSTR_NOTNULL:
             _set_not_null(parts, columns)
         case ConstrType.CONSTR_EXCLUSION:
             raise unsupported("EXCLUDE", position=position)
-        case kind if kind not in _IGNORED:
+        case _:
             raise unsupported("this constraint", position=position)
 
 
@@ -272,7 +333,10 @@ def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any, str]
     return Check(parts.name(given, *(used if len(used) == 1 else ()), "check"), text)
 
 
-def make_foreign_key(binding: Binding, parts: Parts, table: Table, node: Any, columns: tuple[str, ...]) -> ForeignKey:
+def make_foreign_key(
+    binding: Binding, parts: Parts, table: Table, item: tuple[Any, tuple[str, ...], Attributes]
+) -> ForeignKey:
+    node, columns, attributes = item
     position = binding.position(node)
     if node.fk_matchtype not in ("s", "\0", None):
         raise unsupported("MATCH FULL and MATCH PARTIAL", "Leave MATCH out.", position)
@@ -286,7 +350,9 @@ def make_foreign_key(binding: Binding, parts: Parts, table: Table, node: Any, co
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):
         _check_partner(given, parts, target, name, other)
-    return ForeignKey(given, columns, target.oid, wanted, node.fk_del_action or "a", node.fk_upd_action or "a")
+    actions = (node.fk_del_action or "a", node.fk_upd_action or "a")
+    waits = (attributes.is_deferrable, bool(attributes.deferred))
+    return ForeignKey(given, columns, target.oid, wanted, *actions, *waits)
 
 
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:

@@ -41,7 +41,7 @@ _UNITS: Final[dict[str, str]] = {
 }
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<clock>[+-]?[0-9]+:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?)"
-    r"|(?P<years>[+-]?[0-9]+-[0-9]{1,2})(?![0-9])"
+    r"|(?P<years>[+-]?[0-9]+-[0-9]{1,2})(?![0-9-])"
     r"|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"|(?P<word>[A-Za-z]+)|(?P<at>@))\s*"
 )
@@ -91,6 +91,9 @@ class _Total:
         self.microseconds = Decimal(0)
 
     def invalid(self) -> SqlError:
+        years = re.match(r"\s*[+-]?[0-9]+-([0-9]+)", self.text)
+        if years is not None and int(years[1]) > 11:
+            return SqlError("22015", f'interval field value out of range: "{self.text}"')
         return SqlError("22007", f'invalid input syntax for type interval: "{self.text}"')
 
     def add(self, number: Decimal, unit: str) -> None:

@@ -190,8 +190,10 @@ def _date(text: str, kind: SqlType) -> Value:
 
 def _time(text: str, kind: SqlType) -> Value:
     word = text.strip()
-    words = word.split()
-    span = _read_time(words[-1] if words else "", "time", text)
+    if re.match(r"[0-9]+-[^:]*\s", word):  # a date and a time: the date is looked at and left out
+        span = _split(re.sub(r"(:[0-9.]+)\s*([+-][0-9:]+|[zZ])$", r"\1", word), "time")[1]
+    else:
+        span = _read_time(word, "time", text)
     if span >= datetime.timedelta(days=1):
         raise SqlError("0A000", f'time value "{word}" is not supported', hint="Use 00:00:00.")
     return (_UNIX_EPOCH + span).time()

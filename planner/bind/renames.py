@@ -71,7 +71,7 @@ def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str
     if above and not isinstance(found, Sequence):
         raise unsupported(f"renaming what view {above[0].name} reads", "Drop the view first, and create it again.")
     if isinstance(found, Table):
-        return AlterTable(tag, found, replace(found, name=name))
+        return AlterTable(tag, found, replace(found, name=name), renames=True)
     assert not isinstance(found, SystemView)
     return Redefine(tag, found, replace(found, name=name))
 
@@ -117,7 +117,8 @@ def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, t
         (binding.column(definition.name, definition.type), ColumnRef(column))
         for definition, column in zip(table.columns, scan.columns, strict=True)
     )
-    return AlterTable(tag, found, table, Project(scan, outputs), changes=_followers(catalog, found, old, new))
+    changes = _followers(catalog, found, old, new)
+    return AlterTable(tag, found, table, Project(scan, outputs), changes=changes, renames=True)
 
 
 def _renamed(table: Table, old: str, new: str) -> Table:

@@ -240,6 +240,10 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         common_type([first.type, second.type], word, lambda _, at=place: level.binding.start(at))  # type: ignore[misc]
         for first, second, place in zip(left.relation.columns, right.relation.columns, right_nodes, strict=True)
     ]
+    types = [
+        _beside_null(kind, left.relation, right.relation, index) if kind.name == "bpchar" else kind
+        for index, kind in enumerate(types)
+    ]
     columns = tuple(level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True))
     relation = SetOperation(
         kind,
@@ -253,6 +257,15 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         for one, other, column in zip(left.outputs, right.outputs, columns, strict=True)
     )
     return BoundQuery(relation, outputs)
+
+
+def _beside_null(kind: SqlType, left: Relation, right: Relation, index: int) -> SqlType:
+    """A char(n) beside NULL keeps its length, and so shows its blanks, though clients are told of no length."""
+    for nulls, side in ((left, right), (right, left)):
+        found = nulls.outputs[index][1] if isinstance(nulls, Project) else None
+        if isinstance(found, Literal) and found.value is None:
+            return side.columns[index].type if side.columns[index].type.name == "bpchar" else kind
+    return kind
 
 
 def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], nodes: Sequence[Any]) -> Relation:

@@ -1,6 +1,6 @@
 """One statement bound: dispatch by the kind of parse node.
 
-Owns: ``Bound`` and the checks that hold for whole statements (no stream read outside a view, all parameters typed).
+Owns: ``Bound`` and the checks that hold for whole statements (which streams it may read, all parameters typed).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.bind.modifying import with_modifications
 from planner.bind.select import bind_query
 from planner.bind.table_as import bind_select_into, into_of
 from planner.parse import Raw, nested_too_deep
-from planner.statements import CreateView, Statement
+from planner.statements import CopyOut, CreateView, Explain, Query, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ def bind(raw: Raw, context: Context) -> Bound:
         statement = with_modifications(binding, bind_node(binding, raw.node))
     except RecursionError:
         raise nested_too_deep() from None
-    if not isinstance(statement, CreateView):
-        refuse_streams(binding)
+    check_streams(binding, statement)
     return Bound(statement, binding.finished_parameters())
 
 
@@ -58,10 +57,25 @@ def _words(name: str) -> str:
     return pieces.strip().upper()
 
 
-def refuse_streams(binding: Binding) -> None:
-    """A stream's rows are seen by continuous views only (thesis 3.2.1). Raises 0A000."""
-    for name, position in binding.streams:
-        hint = f'Create a continuous view (CREATE VIEW v AS SELECT ... FROM "{name}" GROUP BY ...) and read that.'
+def check_streams(binding: Binding, statement: Statement) -> None:
+    """A query reads one stream at most (thesis 3.2.1), and what changes tables none. Raises 0A000."""
+    if not binding.streams or isinstance(statement, CreateView):
+        return
+    name, position = binding.streams[0]
+    if not isinstance(statement, Query | CopyOut) and not (
+        isinstance(statement, Explain) and isinstance(statement.statement, Query)
+    ):
         raise SqlError(
-            "0A000", f'SELECT from a stream is not supported: "{name}" keeps no rows', hint=hint, position=position
+            "0A000",
+            f'a statement that changes tables cannot read the stream "{name}"',
+            hint=f'Create a continuous view (CREATE VIEW v AS SELECT ... FROM "{name}" GROUP BY ...) and read that.',
+            position=position,
         )
+    for other, place in binding.streams:
+        if other != name:
+            raise SqlError(
+                "0A000",
+                f'a query cannot read two streams ("{name}", "{other}")',
+                hint="Group each in a continuous view, and query the views.",
+                position=place,
+            )

@@ -1,4 +1,4 @@
-"""Subqueries in expressions: scalar, EXISTS, IN, = ANY and <> ALL.
+"""Subqueries in expressions: scalar, EXISTS, IN, and comparisons with ANY and ALL.
 
 Owns: what SubLink nodes become. Correlated references are ColumnRefs to the outer query's columns; decorrelation is a
 rule's business.
@@ -13,13 +13,15 @@ from pglast.enums import SubLinkType
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
-from planner.algebra import Project, Relation
+from planner.algebra import Filter, Project, Relation
 from planner.bind.arrays import array_of_query
 from planner.bind.environment import Environment, Subquery
-from planner.bind.operation import compare
+from planner.bind.operation import compare, operate
 from planner.bind.rows import is_row, row_in_query
 from planner.bind.typenames import names_of
-from planner.expression import Call, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.functions import FUNCTIONS
+from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -46,14 +48,11 @@ def _single(env: Environment, query: Subquery, node: Any) -> Relation:
 
 
 def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """x IN (q), x = ANY (q) and x <> ALL (q)."""
+    """x IN (q), x = ANY (q) and x <> ALL (q); the other comparisons by EXISTS."""
     every = node.subLinkType == SubLinkType.ALL_SUBLINK
     symbol = names_of(node.operName)[-1] if node.operName else "="
     if (symbol, every) not in (("=", False), ("<>", True)):
-        word = "ALL" if every else "ANY"
-        raise unsupported(
-            f"{symbol} {word} (subquery)", "Use EXISTS, or compare with min() or max().", env.binding.position(node)
-        )
+        return _compared(env, symbol, every, node, bind)
     if is_row(node.testexpr):
         matched = row_in_query(env, node, bind)
         return Call("not", (matched,), BOOL) if every else matched
@@ -65,6 +64,28 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
     left, right = compare(env, "=", argument, ColumnRef(column), node)
     found = InSubquery(left, _as(env, query.relation, right))
     return Call("not", (found,), BOOL) if every else found
+
+
+def _compared(env: Environment, symbol: str, every: bool, node: Any, bind: Bind) -> Scalar:
+    """x op ANY (q): true where it is of a row, else unknown where it is of a row; x op ALL (q): false, else unknown."""
+    word = f"{symbol} {'ALL' if every else 'ANY'} (subquery)"
+    if is_row(node.testexpr):
+        raise unsupported(f"a row with {word}", "Compare the columns one by one.", env.binding.position(node))
+
+    def has(test: str | None) -> Scalar:
+        query = env.subquery(node.subselect, env.scope)
+        column, *others = query.relation.columns
+        if others:
+            raise env.error("42601", "subquery has too many columns", node)
+        argument = bind(env, node.testexpr)
+        if any(FUNCTIONS[item.function].volatility == "volatile" for item in walk(argument) if isinstance(item, Call)):
+            raise unsupported(f"a volatile function with {word}", position=env.binding.position(node))
+        found = operate(env, symbol, argument, ColumnRef(column), node, (node.testexpr, node.testexpr))
+        return Exists(Filter(query.relation, found if test is None else Call(test, (found,), BOOL)))
+
+    decided = has("not" if every else None), Literal(not every, BOOL)
+    unknown = has("is_null"), Literal(None, BOOL)
+    return Case((decided, unknown), Literal(every, BOOL), BOOL)
 
 
 def _as(env: Environment, relation: Relation, scalar: Scalar) -> Relation:

@@ -14,7 +14,7 @@ from catalog.objects import FileTable, Stream, Table
 from planner.bind.columns import (
     Parts,
     add_column,
-    add_constraint,
+    add_table_constraint,
     check_generations,
     constrain_column,
     copy_keys,
@@ -25,7 +25,6 @@ from planner.bind.columns import (
 from planner.bind.context import Binding
 from planner.bind.generated import check_actions
 from planner.bind.table_like import like
-from planner.bind.typenames import names_of
 from planner.bind.watermarks import bind_watermark
 from planner.statements import CreateStream, CreateTable
 
@@ -65,7 +64,7 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
     checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
     used = check_generations(binding, parts)
-    foreign = tuple(make_foreign_key(binding, parts, table, item, columns) for item, columns in parts.foreign)
+    foreign = tuple(make_foreign_key(binding, parts, table, item) for item in parts.foreign)
     for reference in foreign:
         check_actions(table, reference, used)
     columns, sequences = with_sequences(binding, parts, table, table.oid + 1)
@@ -166,11 +165,10 @@ def _read(binding: Binding, node: Any, stream: bool) -> Parts:
             add_column(binding, parts, item, stream)
     for item in items:
         if type(item).__name__ == "ColumnDef":
-            for constraint in item.constraints or ():
-                constrain_column(binding, parts, item, constraint, stream)
+            constrain_column(binding, parts, item, stream)
     for item in (*items, *(node.constraints or ())):
         if type(item).__name__ == "Constraint":
-            add_constraint(binding, parts, item, names_of(item.keys) or names_of(item.fk_attrs), stream)
+            add_table_constraint(binding, parts, item, stream)
     copy_keys(parts)
     return parts
 

@@ -73,12 +73,39 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     if type(node).__name__ == "ColumnRef":
         entry = resolve(env.binding, env.scope, names_of(node.fields), node)
         return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
-    typmod = -1
-    if type(node).__name__ == "TypeCast":
-        typmod = declared_typmod(type_of(env.binding, node.typeName))
-    elif scalar.type.name in ("varchar", "bpchar") and type(node).__name__ != "FuncCall":
+    typmod = _typmod(env, node)
+    if (
+        typmod == -1
+        and scalar.type.name in ("varchar", "bpchar")
+        and type(node).__name__ not in ("FuncCall", "TypeCast")
+    ):
         typmod = scalar.type.typmod
     return Target(name or output_name(node), scalar, node, typmod)
+
+
+def _typmod(env: Environment, node: Any) -> int:
+    """The modifier that an expression keeps: a declared one, on which all branches of a CASE and the like agree.
+
+    PostgreSQL's exprTypmod(); what an operator or a function computes has none.
+    """
+    found: set[int] = set()
+    pending = [node]
+    while pending:
+        item = pending.pop()
+        match type(item).__name__:
+            case "CaseExpr":
+                pending += [*(branch.result for branch in item.args), item.defresult]
+            case "CoalesceExpr" | "MinMaxExpr":
+                pending += item.args
+            case "A_Indirection" if all(type(part).__name__ == "A_Indices" for part in item.indirection):
+                pending.append(item.arg)
+            case "ColumnRef":
+                found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
+            case "TypeCast":
+                found.add(declared_typmod(type_of(env.binding, item.typeName)))
+            case _:
+                found.add(-1)
+    return found.pop() if len(found) == 1 else -1
 
 
 def item_nodes(node: Any, width: int) -> list[Any]:

@@ -102,7 +102,24 @@ def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -
     return Call("timezone", (utc, Call("sub", (moment, zone), TIMESTAMP)), kind)
 
 
+#: What date_trunc() takes; the other fields of extract() are none to cut at.
+_CUTS: Final = ("year", "month", "day", "quarter", "week", "decade", "century", "millennium", *_TIME_FIELDS)
+
+
+def _check_cut(env: Environment, field: Scalar, kind: SqlType) -> None:
+    """Raises 22023, and 0A000 where the field exists and not for date_trunc() of this type."""
+    if not isinstance(field, Literal) or field.value is None:
+        return
+    word = str(field.value).lower()
+    word = _SPELLINGS.get(word, word)
+    if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
+        raise env.error("0A000", f'unit "{field.value}" not supported for type {display(kind)}', None)
+    if word not in _CUTS:
+        raise env.error("22023", f'unit "{field.value}" not recognized for type {display(kind)}', None)
+
+
 def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    _check_cut(env, arguments[0], arguments[1].type)
     if len(arguments) == 3:
         arguments[2] = _zone(env, arguments[2], node)
     return called(env, "date_trunc", arguments, arguments[1].type, name, node)

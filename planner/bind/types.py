@@ -27,7 +27,7 @@ from catalog.types import (
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.resolution import Level, first_common, pathway
-from planner.expression import Call, Cast, Literal, Parameter, Scalar
+from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -104,9 +104,25 @@ def coerce(
 
 def blank_padded(scalar: Scalar) -> Scalar:
     """A char(n) with its blanks, which are not kept, where something counts or shows them."""
-    if scalar.type.name != "bpchar" or not scalar.type.modifiers:
+    if scalar.type.name != "bpchar":
         return scalar
-    return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
+    if scalar.type.modifiers:
+        return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
+    if isinstance(scalar, Call) and scalar.function == "coalesce":
+        return Call("coalesce", tuple(_padded_branch(item) for item in scalar.arguments), TEXT)
+    if isinstance(scalar, Case):
+        branches = tuple((condition, _padded_branch(result)) for condition, result in scalar.branches)
+        return Case(branches, _padded_branch(scalar.otherwise), TEXT)
+    return scalar
+
+
+def _padded_branch(scalar: Scalar) -> Scalar:
+    """A branch that lost its length beside others of another one, with the blanks that it had."""
+    if isinstance(scalar, Literal):
+        return Literal(scalar.value, TEXT)
+    if isinstance(scalar, Cast) and scalar.argument.type.name == "bpchar" and scalar.argument.type.modifiers:
+        return blank_padded(scalar.argument)
+    return Cast(scalar, TEXT)
 
 
 def _retyped_items(binding: Binding, scalar: Literal | Call, target: SqlType, level: Level, node: Any) -> Scalar | None:

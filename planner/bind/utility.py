@@ -19,6 +19,7 @@ from planner.bind.expressions import bind_scalar
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
 from planner.bind.sources import Level
+from planner.bind.timing import bind_set_constraints
 from planner.bind.typenames import type_of
 from planner.parse import text_after_as
 from planner.statements import (
@@ -204,6 +205,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "TransactionStmt": _transaction,
     "VariableSetStmt": _set,
     "VariableShowStmt": _show,
+    "ConstraintsSetStmt": bind_set_constraints,
     "CopyStmt": bind_copy,
     "PrepareStmt": _prepare,
     "ExecuteStmt": _execute,

@@ -45,12 +45,13 @@ class Planned:
     notices: tuple[str, ...]
 
 
-def plan(query: Query, scope: str, keeping: Keeping | None = None) -> Planned:
+def plan(query: Query, scope: str, keeping: Keeping | None = None, ordered: bool = False) -> Planned:
     """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
+    With ``ordered`` its final relation gives its rows in the query's order.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
     of which ``keeping`` does not say when they end."""
-    relation = normalise(query.relation)
+    relation = normalise(query.relation, ordered)
     check(relation)
     relation = share_groupings(relation)
     fresh = Fresh(relation, query.relation)
@@ -81,10 +82,10 @@ def plan(query: Query, scope: str, keeping: Keeping | None = None) -> Planned:
     return Planned(program, notices(program))
 
 
-def normalise(relation: Relation) -> Relation:
+def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(relation), REWRITES)
-    return rewrite(prepare(rewritten), REWRITES)
+    return rewrite(prepare(rewritten, ordered), REWRITES)
 
 
 def _paths(groupings: Groupings) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from executor.database import Database
 from executor.options import Options
+from executor.planned import Planned
 from executor.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
@@ -42,6 +43,10 @@ class Client:
         """What one statement means now, to be executed later."""
         (raw,) = parse(text)
         return bind(raw, Context(self.session.catalog)).statement
+
+    def planned(self, text: str) -> Planned:
+        """What one statement means now, to be executed later, and planned again if need be."""
+        return Planned(self.bind(text), self.session.catalog, lambda: self.planned(text))
 
     def copy(self, text: str, batches: list[pa.RecordBatch]) -> int:
         """COPY ... FROM STDIN with rows that are parsed already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import Table
 from executor.database import Database
+from executor.planned import Planned
 from tests.executor.client import Client, open_database
 
 START = """
@@ -108,6 +110,63 @@ def test_a_query_planned_before_its_columns_went_says_so(tmp_path: Path, change:
         with pytest.raises(SqlError) as caught:
             client.session.execute(late)
         assert caught.value.sqlstate == "40001"
+
+
+def test_statements_are_planned_again_where_their_table_changed_meanwhile(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        texts = (
+            *("INSERT INTO t VALUES (7)", "UPDATE t SET c = 1 RETURNING *", "ALTER TABLE t ADD y int"),
+            "CREATE TABLE e AS SELECT * FROM t",
+        )
+        late = [client.planned(text) for text in texts]
+        other.run("ALTER TABLE t ADD COLUMN z int NOT NULL DEFAULT 4")
+        tags = [client.session.execute_planned(planned).tag for planned in late]
+        assert tags == ["INSERT 0 1", "UPDATE 3", "ALTER TABLE", "SELECT 3"]
+        assert client.run("SELECT * FROM e ORDER BY a") == client.run("SELECT * FROM t ORDER BY a")
+        client.run("BEGIN; SELECT 1")
+        reading, writing = client.planned("SELECT z FROM t"), client.planned("DELETE FROM t WHERE z = 4")
+        other.run("ALTER TABLE t DROP COLUMN z; ALTER TABLE t ADD COLUMN z text DEFAULT '4'")
+        result = client.session.execute_planned(reading)
+        assert [batch.column(0).to_pylist() for batch in result.batches or ()] == [["4", "4", "4"]]
+        with pytest.raises(SqlError, match="operator does not exist"):
+            client.session.execute_planned(writing)
+        client.run("ROLLBACK")
+        gone = client.planned("SELECT * FROM t")
+        other.run("DROP TABLE t")
+        with pytest.raises(SqlError, match="does not exist") as caught:
+            client.session.execute_planned(gone)
+        assert caught.value.sqlstate == "42P01"
+
+
+def test_a_query_begins_again_where_its_table_changes_before_its_moment(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        early = client.planned("SELECT b FROM t ORDER BY a")
+        late = Planned(early.statement, early.catalog, lambda: plans.pop())
+        other.run("ALTER TABLE t DROP COLUMN b; ALTER TABLE t ADD COLUMN b int DEFAULT 5")
+        plans = [client.planned("SELECT b FROM t ORDER BY a"), late]
+        result = client.session.execute_planned(late)
+        assert [batch.column(0).to_pylist() for batch in result.batches or ()] == [[5, 5]]
+        plans = [late] * 100
+        with pytest.raises(SqlError) as caught:
+            client.session.execute_planned(late)
+        assert caught.value.sqlstate == "40001"
+
+
+def test_a_change_waits_for_an_alteration_and_is_planned_for_its_outcome(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = client.planned("INSERT INTO t VALUES (7)")
+        other.run("BEGIN; ALTER TABLE t ADD COLUMN z int NOT NULL DEFAULT 4")
+        thread = threading.Thread(target=client.session.execute_planned, args=(late,))
+        thread.start()
+        other.run("COMMIT")
+        thread.join()
+        assert client.run("SELECT z FROM t") == [(4,), (4,), (4,)]
 
 
 def test_a_reader_sees_the_table_as_it_was(tmp_path: Path) -> None:

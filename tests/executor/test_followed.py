@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from executor.arriving import Patience
 from executor.database import Database
 from executor.options import Options
 from tests.executor.client import Client, open_database
@@ -160,4 +162,27 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     database.close()
     database = open_database(tmp_path / "data", source_poll=0.02)
     assert Client(database).run("SELECT * FROM v") == [("a", 1)]
+    database.close()
+
+
+def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", source_poll=0.02)
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+    )
+    (stream,) = database.streams.values()
+    write(folder, "before.parquet", {"page": ["a"], "n": [1]})
+    wait_until(lambda: stream.last_lsn > 0)
+    client.session.await_rows(Patience(0.0, 0.0), lambda notice: None)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(client.run, "SELECT page, n FROM files LIMIT 3")
+        wait_until(lambda: len(stream.waiting) == 1)
+        write(folder, "one.parquet", {"page": ["b", "c"], "n": [2, 3]})
+        write(folder, "two.parquet", {"page": ["d"], "n": [4]})
+        rows = found.result(20)
+    assert sorted(rows) == [("b", 2), ("c", 3), ("d", 4)]
     database.close()

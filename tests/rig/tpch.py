@@ -141,5 +141,5 @@ class Tpch:
 
 
 def _generate(*arguments: str) -> None:
-    program = Path(sys.executable).parent / "tpchgen-cli"
-    subprocess.run([str(program), *arguments], check=True, capture_output=True)
+    program = Path(sys.executable).parent / "tpcgen-cli"
+    subprocess.run([str(program), "tpch", *arguments], check=True, capture_output=True)

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from tests.rig.server import Millstream
 from tests.server.wire import (
     FLUSH,
     SYNC,
@@ -225,3 +226,19 @@ def test_point_reads_of_a_view(wire: Wire) -> None:
         assert rows(run(wire, bind([None], "r"), execute())) == []
     binary = rows(run(wire, bind([b"0"], "r", results=[1]), execute()))
     assert binary == [(struct.pack(">q", 5), struct.pack(">q", total[0]))]
+
+
+def test_a_portal_bound_before_its_table_changed_is_planned_again(wire: Wire, running: Millstream) -> None:
+    with Wire(running.port) as other:
+        other.start()
+        other.query("CREATE TABLE altered (a int)")
+        wire.send(parse("INSERT INTO altered VALUES ($1)"), bind([b"1"]), FLUSH)
+        assert letters([message for message in (wire.message(), wire.message()) if message]) == "12"
+        other.query("ALTER TABLE altered ADD COLUMN b int DEFAULT 2")
+        assert tags(run(wire, execute())) == ["INSERT 0 1"]
+        wire.send(parse("SELECT * FROM altered"), bind(), FLUSH)
+        assert letters([message for message in (wire.message(), wire.message()) if message]) == "12"
+        other.query("ALTER TABLE altered DROP COLUMN a")
+        assert error_fields(run(wire, execute()))["M"] == "cached plan must not change result type"
+        assert rows(run(wire, parse("SELECT * FROM altered"), bind(), execute())) == [(b"2",)]
+        other.query("DROP TABLE altered")

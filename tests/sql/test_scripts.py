@@ -62,7 +62,7 @@ def outcome(connection: Connection, statement: str) -> Outcome:
         return Outcome(None, (), (), (error.sqlstate, error.diag.statement_position))
     if cursor.description is None:
         return Outcome(cursor.statusmessage, (), ())
-    columns = tuple((item.name, item.type_code) for item in cursor.description)
+    columns = tuple((item.name, item.type_display) for item in cursor.description)
     rows = [tuple(map(plain, row)) for row in cursor.fetchall()]
     if "ORDER BY" not in statement.rpartition(")")[2]:
         rows.sort(key=repr)

@@ -85,3 +85,13 @@ SELECT x IN (true, 'false'), i IN (1, 2, 3::int8), d IN (2.5, 3) FROM c ORDER BY
 SELECT i IN (1, '2020-01-01'::date) FROM c;
 
 DROP TABLE c;
+
+-- What a declared length becomes: kept where all branches agree on it, else unknown to clients; a char's blanks stay.
+SELECT n, coalesce(n, n), coalesce(n, 0), CASE WHEN x THEN n ELSE n END, CASE WHEN x THEN n END, n + n FROM c ORDER BY id;
+SELECT greatest(n, n), n::numeric(5,1), coalesce(n, 1::numeric(10,2)), coalesce(n, 1::numeric(5,1)) FROM c ORDER BY id;
+SELECT sum(n), min(n), avg(n), sum(i) FROM c;
+SELECT b, n FROM c UNION ALL SELECT NULL, NULL ORDER BY 1, 2;
+SELECT NULL, NULL UNION ALL SELECT b, n FROM c ORDER BY 1, 2;
+SELECT u.b || '|' FROM (SELECT b FROM c UNION ALL SELECT NULL) u ORDER BY 1;
+SELECT concat(coalesce(b, ''), '|'), concat(CASE WHEN x THEN b ELSE 'no' END, '|') FROM c ORDER BY id;
+SELECT id FROM c WHERE coalesce(b, '') = 'c' OR CASE WHEN x THEN b ELSE 'no' END = 'no' ORDER BY id;

@@ -1,0 +1,31 @@
+"""Statements that are planned before they run, and again where another transaction changes what they mean meanwhile.
+
+Owns: which of them wait for the table writer's lock first. PostgreSQL looks names up once it has the tables' locks;
+here a plan is made first, and again where the catalog is another one when the statement may begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog.objects import Catalog, Table
+from executor import ddl
+from planner.statements import CreateTableAs, Delete, Insert, Merge, Modifying, Statement, Truncate, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A statement, the catalog that it was planned for, and how it is planned for the session's present one."""
+
+    statement: Statement
+    catalog: Catalog
+    again: Callable[[], Planned]
+
+    @property
+    def writes_tables(self) -> bool:
+        """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
+        statement = self.statement
+        if isinstance(statement, Insert):
+            return isinstance(statement.target, Table)
+        return isinstance(statement, Update | Delete | Merge | Modifying | Truncate | CreateTableAs | ddl.Definition)

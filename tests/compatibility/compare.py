@@ -1,0 +1,113 @@
+"""One statement on both servers, and what became of it: equal, refused, or different.
+
+Owns: ``Peer``, a connection that gives names, types, rows as text and SQLSTATEs, and the classes of outcomes. Numerics
+are compared by value (Millstream keeps at most 38 digits and does not keep trailing zeros), doubles to 12 digits and
+reals to 6; rows as a bag unless their order is determined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from enum import Enum
+from typing import Final
+
+from psycopg.pq import DiagnosticField, ExecStatus, PGconn
+
+_EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
+_DIGITS: Final = {700: 6, 701: 12}
+_NUMERICS: Final = frozenset((1700, 1231))
+_FLOAT_ARRAYS: Final = {1021: 6, 1022: 12}
+#: Decimals that a quotient or an average has at most.
+_DECIMALS: Final = Decimal(1).scaleb(-15)
+
+
+class Verdict(Enum):
+    """What a case showed."""
+
+    EQUAL = "equal"
+    REFUSED = "refused"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a statement gave: columns as (name, type oid, modifier) and rows as text, or an SQLSTATE."""
+
+    state: str
+    columns: tuple[tuple[str, int, int], ...] = ()
+    rows: tuple[tuple[str | None, ...], ...] = ()
+    message: str = ""
+
+
+class Peer:
+    """A connection; ``dsn`` says whose."""
+
+    def __init__(self, dsn: str, setup: tuple[str, ...] = ()) -> None:
+        self._dsn, self._setup = dsn, setup
+        self._connection = self._connect()
+
+    def _connect(self) -> PGconn:
+        found = PGconn.connect(self._dsn.encode())
+        for statement in ("SET TimeZone = 'UTC'", "SET statement_timeout = '10s'", *self._setup):
+            found.exec_(statement.encode())
+        return found
+
+    def run(self, statement: str) -> Outcome:
+        """Executes; a connection that was lost is an outcome, and another takes its place."""
+        result = self._connection.exec_(statement.encode())
+        if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            columns = tuple(
+                ((result.fname(at) or b"").decode(), result.ftype(at), result.fmod(at)) for at in range(result.nfields)
+            )
+            rows = tuple(
+                tuple(_text(result.get_value(row, at), columns[at][1]) for at in range(result.nfields))
+                for row in range(result.ntuples)
+            )
+            return Outcome("00000", columns, rows)
+        state = (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+        message = (result.error_field(DiagnosticField.MESSAGE_PRIMARY) or result.error_message).decode()
+        if not state:
+            self._connection = self._connect()
+        return Outcome(state or "lost", message=message)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.finish()
+
+
+def _text(value: bytes | None, oid: int) -> str | None:
+    if value is None:
+        return None
+    shown = value.decode()
+    if oid in _DIGITS:
+        return f"{float(shown):.{_DIGITS[oid]}g}"
+    if oid == 1700:
+        return _number(shown)
+    if oid in _NUMERICS or oid in _FLOAT_ARRAYS:
+        return ",".join(_number(item) for item in shown.strip("{}").split(","))
+    return shown
+
+
+def _number(text: str) -> str:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if not number.is_finite():
+        return text
+    return format(_EXACT.quantize(number, _DECIMALS).normalize(_EXACT) + 0, "f")
+
+
+def judge(found: Outcome, wanted: Outcome, ordered: bool) -> Verdict:
+    """What Millstream's outcome is beside PostgreSQL's."""
+    if found.state == "0A000" and wanted.state != "0A000":
+        return Verdict.REFUSED
+    if found.state != wanted.state or found.columns != wanted.columns:
+        return Verdict.DIFFERENT
+    same = found.rows == wanted.rows if ordered else _bag(found) == _bag(wanted)
+    return Verdict.EQUAL if same else Verdict.DIFFERENT
+
+
+def _bag(outcome: Outcome) -> list[tuple[str, ...]]:
+    return sorted(tuple("\0" if item is None else item for item in row) for row in outcome.rows)
