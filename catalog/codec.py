@@ -15,6 +15,7 @@ from typing import Any
 from catalog.objects import (
     Check,
     ColumnDefinition,
+    FileTable,
     ForeignKey,
     Index,
     Sequence,
@@ -35,7 +36,7 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, View, SystemView, Sequence, Index
+    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, FileTable, View, SystemView, Sequence, Index
 )
 
 

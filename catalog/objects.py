@@ -119,6 +119,25 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class FileTable:
+    """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
+
+    ``options`` are path (a file, a folder or a pattern), format, header, delimiter and null.
+    """
+
+    oid: int
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    schema: str = PUBLIC
+    comment: str | None = None
+
+    def option(self, name: str, default: str = "") -> str:
+        """One option's value."""
+        return dict(self.options).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
 
@@ -184,8 +203,8 @@ class SystemView:
     columns: tuple[ColumnDefinition, ...]
 
 
-CatalogObject = Table | Stream | View | SystemView | Sequence
-Kind = Literal["table", "stream", "view", "system"]
+CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
+Kind = Literal["table", "stream", "files", "view", "system"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from catalog.errors import undefined_table
 from catalog.objects import Catalog, Sequence, Stream, Table, View
 from executor import ddl
 from executor.admission import Admission
+from executor.analytics import Analytics
 from executor.appender import Appender
 from executor.commit.background import background_files
 from executor.commit.files import require_space
@@ -100,6 +101,7 @@ class Database:
         self.admission = Admission(options.backlog_bytes, self._backlog)
         self.appender = Appender(self)
         self.maintenance = Maintenance(self)
+        self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.watcher = SourceWatcher(self)
 
     @classmethod

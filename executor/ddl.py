@@ -215,12 +215,21 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     view = replace(view, oid=_oid(catalog, view.oid))
     notices = list(statement.notices)
     if view.continuous:
+        _refuse_files(statement)
         planned = _plan(statement, f"v{view.oid}")
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _refuse_files(statement: CreateView) -> None:
+    """Files may change at any time, of which nobody tells a view."""
+    for item in walk(statement.query.relation):
+        if isinstance(item, Scan) and item.kind == "files":
+            instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
+            raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
 
 
 def _plan(statement: CreateView, scope: str) -> incremental.Planned:

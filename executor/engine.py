@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from executor.sources import OwnFiles
 from planner.program import State, Statement
 
 
@@ -21,11 +22,12 @@ class Inputs:
     """What a job's leaves stand for.
 
     ``delta``: the stream's rows of the interval with ``__lsn`` and ``__ordinal`` as int64 columns: an Arrow table
-    (embedded), or Parquet files (Spark). ``statics``: each static's one run, by its trace's name, likewise.
+    (embedded), or Parquet files (Spark). ``statics``: each static's one run, by its trace's name, likewise; Spark also
+    takes files of others for one.
     """
 
     delta: pa.Table | tuple[Path, ...]
-    statics: Mapping[str, pa.Table | tuple[Path, ...]] = field(default_factory=dict)
+    statics: Mapping[str, pa.Table | tuple[Path, ...] | OwnFiles] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

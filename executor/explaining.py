@@ -38,11 +38,13 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     plan = database.plans.get(relation)
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
+    if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
+        measured["Engine"] = "{} ({})".format(*reader.engine(plan, parameters))
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
         started = time.perf_counter()
-        rows = reader.table(relation, parameters, transaction).num_rows
+        rows = reader.answer(relation, parameters, transaction).num_rows
         seconds = time.perf_counter() - started
         measured |= {"Actual Rows": rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":

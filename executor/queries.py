@@ -1,7 +1,8 @@
 """Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
 
 Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
-continuous views in it are brought to that LSN (section 6, step 4), and the optimised form of queries seen before.
+continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
+queries seen before. What Spark does of a query is ``executor/analytics``.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.objects import Catalog
+from catalog.errors import SqlError, undefined_table
+from catalog.objects import Catalog, FileTable
+from executor import files
+from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
 from executor.embedded.connection import Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.nodes import column_name
 from executor.small import Small, small_of
+from executor.sources import OwnFiles
+from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan, Values
@@ -37,6 +43,10 @@ if TYPE_CHECKING:
 
 PLANS = 1024
 ATTEMPTS = 20
+#: From so many rows of files on a query goes to Spark by itself.
+SPARK_ROWS = 10_000_000
+#: What says that Spark did not run a query, which the embedded engine may.
+SPARK_FAILED = ("0A000", "55000", "58000")
 
 Bindings = Mapping[str, pa.Table]
 Parameters = tuple[Value, ...]
@@ -46,12 +56,15 @@ Parameters = tuple[Value, ...]
 class Plan:
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
-    ``arriving``: it reads a stream itself."""
+    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it; ``arriving``: it
+    reads a stream itself.
+    """
 
     relation: Relation
     tables: tuple[int, ...]
     views: tuple[int, ...]
     system: tuple[int, ...]
+    files: tuple[Scan, ...]
     small: Small | None = None
     arriving: bool = False
 
@@ -62,14 +75,17 @@ def plan_of(relation: Relation) -> Plan:
     return Plan(relation, *_reads([relation]), None if arriving else small_of(relation), arriving)
 
 
-def _reads(nodes: Iterable[Node]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The oids of the tables, continuous views and system views that some trees read."""
+def _reads(
+    nodes: Iterable[Node],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Scan, ...]]:
+    """The oids of the tables, continuous views and system views that some trees read, and what of which files."""
     scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    return oids("table"), oids("view"), oids("system")
+    files = tuple(scan for scan in joined_scans(scans) if scan.kind == "files")
+    return oids("table"), oids("view"), oids("system"), files
 
 
 class PlanCache:
@@ -121,9 +137,12 @@ class Moment:
 class Reader:
     """One session's reading."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
         self.database = database
         self.time_zone = "UTC"
+        #: Where queries run: embedded, spark, or auto.
+        self.query_engine = "auto"
+        self._is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
         self._private = itertools.count(-1, -1)
@@ -142,17 +161,84 @@ class Reader:
             found = ArrivingQuery(self, query, parameters, transaction)
             return found if found.is_live else list(found)
         wanted = _bare_view(plan.relation)
-        if wanted is not None:
+        if wanted is not None and self.query_engine != "spark":
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.table(query.relation, parameters, transaction, evaluate))
+        return _batches(self.answer(query.relation, parameters, transaction, evaluate))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
 
+    def engine(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
+        """Which engine answers a query, and why."""
+        if plan.arriving:
+            return "embedded", "a stream is read as its rows arrive"
+        if not (plan.tables or plan.views or plan.files):
+            return "embedded", "no table, view or file is read"
+        if self.query_engine == "spark":
+            return "spark", "query_engine = spark"
+        if self.query_engine == "embedded":
+            return "embedded", "query_engine = embedded"
+        if not plan.files:
+            return "embedded", "no files are read"
+        return self._suited(plan, parameters)
+
+    def _suited(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
+        """The engine for a query over files."""
+        catalog = self.database.catalog
+        owners = (catalog.objects.get(scan.oid) for scan in plan.files)
+        rows = sum(files.count(owner) for owner in owners if isinstance(owner, FileTable))
+        if rows < SPARK_ROWS:
+            return "embedded", f"about {rows} rows of files, below {SPARK_ROWS}"
+        analytics = self.database.analytics
+        reason = analytics.unready() or analytics.reason(spark_query(plan.relation, parameters), self.time_zone)
+        if reason is not None:
+            return "embedded", f"about {rows} rows of files, but {reason}"
+        return "spark", f"about {rows} rows of files"
+
+    def answer(
+        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> pa.Table:
+        """A query's rows as one table, from the engine that suits it. Spark takes none that ``evaluate`` means."""
+        plan = self.database.plans.get(relation)
+        if self.engine(plan, parameters)[0] == "embedded":
+            return self.table(relation, parameters, transaction, evaluate)
+        try:
+            return self._on_spark(plan, parameters, transaction)
+        except SqlError as error:
+            if self.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
+                raise
+            return self.table(relation, parameters, transaction, evaluate)
+
+    def _on_spark(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table:
+        """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
+        analytics = self.database.analytics
+        query = spark_query(plan.relation, parameters)
+        analytics.require(query, self.time_zone)
+        with analytics.job() as (number, folder):
+            inputs = self._at_moment(plan, transaction, lambda moment: self._store(plan, query, moment, folder))
+            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+
+    def _store(self, plan: Plan, query: SparkQuery, moment: Moment, folder: Path) -> dict[str, Stored]:
+        """The files of a query's inputs as they are at a moment; Spark reads a foreign table's own."""
+        bindings = self._bindings(replace(plan, files=()), moment)
+        stored: dict[str, Stored] = {}
+        for leaf in query.leaves:
+            if self._is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            if leaf.scan.kind == "files":
+                owner = _file_table(moment.catalog, leaf.scan)
+                stored[leaf.trace] = OwnFiles(owner, tuple(files.find(owner)))
+                continue
+            table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
+            path = folder / f"{leaf.trace}.parquet"
+            write_table(path, table.rename_columns(leaf.names))
+            stored[leaf.trace] = (path,)
+        return stored
+
     def table(
         self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> pa.Table:
-        """A relation's rows as one table, all of it at one moment."""
+        """A relation's rows as one table, all of it at one moment, from the embedded engine."""
         plans = self.database.plans
         plan = plans.get(relation)
         if plan.arriving:
@@ -187,7 +273,7 @@ class Reader:
     def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
         plan = Plan(Values((), ()), *_reads(roots(statement)))
-        if not plan.views and not plan.system:
+        if not plan.views and not plan.system and not plan.files:
             return {}
         transaction.writer()
         found: dict[str, pa.Table] = self._at_moment(plan, transaction, lambda moment: self._bindings(plan, moment))
@@ -255,7 +341,11 @@ class Reader:
 
     def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
+        found |= {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
+        return found | {
+            f"v{scan.oid}": files.read(_file_table(moment.catalog, scan), scan.sources, self._is_cancelled)
+            for scan in plan.files
+        }
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
@@ -281,6 +371,13 @@ class Reader:
             running.interrupt()
         else:
             self.database.engine.interrupt(self)
+
+
+def _file_table(catalog: Catalog, scan: Scan) -> FileTable:
+    found = catalog.objects.get(scan.oid)
+    if not isinstance(found, FileTable):
+        raise undefined_table(scan.name)
+    return found
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

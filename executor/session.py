@@ -94,12 +94,12 @@ class DatabaseSession:
         self.maintenance_engine: str = database.options.maintenance_engine
         self._transaction: Transaction | None = None
         self._implicit = False
-        self._reader = Reader(database)
         self.sequences = SessionSequences(database.sequences)
         #: Schemas in which a sequence's name is looked up when a statement runs.
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
         self._cancelled = threading.Event()
+        self._reader = Reader(database, self._cancelled.is_set)
 
     @property
     def time_zone(self) -> str:
@@ -109,6 +109,15 @@ class DatabaseSession:
     @time_zone.setter
     def time_zone(self, name: str) -> None:
         self._reader.time_zone = name
+
+    @property
+    def query_engine(self) -> str:
+        """The session's query_engine setting: where its queries run."""
+        return self._reader.query_engine
+
+    @query_engine.setter
+    def query_engine(self, name: str) -> None:
+        self._reader.query_engine = name
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
@@ -422,7 +431,7 @@ class DatabaseSession:
         writer = transaction.writer()
         filled = statement.filled and not statement.exists
         evaluate, relation = self._evaluate(transaction), statement.query.relation
-        rows = self._reader.table(relation, parameters, transaction, evaluate) if filled else None
+        rows = self._reader.answer(relation, parameters, transaction, evaluate) if filled else None
         created = ddl.define(self, transaction, CreateTable(statement.table, statement.exists))
         if rows is None:
             return replace(created, tag="CREATE TABLE AS")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,12 +26,23 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
+from catalog.objects import ColumnDefinition, FileTable, Stream
 from catalog.types import SqlType
 
 #: Path, size in bytes, mtime in nanoseconds.
 SourceFile = tuple[str, int, int]
 Format = Literal["parquet", "csv", "json"]
+#: What files belong to.
+Owner = Stream | FileTable
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """Files as they are, and whose."""
+
+    owner: Owner
+    files: tuple[SourceFile, ...]
+
 
 #: Bits of __ordinal that number the rows of one file.
 ROW_BITS: Final = 40
@@ -101,13 +113,13 @@ class FileSource:
         return self._growing.get(path) == stat or self._now() - stat[1] > SETTLED
 
 
-def reader_options(stream: Stream) -> dict[str, str]:
-    """The stream's options for reading CSV: ``header`` ('true' or 'false'), ``delimiter`` and ``null``."""
-    header = stream.option("header", "false").lower() in _TRUE
+def reader_options(owner: Owner) -> dict[str, str]:
+    """A relation's options for reading CSV: ``header`` ('true' or 'false'), ``delimiter`` and ``null``."""
+    header = owner.option("header", "false").lower() in _TRUE
     return {
         "header": "true" if header else "false",
-        "delimiter": stream.option("delimiter", ","),
-        "null": stream.option("null", ""),
+        "delimiter": owner.option("delimiter", ","),
+        "null": owner.option("null", ""),
     }
 
 
@@ -142,7 +154,7 @@ def _changed(path: str, stream: str) -> SqlError:
     return SqlError("58P01", f'file "{path}" of stream "{stream}" was changed after it arrived', hint=_AS_IT_WAS)
 
 
-def count_rows(path: str, stream: Stream) -> int | None:
+def count_rows(path: str, stream: Owner) -> int | None:
     """How many rows a file has: from its footer (Parquet), else its lines that are not blank. None: not readable."""
     try:
         if stream.option("format", "parquet") == "parquet":
@@ -172,20 +184,30 @@ def _count_lines(path: str) -> int:
 
 def _read(file: SourceFile, stream: Stream) -> pa.Table:
     verify(file, stream.name)
-    path = file[0]
+    return read_file(file[0], stream, stream.columns)
+
+
+def names_of_format(format: str) -> tuple[str, ...]:
+    """How the names of files in a format end."""
+    return _SUFFIXES[format]
+
+
+def read_file(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa.Table:
+    """The rows of a file with some of its owner's columns, in their types. Raises 22P04 where it does not fit."""
     try:
-        match stream.option("format", "parquet"):
+        match owner.option("format", "parquet"):
             case "csv":
-                table = _read_csv(path, stream)
+                table = _read_csv(path, owner, wanted)
             case "json":
-                table = _read_json(path, stream)
+                table = _read_json(path, wanted)
             case _:
-                table = _read_parquet(path, stream)
-        columns = [_cast(table.column(item.name), item.type) for item in stream.columns]
+                table = _read_parquet(path, wanted)
+        columns = [_cast(table.column(item.name), item.type) for item in wanted]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
         reason = str(error).splitlines()[0]
-        raise SqlError("22P04", f'file "{path}" does not fit stream "{stream.name}"', detail=reason) from None
-    schema = pa.schema([pa.field(item.name, item.type.arrow) for item in stream.columns])
+        kind = "stream" if isinstance(owner, Stream) else "foreign table"
+        raise SqlError("22P04", f'file "{path}" does not fit {kind} "{owner.name}"', detail=reason) from None
+    schema = pa.schema([pa.field(item.name, item.type.arrow) for item in wanted])
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -196,8 +218,8 @@ def _numbered(table: pa.Table, lsn: int, place: int) -> pa.Table:
     return table.append_column("__ordinal", pa.arange(first, first + count))
 
 
-def _read_parquet(path: str, stream: Stream) -> pa.Table:
-    names = [item.name for item in stream.columns]
+def _read_parquet(path: str, wanted: Sequence[ColumnDefinition]) -> pa.Table:
+    names = [item.name for item in wanted]
     with pq.ParquetFile(path) as file:
         for name in names:
             if name not in file.schema_arrow.names:
@@ -205,17 +227,18 @@ def _read_parquet(path: str, stream: Stream) -> pa.Table:
         return file.read(columns=names)
 
 
-def _read_csv(path: str, stream: Stream) -> pa.Table:
-    options = reader_options(stream)
-    names = [item.name for item in stream.columns]
+def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa.Table:
+    options = reader_options(owner)
+    names = [item.name for item in owner.columns]
     if os.path.getsize(path) == 0:
-        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in stream.columns})
+        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in wanted})
     return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
         parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=False),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types={item.name: _parsed(item.type) for item in stream.columns},
+            column_types={item.name: _parsed(item.type) for item in owner.columns},
+            include_columns=[item.name for item in wanted],
             null_values=[options["null"]],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
@@ -225,11 +248,11 @@ def _read_csv(path: str, stream: Stream) -> pa.Table:
     )
 
 
-def _read_json(path: str, stream: Stream) -> pa.Table:
+def _read_json(path: str, wanted: Sequence[ColumnDefinition]) -> pa.Table:
     if os.path.getsize(path) == 0:
-        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in stream.columns})
+        return pa.table({item.name: pa.array([], _parsed(item.type)) for item in wanted})
     # pyarrow's JSON reader takes dates for numbers, so they are read as text and cast.
-    kinds = {item.name: pa.string() if item.type.name == "date" else _parsed(item.type) for item in stream.columns}
+    kinds = {item.name: pa.string() if item.type.name == "date" else _parsed(item.type) for item in wanted}
     schema = pa.schema(list(kinds.items()))
     options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     return pyarrow.json.read_json(path, parse_options=options)

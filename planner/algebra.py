@@ -26,14 +26,14 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All rows of a table, stream, continuous view's result or system view.
+    """All rows of a table, stream, table over files, continuous view's result or system view.
 
     ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``.
     """
 
     oid: int
     name: str
-    kind: Literal["table", "stream", "view", "system"]
+    kind: Literal["table", "stream", "files", "view", "system"]
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
 

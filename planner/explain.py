@@ -45,7 +45,13 @@ _JOINS: Final[dict[JoinKind, str]] = {
     "semi": "Semi Join",
     "anti": "Anti Join",
 }
-_SCANS: Final = {"table": "Scan on", "stream": "Stream Scan on", "view": "View Scan on", "system": "System Scan on"}
+_SCANS: Final = {
+    "table": "Scan on",
+    "stream": "Stream Scan on",
+    "files": "File Scan on",
+    "view": "View Scan on",
+    "system": "System Scan on",
+}
 
 
 @dataclass(frozen=True, slots=True)

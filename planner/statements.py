@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Sequence, Stream, Table, UniqueKey, View
+from catalog.objects import FileTable, Sequence, Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.eventtime import Keeping
@@ -219,8 +219,8 @@ class Redefine:
     """A view, sequence or stream under another name or with a comment: ``item`` instead of ``before``."""
 
     tag: str
-    before: View | Sequence | Stream
-    item: View | Sequence | Stream
+    before: View | Sequence | Stream | FileTable
+    item: View | Sequence | Stream | FileTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +235,9 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """CREATE FOREIGN TABLE ... SERVER stream, or PipelineDB's CREATE STREAM-like spelling."""
+    """CREATE FOREIGN TABLE ... SERVER stream (PipelineDB's spelling too) or SERVER files."""
 
-    stream: Stream
+    stream: Stream | FileTable
     exists: bool = False
 
 

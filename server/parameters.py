@@ -220,6 +220,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("synchronous_commit", "on", one_of("on", "off", "local", "remote_write", "remote_apply"),
               "Whether a commit waits for the disk."),
     Parameter("maintenance_engine", "auto", one_of("auto", "spark", "embedded"), "Who maintains continuous views."),
+    Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "Who runs queries."),
     Parameter("client_min_messages", "notice", one_of(*_LEVELS), "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("hex", refused=("escape",)), "Output form of bytea."),
     Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),

@@ -249,6 +249,7 @@ class Session:
         self.db.time_zone = self.settings.value("TimeZone")
         self.db.lock_timeout = self.settings.seconds("lock_timeout")
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
+        self.db.query_engine = self.settings.value("query_engine")
         patience = Patience(self.settings.seconds("stream_timeout"), self.settings.seconds("stream_progress"))
         self.db.await_rows(patience, self._report)
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")

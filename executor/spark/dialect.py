@@ -13,7 +13,8 @@ names its type.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -22,11 +23,13 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, Printer, function
+from executor.printer import Block, Build, Expr, Printer, function
 from executor.spark.functions import FUNCTIONS
+from executor.spark.quotients import average
 from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Scan, Snapshot
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter
+from planner.algebra import Delta, Join, Limit, Scan, Snapshot
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
+from planner.walk import walk
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 INTEGERS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}  # decimal digits
@@ -117,6 +120,20 @@ class SparkPrinter(Printer):
         for column in leaf.columns:
             spark_type(column.type)
         return Printer.leaf(self, leaf)
+
+    def join(self, node: Join, right: Expr, on: Expr | None) -> Expr:
+        """Spark takes correlated scalar subqueries in no join's condition; those of inner joins stand in WHERE."""
+        if node.predicate is not None and has_scalar_subquery(node.predicate):
+            raise unsupported(f"a subquery in the condition of a join that is {node.kind}")
+        return Printer.join(self, node, right, on)
+
+    def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
+        """Numbers of rows are int constants in Spark."""
+        count, offset = (_rows(item) for item in (node.count, node.offset))
+        node = replace(
+            node, count=None if count is None else node.count, offset=None if offset is None else node.offset
+        )
+        return Printer._limit(self, node, block, iter([item for item in (count, offset) if item is not None]))
 
     def literal(self, literal: Literal) -> Expr:
         """A constant of exactly its type. An interval prints as NULL: only functions that know it take it."""
@@ -216,6 +233,8 @@ class SparkPrinter(Printer):
                 return filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
             case "sum":
                 return self._sum(arguments[0], kinds[0], node, where)
+            case "avg":
+                return self._average(arguments[0], kinds[0], node, where)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
                 return filtered(function(node.function.upper(), arguments[0]), where)
             case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
@@ -236,11 +255,44 @@ class SparkPrinter(Printer):
         total = filtered(function("SUM", *_distinct([value], node.distinct)), where)
         return cast_to(total, target) if node.type.name == "numeric" else total
 
+    def _average(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+        if kind.name == "float8":
+            return filtered(function("AVG", *_distinct([value], node.distinct)), where)
+        if node.type.name != "numeric" or kind.name not in ("numeric", *INTEGERS):
+            raise unsupported(f"aggregate avg({kind})")
+        if kind.name != "numeric":
+            value = cast_to(value, f"DECIMAL({INTEGERS[kind.name]},0)")
+            kind = SqlType("numeric", (INTEGERS[kind.name], 0))
+        total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), where)
+        count = filtered(function("COUNT", *_distinct([value.copy()], node.distinct)), where)
+        return average(self.generate(total), self.generate(count), kind)
+
 
 class ConnectPrinter(SparkPrinter):
     """Prints for a session behind a Connect endpoint."""
 
     has_unscaled: ClassVar[bool] = False
+
+
+def _rows(value: Scalar | None) -> Expr | None:
+    """A LIMIT or OFFSET as Spark takes it; None where there is none."""
+    while isinstance(value, Cast):
+        value = value.argument
+    if value is None:
+        return None
+    if not isinstance(value, Literal):
+        raise unsupported("LIMIT or OFFSET that is not constant")
+    if value.value is None:
+        return None
+    assert isinstance(value.value, int)
+    if not 0 <= value.value < 1 << 31:
+        raise unsupported(f"LIMIT or OFFSET {value.value}")
+    return exp.Literal.number(value.value)
+
+
+def has_scalar_subquery(value: Scalar) -> bool:
+    """Whether an expression has a scalar subquery."""
+    return any(isinstance(item, ScalarSubquery) for item in walk(value))
 
 
 def _timestamp(value: dt.datetime, kind: str) -> Expr:

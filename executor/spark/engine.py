@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
-from executor.sources import SourceFile, reader_options
+from executor.sources import Owner, OwnFiles, SourceFile, reader_options
 from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
@@ -27,6 +28,8 @@ from planner.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
+#: Seconds between looks whether a job was cancelled.
+_LOOK: Final = 0.1
 
 
 def _log(status: Status) -> None:
@@ -73,48 +76,43 @@ class SparkEngine:
         printed = self._print(statements, states)
         return printed if isinstance(printed, str) else None
 
-    def run(self, job: Job) -> JobResult:
-        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it."""
-        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")})
+    def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
+        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it.
+
+        ``is_cancelled`` is asked now and then, and ends the job with 57014.
+        """
+        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")}, is_cancelled)
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
         """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
-        if stream.option("null") and stream.option("format") == "csv":
-            raise EngineUnavailable("option null of CSV files is not supported on Spark")
-        files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
-        delta: Frame = {
-            "raw": True,
-            "name": stream.name,
-            "format": stream.option("format", "parquet"),
-            "files": [item[0] for item, _, _ in files],
-            "sizes": [item[1] for item, _, _ in files],
-            "mtimes": [item[2] for item, _, _ in files],
-            "lsns": [lsn for _, lsn, _ in files],
-            "places": [place for _, _, place in files],
-            "options": reader_options(stream),
-        }
-        try:
-            delta["stream"] = [[column.name, spark_type(column.type)] for column in stream.columns]
-        except SqlError as error:
-            raise EngineUnavailable(f"{error.message} on Spark") from None
-        return self._request(job, delta)
+        return self._request(job, _raw(stream, arrived))
 
-    def _request(self, job: Job, delta: Frame) -> JobResult:
+    def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
         printed = self._print(job.statements, job.states)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
-        answer = self.process.request(
+        number, answered = self.process.submit(
             "run",
             job=job.id,
             inputs=[_input(view, job, delta) for view in printed.views],
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
             output=str(job.output.resolve()),
         )
+        answer = answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled)
         if "error" in answer:
             raise to_exception(answer["error"])
         runs = {state: tuple(map(Path, files)) for state, files in answer["runs"].items()}
         return JobResult(runs, answer["rows"], answer["seconds"], tuple(answer["jobs"]))
+
+    def _watched(self, number: int, answered: Future[Frame], is_cancelled: Callable[[], bool]) -> Frame:
+        """A request's answer; cancelled again and again, since Spark ends only those of its jobs that have begun."""
+        while True:
+            try:
+                return answered.result(_LOOK)
+            except TimeoutError:
+                if is_cancelled():
+                    self.process.cancel(number)
 
     def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
         key = tuple(map(id, statements))
@@ -140,7 +138,33 @@ def _input(view: View, job: Job, delta: Frame) -> Frame:
     spec: Frame = {"view": view.name, "columns": [list(column) for column in view.columns], "delta": not view.trace}
     if not view.trace:
         return spec | delta
-    return spec | {"files": _paths(job.inputs.statics[view.trace], f"static {view.trace}")}
+    static = job.inputs.statics[view.trace]
+    if isinstance(static, OwnFiles):
+        return spec | (_raw(static.owner, [(0, static.files)]) if static.files else {"files": []})
+    return spec | {"files": _paths(static, f"static {view.trace}")}
+
+
+def _raw(owner: Owner, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> Frame:
+    """Files that Spark's workers read as they are, by log record."""
+    if owner.option("null") and owner.option("format") == "csv":
+        raise EngineUnavailable("option null of CSV files is not supported on Spark")
+    files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
+    try:
+        columns = [[column.name, spark_type(column.type)] for column in owner.columns]
+    except SqlError as error:
+        raise EngineUnavailable(f"{error.message} on Spark") from None
+    return {
+        "raw": True,
+        "name": owner.name,
+        "format": owner.option("format", "parquet"),
+        "files": [item[0] for item, _, _ in files],
+        "sizes": [item[1] for item, _, _ in files],
+        "mtimes": [item[2] for item, _, _ in files],
+        "lsns": [lsn for _, lsn, _ in files],
+        "places": [place for _, _, place in files],
+        "options": reader_options(owner),
+        "stream": columns,
+    }
 
 
 def _paths(files: object, what: str) -> list[str]:

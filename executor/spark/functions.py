@@ -9,19 +9,22 @@ expressions, float functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.printer import Build, Expr, binary, chain, function, operand
+from executor.spark.quotients import quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from planner.expression import Call, Literal
 
 _INTEGER_TYPES: Final[dict[str, str]] = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
 _DIGITS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+#: Decimals of a product that leave enough digits before the point: 14.
+_PRODUCT_SCALE: Final = 24
 
 
 def refuse(node: Call, why: str = "") -> Exception:
@@ -37,6 +40,11 @@ def _cast(value: Expr, name: str) -> Expr:
 def _decimal(value: Expr, kind: SqlType) -> Expr:
     """An operand of decimal arithmetic."""
     return _cast(value, f"DECIMAL({_DIGITS[kind.name]},0)") if kind.name in _DIGITS else value
+
+
+def _as_numeric(kind: SqlType) -> SqlType:
+    """The type of ``_decimal``."""
+    return SqlType("numeric", (_DIGITS[kind.name], 0)) if kind.name in _DIGITS else kind
 
 
 def _scale(kind: SqlType) -> int:
@@ -63,7 +71,7 @@ def _arithmetic(kind: type[exp.Binary]) -> Build:
         if node.type.name in _INTEGER_TYPES:
             return _integers(kind, arguments, node)
         if node.type.name == "numeric":
-            return _decimals(kind, arguments, node)
+            return _decimals(dialect, kind, arguments, node)
         if node.type.name == "float8" and left.name == right.name == "float8" and kind is not exp.Mod:
             return binary(kind, *arguments)
         raise refuse(node)
@@ -83,18 +91,27 @@ def _integers(kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr
     return result if node.type.name == "int8" else _cast(result, _INTEGER_TYPES[node.type.name])
 
 
-def _decimals(kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr:
+def _decimals(dialect: Any, kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr:
     """Exact, or refused: Spark keeps the scale (allowPrecisionLoss is off) and raises beyond 38 digits."""
     kinds = [item.type for item in node.arguments]
-    if kind is exp.Div or any(item.name not in ("numeric", *_DIGITS) for item in kinds):
-        raise refuse(node)
-    scale = sum(map(_scale, kinds)) if kind is exp.Mul else max(map(_scale, kinds))
-    if scale != node.type.scale:
-        raise refuse(node, "with more decimals than 38 digits hold")
-    if kind is exp.Mod and not _fits(*kinds):
+    if any(item.name not in ("numeric", *_DIGITS) for item in kinds):
         raise refuse(node)
     left, right = (_decimal(value, item) for value, item in zip(arguments, kinds, strict=True))
+    if kind is exp.Div:
+        return quotient(dialect.generate(left), dialect.generate(right), *map(_as_numeric, kinds))
+    scale = sum(map(_scale, kinds)) if kind is exp.Mul else max(map(_scale, kinds))
+    if scale != node.type.scale:
+        return _rounded_product(left, right, scale, node)
+    if kind is exp.Mod and not _fits(*kinds):
+        raise refuse(node)
     return binary(kind, left, right)
+
+
+def _rounded_product(left: Expr, right: Expr, scale: int, node: Call) -> Expr:
+    """A product whose type has fewer decimals: Spark computes it with all of them, then rounds half away from zero."""
+    if node.function != "mul" or scale > _PRODUCT_SCALE:
+        raise refuse(node, "with more decimals than 38 digits hold")
+    return _cast(exp.Paren(this=binary(exp.Mul, left, right)), f"DECIMAL({node.type.precision},{node.type.scale})")
 
 
 def _negate(dialect: object, arguments: list[Expr], node: Call) -> Expr:
@@ -152,17 +169,25 @@ def _require_alike(node: Call) -> None:
             raise refuse(node)
 
 
+def _at_one_scale(arguments: list[Expr], node: Call) -> list[Expr]:
+    """The two sides of a comparison. Spark would drop decimals where 38 digits do not hold all values of both numerics
+    at one scale, so they are brought to it here: a value that it leaves no room for is 22003."""
+    left, right = (item.type for item in node.arguments)
+    if left.name != "numeric" or right.name != "numeric" or _fits(left, right):
+        _require_alike(node)
+        return arguments
+    return [_cast(value, f"DECIMAL(38,{max(left.scale, right.scale)})") for value in arguments]
+
+
 def _compare(kind: type[exp.Binary]) -> Build:
     def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-        _require_alike(node)
-        return binary(kind, *arguments)
+        return binary(kind, *_at_one_scale(arguments, node))
 
     return build
 
 
 def _is_distinct(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-    _require_alike(node)
-    return exp.Not(this=exp.Paren(this=binary(exp.NullSafeEQ, *arguments)))
+    return exp.Not(this=exp.Paren(this=binary(exp.NullSafeEQ, *_at_one_scale(arguments, node))))
 
 
 def _in(dialect: object, arguments: list[Expr], node: Call) -> Expr:

@@ -7,15 +7,16 @@ which columns of which leaves a job reads. Pure; the printed form is plain data 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError
 from executor.printer import column_name, leaf_name
-from executor.spark.dialect import SparkPrinter, spark_type
-from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
+from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
 from planner.program import State, Statement
-from planner.walk import walk
+from planner.rules.support import conjunction, conjuncts
+from planner.walk import Node, transform, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,25 @@ def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     outputs = ", ".join(
         f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
-    return f"SELECT {outputs} FROM ({printer.print_relation(relation)}) AS `run`"
+    return f"SELECT {outputs} FROM ({printer.print_relation(_filtered_joins(relation))}) AS `run`"
+
+
+def _filtered_joins(relation: Relation) -> Relation:
+    """Inner joins with what has a scalar subquery in their conditions as a filter above them: Spark takes it there."""
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Join) or node.kind != "inner" or node.predicate is None:
+            return node
+        parts = list(conjuncts(node.predicate))
+        above = conjunction(part for part in parts if has_scalar_subquery(part))
+        if above is None:
+            return node
+        return Filter(
+            replace(node, predicate=conjunction(part for part in parts if not has_scalar_subquery(part))), above
+        )
+
+    found: Relation = transform(relation, change)
+    return found
 
 
 def _merged(state: State, union: str, printer: SparkPrinter) -> str:

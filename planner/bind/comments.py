@@ -11,19 +11,19 @@ from typing import Any, Final
 from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
 from planner.bind.indexes import find_index
 from planner.bind.renames import constraint_names
 from planner.bind.typenames import names_of
 from planner.statements import AlterTable, NoOperation, Redefine, Statement
 
-_KINDS: Final = {
+_KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
     ObjectType.OBJECT_TABLE: (Table, "a table"),
     ObjectType.OBJECT_VIEW: (View, "a view"),
     ObjectType.OBJECT_MATVIEW: (View, "a materialized view"),
     ObjectType.OBJECT_SEQUENCE: (Sequence, "a sequence"),
-    ObjectType.OBJECT_FOREIGN_TABLE: (Stream, "a foreign table"),
+    ObjectType.OBJECT_FOREIGN_TABLE: ((Stream, FileTable), "a foreign table"),
 }
 
 
@@ -50,7 +50,7 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     return _changed(found, replace(found, comment=node.comment))
 
 
-def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence | Stream:
+def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence | Stream | FileTable:
     if not names:
         raise SqlError("42601", "column name must be qualified")
     *schema, name = names
@@ -62,7 +62,7 @@ def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence 
     return found
 
 
-def _on_column(found: Table | View | Sequence | Stream, name: str, comment: str | None) -> Statement:
+def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, comment: str | None) -> Statement:
     if isinstance(found, Sequence):
         raise SqlError("42809", f'cannot set comment on relation "{found.name}"')
     if all(column.name != name for column in found.columns):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Sequence, Stream, SystemView, Table, View
+from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.assigning import default_of
 from planner.bind.context import Binding
@@ -43,6 +43,10 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
     target = find_object(binding, node.relation)
     if isinstance(target, Sequence):
         raise SqlError("42809", f'cannot copy to sequence "{target.name}"')
+    if isinstance(target, FileTable):
+        raise SqlError(
+            "0A000", f'cannot insert into foreign table "{target.name}"', hint="A foreign table of files is read-only."
+        )
     if isinstance(target, View | SystemView):
         raise SqlError(
             "42809", f'cannot copy to view "{target.name}"', hint="Copy to the tables and streams that it reads."
@@ -58,7 +62,7 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
     return CopyIn(target, columns, options, node.filename, defaults, checks, row, generated)
 
 
-def _columns(binding: Binding, target: Table | Stream | View | SystemView, node: Any) -> tuple[int, ...]:
+def _columns(binding: Binding, target: Table | Stream | FileTable | View | SystemView, node: Any) -> tuple[int, ...]:
     names = [column.name for column in target.columns]
     if not node.attlist:
         return tuple(index for index, column in enumerate(target.columns) if column.generated is None)

@@ -40,6 +40,10 @@ from planner.walk import replace_columns, used_columns, walk
 ROW_ID: Final = "__rowid"
 
 
+#: Why a foreign table of files takes no rows.
+READ_ONLY: Final = "A foreign table of files is read-only."
+
+
 def checks_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -> tuple[tuple[str, Scalar], ...]:
     """The target's CHECKs over a row's columns."""
     if isinstance(target, Stream):
@@ -60,6 +64,8 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
         )
     if isinstance(found, SystemView):
         raise SqlError("42501", f"permission denied for view {found.name}")
+    if isinstance(found, objects.FileTable):
+        raise SqlError("0A000", f'cannot {verb} foreign table "{found.name}"', hint=READ_ONLY)
     if isinstance(found, objects.Sequence):
         raise SqlError("42809", f'cannot change sequence "{found.name}"')
     return found

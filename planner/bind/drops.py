@@ -11,7 +11,7 @@ from typing import Any, Final
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import Catalog, CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
 from planner.bind.indexes import bind_drop_index
 from planner.bind.sequences import identity_column
@@ -19,20 +19,28 @@ from planner.bind.sources import find_object
 from planner.bind.typenames import names_of
 from planner.statements import Drop, Truncate
 
-_KINDS: Final = {
+_KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
-    ObjectType.OBJECT_FOREIGN_TABLE: ("FOREIGN TABLE", Stream),
+    ObjectType.OBJECT_FOREIGN_TABLE: ("FOREIGN TABLE", (Stream, FileTable)),
     ObjectType.OBJECT_VIEW: ("VIEW", View),
     ObjectType.OBJECT_MATVIEW: ("MATERIALIZED VIEW", View),
     ObjectType.OBJECT_SEQUENCE: ("SEQUENCE", Sequence),
 }
 
 
+_WORDS: Final[dict[type, str]] = {
+    Table: "table",
+    Stream: "foreign table",
+    FileTable: "foreign table",
+    View: "view",
+    SystemView: "view",
+    Sequence: "sequence",
+}
+
+
 def describe(item: CatalogObject) -> str:
     """An object as errors name it."""
-    words = {Table: "table", Stream: "foreign table", View: "view", SystemView: "view", Sequence: "sequence"}
-    word = words[type(item)]
-    return f"{word} {item.name}"
+    return f"{_WORDS[type(item)]} {item.name}"
 
 
 def bind_drop(binding: Binding, node: Any) -> Drop:
@@ -72,7 +80,7 @@ def _require_free(catalog: Catalog, item: CatalogObject) -> None:
         raise SqlError("2BP01", message, hint=f"You can drop {column} instead.")
 
 
-def _require_kind(item: CatalogObject, kind: str, wanted: type) -> None:
+def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...]) -> None:
     if isinstance(item, SystemView):
         raise SqlError("42501", f"permission denied: view {item.name} belongs to the system")
     if not isinstance(item, wanted):
@@ -86,6 +94,7 @@ def _require_kind(item: CatalogObject, kind: str, wanted: type) -> None:
         right = {
             Table: "DROP TABLE to remove a table",
             Stream: "DROP FOREIGN TABLE to remove a foreign table",
+            FileTable: "DROP FOREIGN TABLE to remove a foreign table",
             Sequence: "DROP SEQUENCE to remove a sequence",
         }
         hint = f"Use {right.get(type(item), 'DROP VIEW to remove a view')}."

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from pglast.enums import JoinType
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.context import Binding, within
@@ -161,15 +161,24 @@ def _alias(node: Any) -> str | None:
     return node.alias.aliasname if node.alias is not None else None
 
 
+_SCANS: Final[dict[type, Kind]] = {
+    Table: "table",
+    Stream: "stream",
+    FileTable: "files",
+    View: "view",
+    SystemView: "system",
+    Sequence: "system",
+}
+
+
 def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
     """All columns of a table, stream, continuous view or system view under fresh identities."""
-    kinds = {Table: "table", Stream: "stream", View: "view", SystemView: "system", Sequence: "system"}
     columns = tuple(
-        binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View))
+        binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View | FileTable))
         for column in item.columns
     )
     names = tuple(column.name for column in item.columns)
-    scan = Scan(item.oid, item.name, kinds[type(item)], columns, names)  # type: ignore[arg-type]
+    scan = Scan(item.oid, item.name, _SCANS[type(item)], columns, names)
     entries = tuple(
         Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type))
         for index, column in enumerate(columns)

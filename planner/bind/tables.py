@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.objects import Stream, Table
+from catalog.objects import FileTable, Stream, Table
 from planner.bind.columns import (
     Parts,
     add_column,
@@ -30,6 +30,9 @@ from planner.statements import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")
+#: The server whose foreign tables are files at rest.
+FILES: Final = "files"
+_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
@@ -78,10 +81,12 @@ def _refuse_table_clauses(binding: Binding, node: Any) -> None:
 
 
 def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
-    """CREATE FOREIGN TABLE ... SERVER stream."""
+    """CREATE FOREIGN TABLE ... SERVER stream or files."""
     base = node.base
+    if node.servername == FILES:
+        return _bind_create_files(binding, node)
     if node.servername not in SERVERS:
-        hint = "Streams are foreign tables of the server named stream."
+        hint = "Streams are foreign tables of the server named stream, files those of the server named files."
         raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
     schema = target_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
@@ -103,12 +108,41 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     return CreateStream(Stream(oid, name, tuple(parts.columns), options, schema), exists)
 
 
-def _stream_option(binding: Binding, item: Any) -> tuple[str, str]:
+def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
+    """CREATE FOREIGN TABLE ... SERVER files."""
+    base = node.base
+    schema = target_schema(binding, base.relation)
+    exists = is_taken(binding, base.relation, schema, base.if_not_exists)
+    parts = _read(binding, base, stream=True)
+    if not parts.columns:
+        hint = "Give it the columns to read of the files."
+        position = binding.position(base.relation)
+        raise SqlError("42601", f'foreign table "{parts.table}" has no columns', hint=hint, position=position)
+    options = tuple(_file_option(binding, item) for item in node.options or ())
+    if "path" not in dict(options):
+        raise SqlError("HV00J", "path is required for files foreign tables")
+    if any(column.type.name == "interval" for column in parts.columns):
+        instead = "Use two timestamps, or a number of seconds."
+        raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
+    oid = binding.context.catalog.next_oid
+    return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+
+
+def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
+    name, value = _stream_option(binding, item, _FILE_OPTIONS)
+    if name == "header" and value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
+        raise SqlError("42601", "header requires a Boolean value")
+    if name == "delimiter" and len(value.encode()) != 1:
+        raise SqlError("0A000", "COPY delimiter must be a single one-byte character")
+    return name, value
+
+
+def _stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
     if item.defname in ("retention", "emit"):
         instead = f"Give it to the views of the stream: CREATE VIEW ... WITH ({item.defname} = ...)."
         raise unsupported(f"the stream option {item.defname}", instead, binding.position(item))
-    if item.defname not in _STREAM_OPTIONS:
-        hint = f"Valid options in this context are: {', '.join(_STREAM_OPTIONS)}"
+    if item.defname not in known:
+        hint = f"Valid options in this context are: {', '.join(known)}"
         raise SqlError("HV00D", f'invalid option "{item.defname}"', hint=hint, position=binding.position(item))
     value = item.arg.sval
     if item.defname == "source" and value != "files":

@@ -53,11 +53,12 @@ SUPPORTED = [
     "date_trunc('week', ts)", "date_trunc('hour', ts)", "date_trunc('quarter', ts)",
     "date_bin('15 minutes', ts, timestamp '2001-01-01')", "date_bin('1 day', tz, timestamptz '2030-01-01 00:00+00')",
     "'2024-02-29'::date", "1e3::float8", "NULL::int", "'\\x00ff'::bytea", "true", "-2147483648",
-    "9223372036854775807",
+    "9223372036854775807", "n / nullif(m, 0)", "m / 3", "i / 7.0", "b::numeric / nullif(i, 0)",
+    "0.2 * (n / 7)", "n::numeric(38,2) < m::numeric(38,6)", "n::numeric(38,2) IS DISTINCT FROM m::numeric(38,4)",
 ]  # fmt: skip
 
 REFUSED = [
-    "upper(t)", "lower(t)", "initcap(t)", "t ~ 'a.*'", "t ILIKE 'A%'", "n / m", "sqrt(f)", "power(f, 2)",
+    "upper(t)", "lower(t)", "initcap(t)", "t ~ 'a.*'", "t ILIKE 'A%'", "sqrt(f)", "power(f, 2)",
     "f::numeric", "f::text", "d::text", "ts::text", "t::int", "t::date", "ts::timestamptz", "tz::timestamp",
     "tz::date", "date_trunc('day', tz)", "extract(hour from tz)", "substring(t, k)", "substring(t, 0, 2)",
     "left(t, -1)", "t LIKE t", "t LIKE 'a\\bc'", "trunc(n)", "tz + interval '1 day'", "ts - ts", "chr(65)",

@@ -120,8 +120,8 @@ def test_reasons_name_what_is_missing() -> None:
         ),
         "type interval is not supported on Spark": listed("l", leaf, [lit(None, INTERVAL)]),
         "type time without time zone is not supported on Spark": listed("l", leaf, [lit(None, TIME)]),
-        "aggregate avg(integer) is not supported on Spark": grouped(
-            "g", leaf, [], [AggregateCall("avg", (c["k"],), numeric(38, 20))], ["sum"]
+        "aggregate stddev_samp(integer) is not supported on Spark": grouped(
+            "g", leaf, [], [AggregateCall("stddev_samp", (c["k"],), numeric(38, 20))], ["sum"]
         ),
     }
     for wanted, (statement, state) in cases.items():

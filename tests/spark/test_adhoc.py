@@ -1,0 +1,203 @@
+"""Ad hoc queries on Spark: the same rows as the embedded engine's, in their order, and nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from catalog.errors import SqlError
+from executor import queries
+from executor.analytics import Analytics
+from executor.database import Database
+from executor.spark.engine import SparkEngine
+from planner.bind import bind
+from planner.bind.context import Context
+from planner.parse import parse
+from tests.executor.client import Client, open_database
+
+SETUP = """
+CREATE TABLE t (k int, n numeric(15,2), u numeric, x text, f float8, d date, z timestamptz);
+INSERT INTO t WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < 1000)
+    SELECT i % 7, i * 1.25 - 400, i / 3.0, 'x' || i % 5, i * 0.5, date '2024-01-01' + i,
+    timestamptz '2024-01-01 00:00:00+00' FROM g;
+INSERT INTO t VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+CREATE FOREIGN TABLE s (k int, v int) SERVER stream;
+CREATE VIEW c AS SELECT k, count(*) AS n, sum(v) AS v FROM s GROUP BY k;
+INSERT INTO s VALUES (1, 2), (1, 3), (2, 5), (0, 1);
+"""
+QUERIES = (
+    "SELECT * FROM t ORDER BY n DESC, k",
+    "SELECT k, count(*), sum(n), avg(n), avg(u), avg(k), avg(f), max(d) FROM t GROUP BY k ORDER BY k NULLS FIRST",
+    "SELECT n / 7, k / 2, n / nullif(k, 0), u / 3, 0.2 * u FROM t ORDER BY 1, 2",
+    "SELECT x, n FROM t WHERE n > (SELECT avg(n) FROM t) ORDER BY n LIMIT 5 OFFSET 2",
+    "SELECT a.k, a.n FROM t a WHERE n = (SELECT max(n) FROM t b WHERE b.k = a.k) ORDER BY 1",
+    "SELECT count(*) FROM t",
+    "SELECT c.k, c.n, t.x FROM c JOIN t ON t.k = c.k ORDER BY t.n, c.k",
+    "SELECT * FROM c ORDER BY k DESC",
+    "SELECT count(*) FROM t, millstream.views",
+    "SELECT avg(n) FILTER (WHERE k = 1), avg(DISTINCT k) FROM t",
+    "SELECT avg(n) FROM t WHERE k > 100",
+)
+
+
+@pytest.fixture(scope="module")
+def database(spark: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("adhoc") / "data")
+    opened.analytics = Analytics(spark, opened.storage)
+    Client(opened).run(SETUP)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Client:
+    found = Client(database)
+    found.session.query_engine = "spark"
+    return found
+
+
+def scratch(database: Database) -> list[Path]:
+    return list((database.options.shared_directory / "scratch").iterdir())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES)
+def test_both_engines_give_the_same_rows(client: Client, query: str) -> None:
+    found = client.run(query)
+    client.session.query_engine = "embedded"
+    assert found == client.run(query)
+    assert found
+    assert scratch(client.session.database) == []
+
+
+@pytest.mark.spark
+def test_a_result_of_several_partitions_keeps_its_order(client: Client, spark: SparkEngine) -> None:
+    query = "SELECT a.n, b.n, a.x FROM t a, t b WHERE a.k < 2 AND b.k = 5 ORDER BY a.n, b.n DESC"
+    plain = spark.process.submit
+
+    def submit(op: str, seconds: float | None = None, **values: Any) -> Any:
+        return plain(op, seconds, **values, one_partition_rows=0, collect_rows=0)
+
+    spark.process.submit = submit  # type: ignore[method-assign]
+    try:
+        found = client.run(query)
+    finally:
+        del spark.process.submit  # type: ignore[method-assign]
+    client.session.query_engine = "embedded"
+    assert found == client.run(query)
+
+
+@pytest.mark.spark
+def test_parameters_are_literals(client: Client) -> None:
+    (raw,) = parse("SELECT k, n FROM t WHERE k = $1 AND x = $2 ORDER BY n LIMIT $3")
+    statement = bind(raw, Context(client.session.catalog)).statement
+    rows = []
+    for engine in ("spark", "embedded"):
+        client.session.query_engine = engine
+        result = client.session.execute(statement, (3, "x2", 4))
+        rows.append([row for batch in result.batches or () for row in batch.to_pylist()])
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 4
+
+
+@pytest.mark.spark
+def test_a_transaction_sees_its_own_changes(client: Client) -> None:
+    client.run("BEGIN; INSERT INTO t (k) VALUES (77)")
+    assert client.run("SELECT k FROM t WHERE k = 77") == [(77,)]
+    client.run("ROLLBACK")
+    assert client.run("SELECT k FROM t WHERE k = 77") == []
+
+
+@pytest.mark.spark
+def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
+    for query, sqlstate, words in (
+        ("SELECT n / (k - k) FROM t", "22012", "division by zero"),
+        ("SELECT upper(x) FROM t", "0A000", "function upper is not supported on Spark"),
+        ("SELECT stddev(n) FROM t", "0A000", "aggregate stddev_samp(numeric(15,2)) is not supported on Spark"),
+        ("SELECT (SELECT n FROM t) FROM t", "21000", "more than one row returned by a subquery used as an expression"),
+    ):
+        with pytest.raises(SqlError) as caught:
+            client.run(query)
+        assert (caught.value.sqlstate, caught.value.message) == (sqlstate, words)
+    assert scratch(client.session.database) == []
+    client.session.time_zone = "Europe/Berlin"
+    with pytest.raises(SqlError, match="TimeZone is Europe/Berlin"):
+        client.run("SELECT z FROM t")
+    assert client.run("SELECT count(*) FROM t") == [(1001,)]
+
+
+@pytest.mark.spark
+def test_cancel_ends_the_job_and_the_next_query_runs(client: Client, spark: SparkEngine) -> None:
+    caught: list[SqlError] = []
+    endless = "SELECT count(*) FROM t a, t b, t c, t d WHERE a.n + b.n + c.n < d.n * 2"
+
+    def run() -> None:
+        try:
+            client.run(endless)
+        except SqlError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not spark.process._child or not spark.process._child.pending:
+        thread.join(0.01)
+    client.session.cancel()
+    thread.join()
+    assert [error.sqlstate for error in caught] == ["57014"]
+    assert scratch(client.session.database) == []
+    assert client.run("SELECT count(*) FROM t") == [(1001,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+def test_files_are_read_by_spark_itself(
+    client: Client, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("a", "b"):
+        if format == "parquet":
+            numbers = pa.array([Decimal("1.255"), Decimal("-2.5")], pa.decimal128(9, 3))
+            pq.write_table(
+                pa.table({"n": numbers, "i": pa.array([1, 2], pa.int32()), "t": [part, None]}),
+                tmp_path / f"{part}.{format}",
+            )
+        elif format == "csv":
+            (tmp_path / f"{part}.csv").write_text(f"i,n,t\n1,1.255,{part}\n2,-2.5,\n")
+        else:
+            (tmp_path / f"{part}.json").write_text(f'{{"i": 1, "n": 1.255, "t": "{part}"}}\n{{"i": 2, "n": -2.5}}\n')
+    options = f"path '{tmp_path}', format '{format}'" + (", header 'true'" if format == "csv" else "")
+    client.run(
+        f"CREATE FOREIGN TABLE files_{format} (i bigint, n numeric(9,2), t text) SERVER files OPTIONS ({options})"
+    )
+    query = f"SELECT i, avg(f.n), count(f.t), max(x) FROM files_{format} f LEFT JOIN t ON i = k GROUP BY i ORDER BY i"
+    found = client.run(query)
+    assert client.run(f"SELECT count(*) FROM files_{format}") == [(4,)]
+    monkeypatch.setattr(queries, "SPARK_ROWS", 1)
+    client.session.query_engine = "auto"
+    assert client.run(f"EXPLAIN {query}")[-1][0].startswith("Engine: spark (about")
+    assert client.run(query) == found
+    assert client.run(f"SELECT upper(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
+    client.session.query_engine = "embedded"
+    assert client.run(query) == found
+
+
+def test_without_spark_it_says_so(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "data")
+    client = Client(database)
+    client.run("CREATE TABLE t (k int)")
+    client.session.query_engine = "spark"
+    with pytest.raises(SqlError) as caught:
+        client.run("SELECT k FROM t")
+    assert (caught.value.sqlstate, caught.value.message) == (
+        "55000",
+        "Spark cannot run the query: Spark is switched off",
+    )
+    assert client.run("SELECT 1") == [(1,)]
+    assert scratch(database) == []
+    database.close()
