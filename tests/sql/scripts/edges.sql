@@ -39,3 +39,4 @@ SELECT cot(f) FROM e WHERE id = 1;
 SELECT t::bytea FROM e WHERE id = 1;
 SELECT '12'::text::uuid;
 SELECT make_time(NULL, 1, 2.5), make_timestamp(2024, NULL, 1, 1, 1, 1);
+DROP TABLE e;
