@@ -20,7 +20,7 @@ from executor.altering import alter_rows, require_free, require_same
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
-from planner.bind.sequences import call_of, require_within
+from planner.bind.definitions.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
 from planner.statements import (

@@ -29,12 +29,12 @@ from catalog.types import (
     by_name,
     numeric,
 )
-from planner.bind.aggregates import bind_grouping
-from planner.bind.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.aggregates import bind_grouping
+from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.functions import bind_function
+from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.environment import Environment
-from planner.bind.functions import bind_function
 from planner.bind.intervals import FULL_RANGE, interval_value
-from planner.bind.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
 from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
+from planner.bind.calls.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
+from planner.bind.calls.sessions import sessions_of_stream
 from planner.bind.context import Binding
 from planner.bind.environment import GROUPING, Groups
-from planner.bind.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
-from planner.bind.sessions import sessions_of_stream
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.pipelines import Kinds
 from planner.rules.support import volatility

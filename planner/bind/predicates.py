@@ -9,8 +9,8 @@ from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, TEXT
+from planner.bind.calls.operation import operate
 from planner.bind.environment import Environment
-from planner.bind.operation import operate
 from planner.bind.typenames import names_of
 from planner.expression import Call, Literal, Scalar
 from planner.patterns import similar

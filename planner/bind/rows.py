@@ -16,8 +16,8 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL
 from planner.algebra import Filter
+from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment
-from planner.bind.operation import compare, operate
 from planner.bind.typenames import names_of
 from planner.expression import Call, Case, ColumnRef, Exists, Literal, Scalar
 

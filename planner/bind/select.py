@@ -27,6 +27,8 @@ from planner.algebra import (
     Values,
     Window,
 )
+from planner.bind.calls.windows import definitions
+from planner.bind.changes.modifying import bind_modifying, read_returned
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Sets, Subquery, Windows
@@ -34,14 +36,12 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
-from planner.bind.modifying import bind_modifying, read_returned
 from planner.bind.ordering import direction
 from planner.bind.recursion import refers_to
 from planner.bind.scope import Scope
 from planner.bind.sources import BoundQuery, Cte, Level, Refused, Returned, bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
 from planner.bind.types import coerce, common_type
-from planner.bind.windows import definitions
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
 from planner.walk import used_columns

@@ -18,14 +18,14 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
+from planner.bind.calls.operation import operate
+from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, unify
 from planner.bind.names import output_name
-from planner.bind.operation import operate
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
-from planner.bind.sets import bind_columns
 from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
@@ -220,7 +220,7 @@ def _of_view(query: BoundQuery, view: View) -> BoundQuery:
 def _reference(
     level: Level, cte: Cte | Itself | Returned | Refused, node: Any, nullable: bool
 ) -> tuple[Relation, Scope]:
-    from planner.bind.modifying import read_returned
+    from planner.bind.changes.modifying import read_returned
 
     binding = level.binding
     if isinstance(cte, Refused):

@@ -10,11 +10,13 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from planner.bind import ddl, dml, merge, utility
+from planner.bind import utility
+from planner.bind.changes import dml, merge
+from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
-from planner.bind.modifying import with_modifications
+from planner.bind.definitions import ddl
+from planner.bind.definitions.table_as import bind_select_into, into_of
 from planner.bind.select import bind_query
-from planner.bind.table_as import bind_select_into, into_of
 from planner.parse import Raw, nested_too_deep
 from planner.statements import CopyOut, CreateView, Explain, Query, Statement
 

@@ -14,9 +14,9 @@ from pglast.enums import SubLinkType
 from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation
-from planner.bind.arrays import array_of_query
+from planner.bind.calls.arrays import array_of_query
+from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment, Subquery
-from planner.bind.operation import compare, operate
 from planner.bind.rows import is_row, row_in_query
 from planner.bind.typenames import names_of
 from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery

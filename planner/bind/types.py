@@ -24,9 +24,9 @@ from catalog.types import (
     by_name,
     numeric,
 )
+from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
-from planner.bind.resolution import Level, first_common, pathway
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))

@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 from pglast.enums import DiscardMode, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
+from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
-from planner.bind.copying import bind_copy
+from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
 from planner.bind.sources import Level
-from planner.bind.timing import bind_set_constraints
 from planner.bind.typenames import type_of
 from planner.parse import text_after_as
 from planner.statements import (

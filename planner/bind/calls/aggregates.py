@@ -1,0 +1,258 @@
+"""Aggregate calls: result types, DISTINCT, FILTER and ORDER BY inside, and where aggregates may stand.
+
+Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping itself is ``planner.bind.grouping``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
+from planner.algebra import SortKey
+from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.overloads import Overload, Table, table
+from planner.bind.environment import GROUPING, Environment
+from planner.bind.ordering import direction
+from planner.bind.typenames import names_of
+from planner.bind.types import coerce, display, target_type
+from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
+from planner.walk import walk
+
+Bind = Callable[[Environment, Any], Scalar]
+_CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
+_SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+_NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
+_INTEGERS: Final = ("int2", "int4", "int8")
+#: Statistics of pairs of numbers (Y, X), of those in which none is NULL.
+REGRESSIONS: Final = (
+    *("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
+    *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
+)
+_MOST_GROUPED: Final = 31
+_ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
+
+
+def _table() -> dict[str, Table]:
+    def unary(name: str, kinds: tuple[str, ...]) -> Table:
+        return table(Overload(name, (kind,), kind) for kind in kinds)
+
+    return {
+        "count": table([Overload("count", ("any",), "int8")]),
+        "sum": unary("sum", (*_NUMBERS, "interval")),
+        "avg": unary("avg", (*_NUMBERS, "interval")),
+        "min": unary("min", _ORDERED),
+        "max": unary("max", _ORDERED),
+        **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
+        **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
+        **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
+        "bool_or": unary("bool_or", ("bool",)),
+        **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
+        "string_agg": table([Overload("string_agg", ("text", "text"), "text")]),
+        "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
+        **{f"{kind}_agg": table([Overload(f"{kind}_agg", ("anyelement",), kind)]) for kind in ("json", "jsonb")},
+        **{
+            f"{kind}_object_agg": table([Overload(f"{kind}_object_agg", ("any", "any"), kind)])
+            for kind in ("json", "jsonb")
+        },
+    }
+
+
+_OVERLOADS: Final = _table()
+DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
+AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
+
+
+def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """An aggregate call: registered with the query level, whose row then has its value as a column."""
+    check_place(env, node)
+    call = aggregate_call(env.inside_aggregate(), node, bind)
+    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
+    return register(env, names_of(node.funcname)[-1], call, node)
+
+
+def check_place(env: Environment, node: Any) -> None:
+    """Whether an aggregate may stand here. Raises 42803."""
+    if env.in_aggregate:
+        raise env.error("42803", "aggregate function calls cannot be nested", node)
+    if env.groups is None:
+        raise env.error("42803", f"aggregate functions are not allowed in {env.clause}", node)
+
+
+def register(env: Environment, name: str, call: AggregateCall, node: Any) -> ColumnRef:
+    """The column of an aggregate that the query level computes."""
+    assert env.groups is not None
+    _check_level(env, call, node)
+    column = env.groups.add(env.binding, name, call)
+    found = ColumnRef(column)
+    env.binding.remember(found, node, name)
+    return found
+
+
+def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """GROUPING(keys), which ``planner.bind.grouping`` replaces. Raises 42803 and 54023."""
+    if env.groups is None or env.in_aggregate:
+        raise env.error("42803", f"grouping operations are not allowed in {env.clause}", node)
+    if len(node.args) > _MOST_GROUPED:
+        raise env.error("54023", "GROUPING must have fewer than 32 arguments", node)
+    arguments = []
+    for item in node.args:
+        scalar = bind(env, item)
+        scalar = ColumnRef(scalar.column) if isinstance(scalar, ColumnRef) else scalar  # one of its own place
+        env.binding.remember(scalar, item)
+        arguments.append(scalar)
+    env.groups.is_used = True
+    return Call(GROUPING, tuple(arguments), INT4)
+
+
+def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
+    """The aggregate of a call with its arguments and ORDER BY, which ``env`` is for; without DISTINCT and FILTER."""
+    if node.func_variadic:
+        raise unsupported("a VARIADIC argument", position=env.binding.position(node))
+    return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node, bind)
+
+
+def _count_star(env: Environment, node: Any) -> AggregateCall:
+    name = names_of(node.funcname)[-1]
+    if name != "count":
+        raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
+    return AggregateCall("count", (), INT8)
+
+
+def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    if name in DOCUMENTS:
+        return _of_documents(env, name, node, bind)
+    arguments = [bind(env, item) for item in node.args or ()]
+    if name == "count" and not arguments:
+        hint = "count(*) must be used to call a parameterless aggregate function"
+        raise env.error("42809", hint, node)
+    chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
+    coerced = tuple(
+        _argument(env, item, target, place)
+        for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
+    )
+    if name == "string_agg" and isinstance(coerced[1], Literal) and coerced[1].value is None:
+        coerced = (coerced[0], Literal("", TEXT))
+    if name in REGRESSIONS and node.agg_distinct:
+        raise unsupported(f"{name}(DISTINCT ...)", "Aggregate a SELECT DISTINCT.", env.binding.position(node))
+    if name == "regr_count":
+        paired = Call("is_not_null", (coerced[1],), BOOL)
+        coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
+        return AggregateCall("count", coerced, INT8)
+    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
+
+
+def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    """json_agg(value) and json_object_agg(key, value), whose values are made documents before they are gathered."""
+    from planner.bind.calls.jsons import aggregated  # documents are built of expressions, which aggregates are part of
+
+    if node.agg_distinct:
+        raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
+    arguments = aggregated(env, name, node, bind, _OVERLOADS[name])
+    kind = by_name(name.partition("_")[0])
+    return AggregateCall(name, arguments, kind, order_by=_order(env, node, bind, arguments))
+
+
+def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
+    if target in ("any", "anynonarray"):
+        kind = TEXT if scalar.type.name == "unknown" else scalar.type
+    elif target == "text" and scalar.type.name == "varchar":
+        kind = scalar.type
+    else:
+        kind = target_type(target, scalar.type)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    assert found is not None, "the overload was chosen so that its arguments coerce"
+    return found
+
+
+def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
+    kind = arguments[0].type
+    match chosen.name:
+        case "count":
+            return INT8
+        case "array_agg":
+            return array(kind)
+        case "min" | "max":
+            return (
+                TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else by_name(kind.name)
+            )
+        case "sum":
+            return _sum(kind)
+        case "avg":
+            return INTERVAL if kind.name == "interval" else _average(kind)
+        case "bool_and" | "bool_or":
+            return BOOL
+        case "bit_and" | "bit_or" | "bit_xor":
+            return kind
+        case name if name in REGRESSIONS:
+            return FLOAT8
+        case "string_agg":
+            return TEXT
+        case _:
+            return _average(kind)
+
+
+def _sum(kind: SqlType) -> SqlType:
+    match kind.name:
+        case "int2" | "int4":
+            return INT8
+        case "int8":
+            return numeric(38, 0)
+        case "numeric":
+            return numeric(38, kind.scale)
+        case _:
+            return by_name(kind.name)
+
+
+def _average(kind: SqlType) -> SqlType:
+    return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", QUOTIENT)
+
+
+def bind_filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """The condition of FILTER, if there is one."""
+    if node.agg_filter is None:
+        return None
+    scalar = bind(env, node.agg_filter)
+    found = coerce(env.binding, scalar, BOOL, "implicit", node.agg_filter)
+    if found is None:
+        message = f"argument of FILTER must be type boolean, not type {display(scalar.type)}"
+        raise env.error("42804", message, node.agg_filter)
+    return found
+
+
+def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...]) -> tuple[SortKey, ...]:
+    keys = []
+    for item in node.agg_order or ():
+        scalar = bind(env, item.node)
+        if scalar.type.name == "unknown":
+            scalar = coerce(env.binding, scalar, TEXT, "implicit", item.node) or scalar
+        if node.agg_distinct and scalar not in arguments:
+            message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
+            raise env.error("42P10", message, item.node)
+        keys.append(SortKey(scalar, *direction(env.binding, item)))
+    return tuple(keys)
+
+
+def _check_level(env: Environment, call: AggregateCall, node: Any) -> None:
+    """PostgreSQL moves an aggregate of only outer columns to the outer query: that is refused."""
+    used = {item.column.id for item in walk(call) if isinstance(item, ColumnRef)}
+    local = {item.column.id for entry in _entries(env) for item in walk(entry) if isinstance(item, ColumnRef)}
+    outer = {
+        item.column.id
+        for level in (env.scope.outer.levels() if env.scope.outer is not None else ())
+        for source in level.sources
+        for entry in source.entries
+        for item in walk(entry.scalar)
+        if isinstance(item, ColumnRef)
+    }
+    if used & outer and not used & local:
+        instead = "Compute the aggregate in the outer query's select list."
+        raise unsupported("an aggregate of an outer query's columns", instead, env.binding.position(node))
+
+
+def _entries(env: Environment) -> list[Scalar]:
+    listed = [entry.scalar for source in env.scope.sources for entry in source.entries]
+    return listed + [entry.scalar for entry in env.scope.entries]

@@ -1,0 +1,188 @@
+"""Arrays in expressions: ARRAY[...], ARRAY(subquery), subscripts and slices, = ANY (array), and their functions.
+
+Owns: what these become and PostgreSQL's errors for them. Arrays have one dimension and begin at 1; all else is 0A000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pglast.enums import A_Expr_Kind
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, INT4, TEXT, SqlType, array
+from planner.algebra import Aggregate, Relation
+from planner.bind.calls.choice import choose_overload
+from planner.bind.calls.operation import operate
+from planner.bind.calls.overloads import Table, signatures
+from planner.bind.calls.polymorphic import coerced, result
+from planner.bind.calls.resolution import Level
+from planner.bind.environment import Environment
+from planner.bind.typenames import names_of, type_of
+from planner.bind.types import array_of, castable, coerce, common_type, display
+from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+
+Bind = Callable[[Environment, Any], Scalar]
+
+_SIGNATURES: Final[dict[str, str]] = {
+    "cardinality": "=: anyarray > int4",
+    "array_ndims": "=: anyarray > int4",
+    "array_dims": "=: anyarray > text",
+    "array_length": "=: anyarray int4 > int4",
+    "array_lower": "=: anyarray int4 > int4",
+    "array_upper": "array_length: anyarray int4 > int4",
+    "array_append": "=: anycompatiblearray anycompatible > anycompatiblearray",
+    "array_prepend": "=: anycompatible anycompatiblearray > anycompatiblearray",
+    "array_cat": "=: anycompatiblearray anycompatiblearray > anycompatiblearray",
+    "array_remove": "=: anycompatiblearray anycompatible > anycompatiblearray",
+    "array_replace": "=: anycompatiblearray anycompatible anycompatible > anycompatiblearray",
+    "array_position": "=: anycompatiblearray anycompatible > int4; anycompatiblearray anycompatible int4 > int4",
+    "array_positions": "=: anycompatiblearray anycompatible > _int4",
+    "array_to_string": "=: anyarray text > text; anyarray text text > text",
+    "string_to_array": "=: text text > _text; text text text > _text",
+    "regexp_split_to_array": "=: text text > _text; text text text > _text",
+    "trim_array": "=: anyarray int4 > anyarray",
+}
+FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
+
+
+def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A call of one of ``FUNCTIONS``."""
+    name = names_of(node.funcname)[-1]
+    arguments = [bind(env, item) for item in node.args or ()]
+    chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
+    found = coerced(env, chosen, arguments, node.args or ())
+    return Call(chosen.name, tuple(found), result(chosen, found))
+
+
+# --- constructors ----------------------------------------------------------------------------------------------------
+
+
+def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None = None) -> Scalar:
+    """ARRAY[...]; ``element`` is what a cast around it asks for. Raises 42P18 for an empty one without."""
+    nodes = node.elements or ()
+    if any(type(item).__name__ == "A_ArrayExpr" for item in nodes):
+        raise _dimensions(env, node)
+    if element is not None:
+        return array_of([_cast(env, bind(env, item), element, item) for item in nodes], element)
+    if not nodes:
+        hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[]."
+        raise env.error("42P18", "cannot determine type of empty array", node, hint=hint)
+    scalars = [bind(env, item) for item in nodes]
+    kind = common_type([item.type for item in scalars], "ARRAY", lambda index: env.binding.start(nodes[index]))
+    if kind.element is not None:
+        raise _dimensions(env, node)
+    found = [coerce(env.binding, item, kind, "implicit", place) for item, place in zip(scalars, nodes, strict=True)]
+    return array_of([item for item in found if item is not None], kind)
+
+
+def _cast(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
+    found = coerce(env.binding, scalar, kind, "explicit", node)
+    if found is None:
+        raise env.error_at("42846", f"cannot cast type {display(scalar.type)} to {display(kind)}", node)
+    return found
+
+
+def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """ARRAY[...]::type[], whose elements are cast one by one; None for every other cast."""
+    if type(node.arg).__name__ != "A_ArrayExpr":
+        return None
+    target = type_of(env.binding, node.typeName)
+    return None if target.element is None else bind_array(env, node.arg, bind, target.element)
+
+
+def _dimensions(env: Environment, node: Any) -> Exception:
+    return unsupported("an array of more than one dimension", "Use one dimension.", env.binding.position(node))
+
+
+def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
+    """ARRAY(subquery): its only column's values in its order; an empty array where it has no row."""
+    column = relation.columns[0]
+    if column.type.element is not None:
+        raise _dimensions(env, node)
+    kind = array(column.type)
+    gathered = env.binding.column("array", kind)
+    call = AggregateCall("array_agg", (ColumnRef(column),), kind)
+    found = ScalarSubquery(Aggregate(relation, (), ((gathered, call),)))
+    return Call("coalesce", (found, Literal((), kind)), kind)
+
+
+# --- subscripts ------------------------------------------------------------------------------------------------------
+
+
+def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """value[i] and value[low:high]. Raises 42804 for what is no array."""
+    scalar = bind(env, node.arg)
+    if any(type(item).__name__ != "A_Indices" for item in node.indirection):
+        raise unsupported("field selection", "Name the column.", env.binding.position(node.arg))
+    first, *others = node.indirection
+    if scalar.type.element is None:
+        message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
+        raise env.error_at("42804", message, node.arg)
+    if others:
+        raise _dimensions(env, node.arg)
+    if not first.is_slice:
+        return Call("subscript", (scalar, _place(env, first.uidx, bind)), scalar.type.element)
+    low = Literal(1, INT4) if first.lidx is None else _place(env, first.lidx, bind)
+    high = Call("cardinality", (scalar,), INT4) if first.uidx is None else _place(env, first.uidx, bind)
+    return Call("slice", (scalar, low, high), scalar.type)
+
+
+def _place(env: Environment, node: Any, bind: Bind) -> Scalar:
+    scalar = bind(env, node)
+    found = coerce(env.binding, scalar, INT4, "assignment", node)
+    if found is None:
+        raise env.error_at("42804", "array subscript must have type integer", node)
+    return found
+
+
+# --- ANY and ALL -----------------------------------------------------------------------------------------------------
+
+
+def bind_quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """``x op ANY (array)`` and ``x op ALL (array)`` of any operator with a boolean result."""
+    every = node.kind == A_Expr_Kind.AEXPR_OP_ALL
+    symbol, place = names_of(node.name)[-1], env.binding.position(node)
+    left, found = bind(env, node.lexpr), bind(env, node.rexpr)
+    if found.type.element is None and found.type.name != "unknown":
+        raise env.error("42809", "op ANY/ALL (array) requires array on right side", node)
+    item = ColumnRef(Column(0, "element", found.type.element or found.type))
+    compared = operate(env, symbol, left, item, node, (node.lexpr, node.rexpr))
+    if compared.type != BOOL:
+        raise env.error("42809", "op ANY/ALL (array) requires operator to yield boolean", node)
+    negated = isinstance(compared, Call) and compared.function == "not"
+    call = compared.arguments[0] if negated and isinstance(compared, Call) else compared
+    if not isinstance(call, Call) or len(call.arguments) != 2 or not _is_item(call.arguments[1], item):
+        raise unsupported(f"{symbol} {'ALL' if every else 'ANY'} (array)", "Use IN, or AND and OR.", place)
+    kind = array(call.arguments[1].type)
+    level: Level = "explicit" if castable(found.type, kind, "explicit") else "implicit"
+    items = coerce(env.binding, found, kind, level, node.rexpr)
+    assert items is not None, "the operator was chosen so that the elements coerce"
+    scalar = _quantified(call.function, call.arguments[0], items, every != negated)
+    return Call("not", (scalar,), BOOL) if negated else scalar
+
+
+def _is_item(scalar: Scalar, item: ColumnRef) -> bool:
+    while isinstance(scalar, Cast):
+        scalar = scalar.argument
+    return scalar is item
+
+
+def _quantified(function: str, left: Scalar, items: Scalar, every: bool) -> Scalar:
+    """Listed elements are IN's; what is only known at run time is compared there."""
+    listed = _listed(items)
+    if (function, every) not in (("eq", False), ("ne", True)) or listed is None:
+        return Call("all" if every else "any", (Literal(function, TEXT), left, items), BOOL)
+    if not listed:
+        return Literal(every, BOOL)
+    found = Call("in", (left, *listed), BOOL)
+    return Call("not", (found,), BOOL) if every else found
+
+
+def _listed(items: Scalar) -> Sequence[Scalar] | None:
+    element = items.type.element
+    assert element is not None
+    if isinstance(items, Literal) and isinstance(items.value, tuple):
+        return [Literal(value, element) for value in items.value]
+    return items.arguments if isinstance(items, Call) and items.function == "array" else None

@@ -1,0 +1,137 @@
+"""Function calls of the grammar -> calls of canonical functions.
+
+Owns: PostgreSQL's names and signatures for what ``planner.functions`` has, the digits of numeric results, and the
+errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregates``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from planner.bind.calls import arrays, jsons, sets
+from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.choice import choose
+from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
+from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
+from planner.bind.calls.overloads import ANY
+from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
+from planner.bind.calls.resolution import TypeCall
+from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
+from planner.bind.calls.signatures import INSTEAD, OVERLOADS
+from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
+from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls.windows import bind_window
+from planner.bind.environment import Environment
+from planner.bind.typenames import names_of
+from planner.bind.types import blank_padded, coerce, numeric_result, target_type
+from planner.expression import Cast, Literal, Scalar
+from planner.functions import WINDOW_FUNCTIONS
+
+
+def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
+    names = names_of(node.funcname)
+    name = names[-1]
+    if node.agg_within_group:
+        return bind_ordered_set(env, node, bind)
+    if name in ORDERED_SETS:
+        raise env.error("42809", f"WITHIN GROUP is required for ordered-set aggregate {name}", node)
+    if node.over is not None:
+        return bind_window(env, node, bind)
+    if name in WINDOW_FUNCTIONS:
+        raise env.error("42809", f"window function {name} requires an OVER clause", node)
+    if len(names) > 1 and names[0] != "pg_catalog":
+        raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
+    if name in AGGREGATE_NAMES:
+        return bind_aggregate(env, node, bind)
+    _check_plain(env, node, name)
+    if is_sequence_call(name, len(node.args or ())):
+        return bind_sequence_call(env, name, node, bind)
+    if name == "pg_get_serial_sequence" and len(node.args or ()) == 2:
+        return bind_serial_sequence(env, node, bind)
+    if name in EVENT_TIME:
+        return bind_event_time(env, node, bind)
+    if name == "make_interval":
+        return make_interval(env, node, bind)
+    if sets.is_set(node):
+        return sets.bind_in_expression(env, node, bind)
+    if name in jsons.FUNCTIONS:
+        return jsons.bind_json_function(env, node, bind)
+    if name in arrays.FUNCTIONS:
+        return arrays.bind_array_function(env, node, bind)
+    arguments = [bind(env, item) for item in node.args or ()]
+    if name in VARIADIC:
+        return VARIADIC[name](env, arguments, node)
+    return _call(env, name, arguments, node)
+
+
+def _check_plain(env: Environment, node: Any, name: str) -> None:
+    """DISTINCT, ORDER BY and FILTER belong to aggregates."""
+    for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
+        if present:
+            raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
+    named = name != "make_interval" and any(type(item).__name__ == "NamedArgExpr" for item in node.args or ())
+    if node.func_variadic or named:
+        raise unsupported("VARIADIC or named argument", "Give the arguments by position.", env.binding.position(node))
+
+
+def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}), INSTEAD.get(name))
+    if isinstance(chosen, TypeCall):
+        found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
+        assert found is not None, "the call was chosen so that its argument coerces"
+        return found
+    coerced = [
+        _argument(env, item, target, place)
+        for item, target, place in zip(arguments, chosen.arguments, node.args or (), strict=True)
+    ]
+    if chosen.name in _SPECIAL:
+        return _SPECIAL[chosen.name](env, name, coerced, node)
+    if chosen.name == "mod":
+        coerced = [Cast(item, by_name(chosen.result)) if item.type.name != chosen.result else item for item in coerced]
+    if chosen.name == "octet_length":
+        coerced = [blank_padded(item) for item in coerced]
+    kind = _numeric_kind(env, chosen.name, coerced, node) if chosen.result == "numeric" else by_name(chosen.result)
+    return called(env, chosen.name, coerced, kind, name, node)
+
+
+def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
+    if target == "anyelement" or (target == "text" and scalar.type.name == "varchar"):
+        return scalar
+    kind = TEXT if target == ANY else target_type(target, scalar.type)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    assert found is not None, "the overload was chosen so that its arguments coerce"
+    return found
+
+
+def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: Any) -> SqlType:
+    """Digits of a function's numeric result."""
+    if name in ("factorial", "whole_quotient"):
+        return numeric(38, 0)
+    precision, scale = arguments[0].type.modifiers
+    match name:
+        case "round" | "trunc" if len(arguments) == 2:
+            digits = arguments[1]
+            if not isinstance(digits, Literal) or not isinstance(digits.value, int):
+                instead = "Give the number of decimals as a constant."
+                raise unsupported(f"{name}() to a computed number of decimals", instead, env.binding.position(node))
+            kept = max(min(digits.value, 38), 0)
+            return numeric(precision - scale + 1 + kept, kept)
+        case "round" | "trunc" | "ceil" | "floor":
+            return numeric(precision - scale + 1, 0)
+        case "sign":
+            return numeric(1, 0)
+        case "abs":
+            return arguments[0].type
+        case "sqrt":
+            return SqlType("numeric", QUOTIENT)
+        case "mod":
+            return numeric_result("mod", arguments[0].type, arguments[1].type)
+        case _:
+            raise unsupported(f"{name}() of numeric", "Cast to double precision.", env.binding.position(node))
+
+
+_SPECIAL: Final[dict[str, Special]] = {**TEXT_FUNCTIONS, **TIME_FUNCTIONS, **REGEX_FUNCTIONS}

@@ -1,0 +1,171 @@
+"""JSON functions of the grammar: by signature, of any number of arguments, and over rows.
+
+Owns: their tables and what they become. A function of jsonb whose result is built anew is the one of json and a cast,
+which puts the document into jsonb's form. Operators are in ``planner.bind.calls.operators``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import JSON, JSONB, TEXT, SqlType, array
+from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.overloads import Table, signatures
+from planner.bind.calls.polymorphic import coerced, result
+from planner.bind.environment import Environment
+from planner.bind.rows import row_values
+from planner.bind.typenames import names_of
+from planner.bind.types import array_of, coerce
+from planner.expression import Call, Cast, Literal, Scalar
+
+Bind = Callable[[Environment, Any], Scalar]
+
+_SIGNATURES: Final[dict[str, str]] = {
+    "json_typeof": "=: json > text",
+    "jsonb_typeof": "json_typeof: jsonb > text",
+    "json_array_length": "=: json > int4",
+    "jsonb_array_length": "json_array_length: jsonb > int4",
+    "jsonb_set": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb",
+    "jsonb_strip_nulls": "=: jsonb > jsonb",
+    "jsonb_pretty": "=: jsonb > text",
+    "jsonb_exists": "json_exists: jsonb text > bool",
+    "jsonb_contains": "json_contains: jsonb jsonb > bool",
+    "to_json": "=: anyelement > json",
+    "to_jsonb": "to_json: anyelement > jsonb",
+    "array_to_json": "to_json: anyarray > json",
+}
+_TABLES: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
+_BUILDERS: Final = frozenset(f"{kind}_build_{what}" for kind in ("json", "jsonb") for what in ("array", "object"))
+_PATHS: Final = {
+    f"{kind}_extract_path{suffix}": (kind, f"json_path{suffix}")
+    for kind in ("json", "jsonb")
+    for suffix in ("", "_text")
+}
+_OF_ROWS: Final = frozenset(("to_json", "to_jsonb", "row_to_json"))
+FUNCTIONS: Final = frozenset(_TABLES) | _BUILDERS | frozenset(_PATHS) | _OF_ROWS
+
+
+def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A call of one of ``FUNCTIONS``."""
+    name = names_of(node.funcname)[-1]
+    nodes: tuple[Any, ...] = node.args or ()
+    if name in _OF_ROWS and len(nodes) == 1 and (row := of_row(env, nodes[0], bind)) is not None:
+        return Cast(row, JSONB, True) if name == "to_jsonb" else row
+    arguments = [bind(env, item) for item in nodes]
+    if name in _BUILDERS:
+        return _built(env, name, arguments, node)
+    if name in _PATHS:
+        return _path(env, name, arguments, node)
+    if name not in _TABLES:
+        raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
+    chosen = choose_overload(env, name, arguments, node, _TABLES[name])
+    found = coerced(env, chosen, arguments, nodes)
+    if chosen.name == "to_json":
+        call = Call("to_json", tuple(found), JSON)
+        return Cast(call, JSONB, True) if name == "to_jsonb" else call
+    return Call(chosen.name, tuple(found), result(chosen, found))
+
+
+def of_row(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """A row as a JSON object by its columns' names; None for what is no row."""
+    values = row_values(env, node, bind)
+    if values is None:
+        return None
+    pairs = [part for name, value in values for part in (Literal(name, TEXT), as_json(env, value, node))]
+    return Call("json_row", tuple(pairs), JSON)
+
+
+def as_json(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    """A value within a document: never NULL, but null."""
+    return Call("json_value", (_known(env, scalar, node),), JSON)
+
+
+def _known(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    return (coerce(env.binding, scalar, TEXT, "implicit", node) or scalar) if scalar.type.name == "unknown" else scalar
+
+
+def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    kind, _, what = name.partition("_build_")
+    nodes: tuple[Any, ...] = node.args or ()
+    parts = [as_json(env, item, place) for item, place in zip(arguments, nodes, strict=True)]
+    if what == "object":
+        if len(arguments) % 2:
+            raise env.error("22023", "argument list must have even number of elements", None)
+        for index in range(0, len(arguments), 2):
+            key = _known(env, arguments[index], nodes[index])
+            if key.type.element is not None or key.type.name in ("json", "jsonb"):
+                raise env.error("22023", "key value must be scalar, not array, composite, or json", None)
+            parts[index] = key if key.type == TEXT else Cast(key, TEXT, True)
+    call = Call(f"json_build_{what}", tuple(parts), JSON)
+    return Cast(call, JSONB, True) if kind == "jsonb" else call
+
+
+def _path(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    kind, canonical = _PATHS[name]
+    document: SqlType = JSON if kind == "json" else JSONB
+    kinds = [document, *[TEXT] * (len(arguments) - 1)]
+    if len(arguments) < 2:
+        raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
+    found = list(_coerced(env, name, arguments, kinds, node))
+    path = array_of(found[1:], TEXT)
+    return Call(canonical, (found[0], path), TEXT if canonical.endswith("_text") else document)
+
+
+def _coerced(env: Environment, name: str, arguments: list[Scalar], kinds: list[SqlType], node: Any) -> Iterator[Scalar]:
+    for scalar, kind, place in zip(arguments, kinds, node.args, strict=True):
+        item = coerce(env.binding, scalar, kind, "implicit", place)
+        if item is None:
+            raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
+        yield item
+
+
+def aggregated(env: Environment, name: str, node: Any, bind: Bind, known: Table) -> tuple[Scalar, ...]:
+    """The arguments of an aggregate of documents: the key as text, the value as a document."""
+    nodes: tuple[Any, ...] = node.args or ()
+    if len(nodes) == 1 and not name.endswith("object_agg") and (row := of_row(env, nodes[0], bind)) is not None:
+        return (row,)
+    arguments = [bind(env, item) for item in nodes]
+    choose_overload(env, name, arguments, node, known)
+    *keys, value = arguments
+    found = [_known(env, item, place) for item, place in zip(keys, nodes, strict=False)]
+    return (*(item if item.type == TEXT else Cast(item, TEXT, True) for item in found), as_json(env, value, nodes[-1]))
+
+
+# --- sets ------------------------------------------------------------------------------------------------------------
+
+#: Set-returning functions: the columns that each yields in FROM, as (name, canonical function).
+SETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    **{
+        f"{kind}_{name}": columns
+        for kind in ("json", "jsonb")
+        for name, columns in {
+            "array_elements": (("value", "json_elements"),),
+            "array_elements_text": (("value", "json_elements_text"),),
+            "object_keys": (("", "json_keys"),),
+            "each": (("key", "json_keys"), ("value", "json_values")),
+            "each_text": (("key", "json_keys"), ("value", "json_values_text")),
+        }.items()
+    }
+}
+
+
+def bind_set(env: Environment, node: Any, bind: Bind) -> tuple[tuple[str, Scalar], ...]:
+    """The columns of a set-returning function, as arrays."""
+    name = names_of(node.funcname)[-1]
+    kind = JSONB if name.startswith("jsonb") else JSON
+    arguments = [bind(env, item) for item in node.args or ()]
+    table = signatures(name, f"=: {kind.name} > text")
+    chosen = choose_overload(env, name, arguments, node, table)
+    (document,) = coerced(env, chosen, arguments, node.args)
+    return tuple(
+        (label, Call(function, (document,), array(kind if function in ("json_elements", "json_values") else TEXT)))
+        for label, function in SETS[name]
+    )
+
+
+def refuse_record(env: Environment, node: Any) -> Exception:
+    """A function of several columns in a select list would be a row value."""
+    name = names_of(node.funcname)[-1]
+    return unsupported(f"{name}() in a select list", "Put it into FROM.", env.binding.position(node))

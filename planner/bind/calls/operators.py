@@ -1,0 +1,154 @@
+"""PostgreSQL's operators on the stored types, by symbol: which canonical function each is and what it returns.
+
+Owns: the operators of the allow-list, written as families. Which operator PostgreSQL would choose is
+``planner.bind.calls.resolution``'s matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from typing import Final
+
+from planner.bind.calls.overloads import Overload, Table, table
+
+_INTEGERS: Final = ("int2", "int4", "int8")
+_FLOATS: Final = ("float4", "float8")
+_STAMPS: Final = ("date", "timestamp", "timestamptz")
+ARITHMETIC: Final = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
+COMPARISONS: Final = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+MATCHES: Final = {"~~": "like", "~~*": "ilike", "~": "regex_match", "~*": "regex_imatch"}
+BITS: Final = {"&": "bitand", "|": "bitor", "#": "bitxor", "<<": "shift_left", ">>": "shift_right"}
+_PREFIXES: Final = {"@": "abs", "~": "bitnot", "|/": "sqrt", "||/": "cbrt"}
+SETS: Final = {"@>": "array_contains", "<@": "array_contained", "&&": "array_overlaps"}
+_OF_JSONB: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "@>": (("json_contains", "jsonb", "bool"),),
+    "<@": (("json_contained", "jsonb", "bool"),),
+    "?": (("json_exists", "text", "bool"),),
+    "?|": (("json_exists_any", "_text", "bool"),),
+    "?&": (("json_exists_all", "_text", "bool"),),
+    "-": tuple(("json_remove", kind, "jsonb") for kind in ("text", "int4", "_text")),
+    "#-": (("json_remove_path", "_text", "jsonb"),),
+}
+#: Negated spellings: NOT around the canonical function.
+NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
+
+
+def _wider(left: str, right: str, order: tuple[str, ...]) -> str:
+    return order[max(order.index(left), order.index(right))]
+
+
+def _arithmetic(symbol: str) -> Iterator[Overload]:
+    name = ARITHMETIC[symbol]
+    families = (_INTEGERS,) if symbol == "%" else (_INTEGERS, _FLOATS)
+    for family in families:
+        for left, right in product(family, family):
+            yield Overload(name, (left, right), _wider(left, right, family))
+    yield Overload(name, ("numeric", "numeric"), "numeric")
+
+
+_TIMES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "+": (
+        ("date", "int4", "date"),
+        ("int4", "date", "date"),
+        ("date", "time", "timestamp"),
+        ("time", "date", "timestamp"),
+        *((stamp, "interval", "timestamp" if stamp == "date" else stamp) for stamp in _STAMPS),
+        *(("interval", stamp, "timestamp" if stamp == "date" else stamp) for stamp in _STAMPS),
+        ("time", "interval", "time"),
+        ("interval", "time", "time"),
+        ("interval", "interval", "interval"),
+    ),
+    "-": (
+        ("date", "int4", "date"),
+        ("date", "date", "int4"),
+        *((stamp, "interval", "timestamp" if stamp == "date" else stamp) for stamp in _STAMPS),
+        ("timestamp", "timestamp", "interval"),
+        ("timestamptz", "timestamptz", "interval"),
+        ("time", "time", "interval"),
+        ("time", "interval", "time"),
+        ("interval", "interval", "interval"),
+    ),
+    "*": (("interval", "float8", "interval"), ("float8", "interval", "interval")),
+    "/": (("interval", "float8", "interval"),),
+    "%": (),
+}
+
+
+def _comparison(name: str) -> Iterator[Overload]:
+    for family in (_INTEGERS, _FLOATS, _STAMPS):
+        for left, right in product(family, family):
+            yield Overload(name, (left, right), "bool")
+    for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid"):
+        yield Overload(name, (alike, alike), "bool")
+    if name in ("eq", "ne"):  # jsonb's order is by kind, size and parts, which its text is not
+        yield Overload(name, ("jsonb", "jsonb"), "bool")
+    yield Overload(name, ("anyarray", "anyarray"), "bool")
+    yield Overload(name, ("name", "text"), "bool")
+    yield Overload(name, ("text", "name"), "bool")
+
+
+@cache
+def binary_operators(symbol: str) -> Table:
+    """The binary operators of a symbol."""
+    return table(_binary(symbol))
+
+
+def _binary(symbol: str) -> Iterator[Overload]:
+    if symbol in ARITHMETIC:
+        yield from _arithmetic(symbol)
+        for left, right, result in _TIMES[symbol]:
+            yield Overload(ARITHMETIC[symbol], (left, right), result)
+    elif symbol in COMPARISONS:
+        yield from _comparison(COMPARISONS[symbol])
+    elif symbol in MATCHES:
+        for kind in ("text", "name", "bpchar"):
+            yield Overload(MATCHES[symbol], (kind, "text"), "bool")
+    elif symbol in BITS:
+        for kind in _INTEGERS:
+            yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)
+    elif symbol == "^@":
+        yield Overload("starts_with", ("text", "text"), "bool")
+    elif symbol == "^":
+        for kind in ("float8", "numeric"):
+            yield Overload("power", (kind, kind), kind)
+    elif symbol == "||":
+        for left, right in (("text", "text"), ("text", "anynonarray"), ("anynonarray", "text")):
+            yield Overload("concat", (left, right), "text")
+        yield Overload("concat", ("bytea", "bytea"), "bytea")
+        arrays, element = "anycompatiblearray", "anycompatible"
+        yield Overload("array_cat", (arrays, arrays), arrays)
+        yield Overload("array_append", (arrays, element), arrays)
+        yield Overload("array_prepend", (element, arrays), arrays)
+        yield Overload("json_concat", ("jsonb", "jsonb"), "jsonb")
+    elif symbol in SETS:
+        yield Overload(SETS[symbol], ("anyarray", "anyarray"), "bool")
+    yield from _of_documents(symbol)
+
+
+def _of_documents(symbol: str) -> Iterator[Overload]:
+    for kind in ("json", "jsonb"):
+        match symbol:
+            case "->" | "->>":
+                name, result = ("json_get", kind) if symbol == "->" else ("json_get_text", "text")
+                yield Overload(name, (kind, "text"), result)
+                yield Overload(name, (kind, "int4"), result)
+            case "#>":
+                yield Overload("json_path", (kind, "_text"), kind)
+            case "#>>":
+                yield Overload("json_path_text", (kind, "_text"), "text")
+    for name, right, result in _OF_JSONB.get(symbol, ()):
+        yield Overload(name, ("jsonb", right), result)
+
+
+@cache
+def prefix_operators(symbol: str) -> Table:
+    """The prefix operators of a symbol."""
+    if symbol in _PREFIXES:
+        kinds = {"@": (*_INTEGERS, *_FLOATS, "numeric"), "~": _INTEGERS}.get(symbol, ("float8",))
+        return table(Overload(_PREFIXES[symbol], (kind,), kind) for kind in kinds)
+    if symbol not in ("-", "+"):
+        return {}
+    signed = (*_INTEGERS, *_FLOATS, "numeric", *(("interval",) if symbol == "-" else ()))
+    return table(Overload("neg" if symbol == "-" else "", (kind,), kind) for kind in signed)

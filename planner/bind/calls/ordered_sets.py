@@ -1,0 +1,154 @@
+"""Aggregates WITHIN GROUP: ordered sets and the ranks that a row would have.
+
+Owns: percentile_cont, percentile_disc and mode, which become aggregate calls whose ORDER BY is the group's; and rank,
+dense_rank, percent_rank and cume_dist of a hypothetical row, which are counts of the rows before it.
+https://www.postgresql.org/docs/15/functions-aggregate.html#FUNCTIONS-ORDEREDSET-TABLE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType
+from planner.algebra import SortKey
+from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
+from planner.bind.calls.choice import choose_overload, no_function
+from planner.bind.calls.operation import operate
+from planner.bind.calls.overloads import Overload, chosen_function, table
+from planner.bind.environment import Environment
+from planner.bind.ordering import direction
+from planner.bind.typenames import names_of
+from planner.bind.types import coerce, common_type
+from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar
+from planner.walk import walk
+
+_KNOWN: Final = {
+    "percentile_cont": table([Overload("percentile_cont", ("float8", "float8"), "float8")]),
+    "percentile_disc": table([Overload("percentile_disc", ("float8", "anyelement"), "anyelement")]),
+    "mode": table([Overload("mode", ("anyelement",), "anyelement")]),
+}
+#: Aggregates that exist only WITHIN GROUP.
+ORDERED_SETS: Final = frozenset(_KNOWN)
+_RANKS: Final = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
+
+
+def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A call WITHIN GROUP. Raises 42809 for an aggregate that takes none."""
+    name = names_of(node.funcname)[-1]
+    if node.over is not None:
+        raise env.error("0A000", f"OVER is not supported for ordered-set aggregate {name}", node)
+    check_place(env, node)
+    inside = env.inside_aggregate()
+    direct = [bind(inside, item) for item in node.args or ()]
+    keys = [bind(inside, item.node) for item in node.agg_order]
+    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    if name not in ORDERED_SETS | _RANKS:
+        if chosen_function(name, tuple(item.type.oid for item in (*direct, *keys))) is None:
+            raise no_function(env, [*direct, *keys], node)
+        message = f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+        raise env.error("42809", message, node)
+    for scalar, place in zip(direct, node.args or (), strict=True):
+        if any(isinstance(item, ColumnRef) for item in walk(scalar)):
+            instead = "Give it as a constant."
+            raise unsupported(f"a column as direct argument of {name}()", instead, env.binding.position(place))
+    if name in _RANKS:
+        return _rank(env, name, direct, keys, condition, node)
+    return _set(env, name, direct, keys, condition, node)
+
+
+# --- ordered sets -----------------------------------------------------------------------------------------------------
+
+
+def _set(
+    env: Environment, name: str, direct: list[Scalar], keys: list[Scalar], condition: Scalar | None, node: Any
+) -> Scalar:
+    chosen = choose_overload(env, name, [*direct, *keys], node, _KNOWN[name])
+    kind = FLOAT8 if chosen.result == "float8" else TEXT if keys[0].type.name == "unknown" else keys[0].type
+    key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
+    assert key is not None, "the overload was chosen so that its arguments coerce"
+    arguments = tuple(_fraction(env, item, place) for item, place in zip(direct, node.args or (), strict=True))
+    order = (SortKey(key, *direction(env.binding, node.agg_order[0])),)
+    return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
+
+
+def _fraction(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    found = coerce(env.binding, scalar, FLOAT8, "implicit", node)
+    if not isinstance(found, Literal):
+        raise unsupported("a computed percentile", "Give it as a constant.", env.binding.position(node))
+    if found.value is not None and not 0 <= float(str(found.value)) <= 1:
+        raise SqlError("22003", f"percentile value {found.value:g} is not between 0 and 1")
+    return found
+
+
+# --- hypothetical rows ------------------------------------------------------------------------------------------------
+
+
+def _rank(
+    env: Environment, name: str, direct: list[Scalar], keys: list[Scalar], condition: Scalar | None, node: Any
+) -> Scalar:
+    """The rank that a row of the direct arguments would have: from the number of rows before it, or not after it."""
+    if len(direct) != len(keys) or not keys:
+        raise no_function(env, [*direct, *keys], node)
+    pairs = [_alike(env, key, value, node, place) for place, (key, value) in enumerate(zip(keys, direct, strict=True))]
+    before, alike = _before(env, pairs, node)
+
+    def count(*rows: Scalar | None, of: Scalar | None = None) -> Scalar:
+        wanted = [item for item in (condition, *rows) if item is not None]
+        only = wanted[0] if len(wanted) == 1 else Call("and", tuple(wanted), BOOL) if wanted else None
+        call = AggregateCall("count", () if of is None else (of,), INT8, distinct=of is not None, filter=only)
+        return register(env, name, call, node)
+
+    one = Literal(1, INT8)
+    match name:
+        case "rank":
+            return Call("add", (count(before), one), INT8)
+        case "dense_rank":
+            if len(pairs) > 1:
+                raise unsupported("dense_rank() WITHIN GROUP of several keys", position=env.binding.position(node))
+            null = Call("is_null", (pairs[0][0],), BOOL)
+            nulls = Call("least", (count(Call("and", (before, null), BOOL)), one), INT8)
+            return Call("add", (Call("add", (count(before, of=pairs[0][0]), nulls), INT8), one), INT8)
+        case "percent_rank":
+            rows = count()
+            share = Call("div", (Cast(count(before), FLOAT8), Cast(rows, FLOAT8)), FLOAT8)
+            return Case(((Call("eq", (rows, Literal(0, INT8)), BOOL), Literal(0.0, FLOAT8)),), share, FLOAT8)
+        case _:
+            upto = Call("add", (count(Call("or", (before, alike), BOOL)), one), INT8)
+            rows = Call("add", (count(), one), INT8)
+            return Call("div", (Cast(upto, FLOAT8), Cast(rows, FLOAT8)), FLOAT8)
+
+
+def _alike(env: Environment, key: Scalar, value: Scalar, node: Any, place: int) -> tuple[Scalar, Scalar]:
+    """A key and the hypothetical row's value of it, in their common type."""
+    nodes = (node.agg_order[place].node, node.args[place])
+    kind: SqlType = common_type([key.type, value.type], "WITHIN GROUP", lambda at: env.binding.start(nodes[at]))
+    found = [
+        coerce(env.binding, item, kind, "implicit", where) for item, where in zip((key, value), nodes, strict=True)
+    ]
+    assert found[0] is not None, "common_type chose a type that both coerce to"
+    assert found[1] is not None, "common_type chose a type that both coerce to"
+    return found[0], found[1]
+
+
+def _before(env: Environment, pairs: list[tuple[Scalar, Scalar]], node: Any) -> tuple[Scalar, Scalar]:
+    """Whether a row comes before the hypothetical one, and whether it is its equal."""
+    compare: Callable[[str, Scalar, Scalar], Scalar] = lambda symbol, left, right: operate(  # noqa: E731
+        env, symbol, left, right, node, (node, node)
+    )
+    before: Scalar = Literal(False, BOOL)
+    alike: Scalar = Literal(True, BOOL)
+    for (key, value), item in zip(pairs, node.agg_order, strict=True):
+        descending, nulls_first = direction(env.binding, item)
+        null, other = (key, value) if nulls_first else (value, key)
+        apart = Call("and", (Call("is_null", (null,), BOOL), Call("is_not_null", (other,), BOOL)), BOOL)
+        lower = Call("or", (apart, compare(">" if descending else "<", key, value)), BOOL)
+        before = Call("or", (before, Call("and", (alike, lower), BOOL)), BOOL)
+        same = Call("or", (compare("=", key, value), _both_null(key, value)), BOOL)
+        alike = Call("and", (alike, same), BOOL)
+    return before, alike
+
+
+def _both_null(key: Scalar, value: Scalar) -> Scalar:
+    return Call("and", (Call("is_null", (key,), BOOL), Call("is_null", (value,), BOOL)), BOOL)

@@ -1,0 +1,85 @@
+"""Polymorphic signatures filled in: what anyarray, anyelement and anycompatible stand for in one call, with digits.
+
+Owns: the step from a signature's declared names to ``SqlType`` for the actual arguments. Which type they stand for is
+``planner.bind.calls.resolution``'s answer; a numeric takes the digits that all of its arguments need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from catalog.errors import SqlError
+from catalog.postgres import type_oids
+from catalog.types import SqlType, array, by_name, by_oid
+from planner.bind.calls.overloads import Overload
+from planner.bind.calls.resolution import polymorphic_types
+from planner.bind.environment import Environment
+from planner.bind.types import as_numeric, coerce, common_numeric, target_type
+from planner.expression import Scalar
+
+#: Pseudo-types that only arrays are of.
+ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
+POLYMORPHIC: Final = frozenset(("anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray")) | ARRAYS
+
+
+def coerced(env: Environment, chosen: Overload, arguments: Sequence[Scalar], nodes: Sequence[Any]) -> list[Scalar]:
+    """A call's arguments in the types that its signature means for them. Raises 42804 where nothing says which."""
+    found = []
+    elements = _elements(chosen.arguments, arguments)
+    for scalar, name, node in zip(arguments, chosen.arguments, nodes, strict=True):
+        kind = named_type(name, elements) or target_type(name, scalar.type)
+        if name == "text" and scalar.type.name == "varchar":
+            kind = scalar.type
+        item = coerce(env.binding, scalar, kind, "implicit", node)
+        assert item is not None, "the signature was chosen so that its arguments coerce"
+        found.append(item)
+    return found
+
+
+def result(chosen: Overload, arguments: Sequence[Scalar]) -> SqlType:
+    """The result's type of a call whose arguments are coerced already."""
+    return named_type(chosen.result, _elements(chosen.arguments, arguments)) or by_name(chosen.result)
+
+
+def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
+    """The type of a polymorphic name or of an array's (_text); None for every other."""
+    if name in POLYMORPHIC:
+        kind = elements["compatible" if "compatible" in name else "simple"]
+        return array(kind) if name in ARRAYS else kind
+    return array(by_name(name[1:])) if name.startswith("_") else None
+
+
+def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str, SqlType]:
+    """The element type of both families, of those that occur."""
+    found: dict[str, SqlType] = {}
+    for family in ("simple", "compatible"):
+        pairs = [
+            (name, scalar.type)
+            for name, scalar in zip(declared, arguments, strict=True)
+            if name in POLYMORPHIC and ("compatible" in name) == (family == "compatible")
+        ]
+        if pairs:
+            found[family] = _element(pairs)
+    return found
+
+
+def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
+    names = [type_oids()[name] for name, _ in pairs]
+    chosen = polymorphic_types([kind.oid for _, kind in pairs], names)
+    assert chosen is not None, "the signature was chosen so that its arguments agree"
+    plain = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name not in ARRAYS]
+    arrays = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name in ARRAYS]
+    if "unknown" in {by_oid(oid).name for oid in (*plain, *arrays)}:
+        raise SqlError("42804", "could not determine polymorphic type because input has type unknown")
+    kind = by_oid(plain[0]) if plain else by_oid(arrays[0]).element
+    assert kind is not None
+    given = [_of(item) if name in ARRAYS else item for name, item in pairs if item.name != "unknown"]
+    if kind.name == "numeric":
+        return common_numeric([as_numeric(item) for item in given]) if given else kind
+    return kind
+
+
+def _of(kind: SqlType) -> SqlType:
+    assert kind.element is not None
+    return kind.element

@@ -1,0 +1,117 @@
+"""Set-returning functions: in FROM, one after the other or side by side (ROWS FROM), and in the select list.
+
+Owns: which functions return sets and what they become. Each is a function whose value is an array, and an ``Unnest``
+makes rows of it; those of one select list advance in step, NULL where one has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import TEXT, SqlType, array
+from planner.bind.calls import jsons
+from planner.bind.calls.choice import choose_overload
+from planner.bind.calls.overloads import Overload, Table, signatures
+from planner.bind.calls.polymorphic import coerced, result
+from planner.bind.environment import Environment
+from planner.bind.typenames import names_of
+from planner.bind.types import array_of, coerce, common_numeric
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+
+Bind = Callable[[Environment, Any], Scalar]
+
+_STAMPS: Final = "; timestamp timestamp interval > timestamp; timestamptz timestamptz interval > timestamptz"
+_SIGNATURES: Final[dict[str, str]] = {
+    "generate_series": "series: "
+    + "; ".join(f"{kind} {kind} > {kind}; {kind} {kind} {kind} > {kind}" for kind in ("int4", "int8", "numeric"))
+    + _STAMPS,
+    "generate_subscripts": "array_subscripts: anyarray int4 > int4; anyarray int4 bool > int4",
+    "unnest": "=: anyarray > anyelement",
+    "regexp_split_to_table": "regexp_split_to_array: text text > text; text text text > text",
+    "string_to_table": "string_to_array: text text > text; text text text > text",
+}
+FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
+
+
+NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumn:
+    """A column of a function in FROM: its values as an array; ``fixed`` where no alias of the table renames it."""
+
+    name: str
+    values: Scalar
+    fixed: bool = False
+
+
+def is_set(node: Any) -> bool:
+    """Whether a parse node is a call of a set-returning function."""
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in NAMES
+
+
+def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A call in an expression: registered with the query level, whose row then has its value as a column."""
+    name = names_of(node.funcname)[-1]
+    hint = "You might be able to move the set-returning function into a LATERAL FROM item."
+    for inside, words in ((env.in_aggregate, "aggregate"), (env.in_window, "window")):
+        if inside:
+            message = f"{words} function calls cannot contain set-returning function calls"
+            raise env.error("0A000", message, node, hint=hint)
+    if env.sets is None:
+        raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node)
+    inner = env.without_sets(name)
+    column, *others = bind_columns(inner, node, bind)
+    if others:
+        raise jsons.refuse_record(env, node)
+    found = ColumnRef(env.sets.add(env.binding, name, column.values))
+    env.binding.remember(found, node, name)
+    return found
+
+
+def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ...]:
+    """What a function in FROM yields, column by column; one that returns no set is a set of one."""
+    if not is_set(node):
+        scalar = bind(env, node)
+        if scalar.type.name == "unknown":
+            scalar = coerce(env.binding, scalar, TEXT) or scalar
+        return (SetColumn("", array_of([scalar], scalar.type)),)
+    name = names_of(node.funcname)[-1]
+    if name in jsons.SETS:
+        return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node, bind))
+    arguments = [bind(env, item) for item in node.args or ()]
+    chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
+    return (SetColumn(name, _values(env, chosen, coerced(env, chosen, arguments, node.args or ()), node)),)
+
+
+def _values(env: Environment, chosen: Overload, arguments: list[Scalar], node: Any) -> Scalar:
+    if chosen.name == "unnest":
+        return arguments[0]
+    kind = result(chosen, arguments)
+    if chosen.name == "series":
+        return _series(env, arguments, kind, node)
+    return Call(chosen.name, tuple(arguments), array(kind))
+
+
+def _series(env: Environment, arguments: list[Scalar], kind: SqlType, node: Any) -> Scalar:
+    """generate_series(first, last, step); numerics of one number of digits."""
+    if kind.name == "timestamptz" and env.binding.context.time_zone != "UTC":
+        words = f"generate_series() in time zone {env.binding.context.time_zone}"
+        raise unsupported(
+            words, "Use timestamps without time zone, or SET TimeZone = 'UTC'.", env.binding.position(node)
+        )
+    if kind.name == "numeric":
+        kind = common_numeric([item.type for item in arguments])
+        arguments = [Cast(item, kind) if item.type != kind else item for item in arguments]
+    if len(arguments) == 2:
+        arguments = [*arguments, _one(env, kind)]
+    return Call("series", tuple(arguments), array(kind))
+
+
+def _one(env: Environment, kind: SqlType) -> Scalar:
+    found = coerce(env.binding, Literal("1", SqlType("unknown")), kind)
+    assert found is not None, "every number type reads 1"
+    return found

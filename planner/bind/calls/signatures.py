@@ -1,0 +1,137 @@
+"""PostgreSQL's names and signatures for the functions of ``planner.functions``.
+
+Owns: ``OVERLOADS``, by PostgreSQL's name, and what to write instead of functions that are not there.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+from planner.bind.calls.overloads import signatures
+
+_TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
+_FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")
+_HYPERBOLIC: Final = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+
+#: PostgreSQL's names: "canonical: arguments > result; ... | ..." with "=" for the name itself.
+_SIGNATURES: Final[dict[str, str]] = {
+    "abs": "=: int2 > int2; int4 > int4; int8 > int8; float4 > float4; float8 > float8; numeric > numeric",
+    "sign": "=: float8 > float8; numeric > numeric",
+    "round": "=: float8 > float8; numeric > numeric; numeric int4 > numeric",
+    "trunc": "=: float8 > float8; numeric > numeric; numeric int4 > numeric",
+    "ceil": "=: float8 > float8; numeric > numeric",
+    "ceiling": "ceil: float8 > float8; numeric > numeric",
+    "floor": "=: float8 > float8; numeric > numeric",
+    "sqrt": "=: float8 > float8; numeric > numeric",
+    "exp": "=: float8 > float8; numeric > numeric",
+    "ln": "=: float8 > float8; numeric > numeric",
+    "log": "=: float8 > float8; numeric > numeric",
+    "log10": "log: float8 > float8; numeric > numeric",
+    "power": "=: float8 float8 > float8; numeric numeric > numeric",
+    "pow": "power: float8 float8 > float8; numeric numeric > numeric",
+    "mod": "=: int2 int2 > int2; int4 int4 > int4; int8 int8 > int8; numeric numeric > numeric",
+    "cbrt": "=: float8 > float8",
+    "pi": "=: > float8",
+    "degrees": "=: float8 > float8",
+    "radians": "=: float8 > float8",
+    **dict.fromkeys((*_TRIGONOMETRY, *_HYPERBOLIC), "=: float8 > float8"),
+    "atan2": "=: float8 float8 > float8",
+    "div": "whole_quotient: numeric numeric > numeric",
+    "gcd": "=: int4 int4 > int4; int8 int8 > int8",
+    "lcm": "=: int4 int4 > int4; int8 int8 > int8",
+    "factorial": "=: int8 > numeric",
+    "width_bucket": "=: float8 float8 float8 int4 > int4; numeric numeric numeric int4 > int4",
+    "to_hex": "=: int4 > text; int8 > text",
+    "bit_length": "=: text > int4; bytea > int4",
+    "overlay": "=: text text int4 > text; text text int4 int4 > text",
+    "translate": "=: text text text > text",
+    "normalize": "=: text > text; text text > text",
+    "quote_ident": "=: text > text",
+    "quote_literal": "=: text > text; anyelement > text",
+    "quote_nullable": "=: text > text; anyelement > text",
+    "sha256": "=: bytea > bytea",
+    "encode": "=: bytea text > text",
+    "decode": "=: text text > bytea",
+    "timezone": "=: text timestamp > timestamptz; text timestamptz > timestamp;"
+    " interval timestamp > timestamptz; interval timestamptz > timestamp",
+    "age": "=: timestamp timestamp > interval; timestamptz timestamptz > interval; timestamp > interval;"
+    " timestamptz > interval",
+    "make_time": "=: int4 int4 float8 > time",
+    "make_timestamp": "=: int4 int4 int4 int4 int4 float8 > timestamp",
+    "make_timestamptz": "=: int4 int4 int4 int4 int4 float8 > timestamptz;"
+    " int4 int4 int4 int4 int4 float8 text > timestamptz",
+    "justify_hours": "=: interval > interval",
+    "justify_days": "=: interval > interval",
+    "justify_interval": "=: interval > interval",
+    "isfinite": "=: date > bool; timestamp > bool; timestamptz > bool; interval > bool",
+    "overlaps": "=: "
+    + "; ".join(
+        f"{kind} {one} {kind} {other} > bool"
+        for kind in ("timestamp", "timestamptz", "time")
+        for one, other in product((kind, "interval"), repeat=2)
+    ),
+    "to_char": "=: "
+    + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
+    "to_timestamp": "=: float8 > timestamptz | read_moment: text text > timestamptz",
+    "to_date": "read_moment: text text > date",
+    "regexp_replace": "regex_replace: text text text > text; text text text text > text",
+    "regexp_like": "=: text text > bool; text text text > bool",
+    "regexp_count": "regex_count: text text > int4",
+    "regexp_substr": "regex_extract: text text > text",
+    "regexp_match": "regex_groups: text text > text; text text text > text",
+    "lower": "=: text > text",
+    "upper": "=: text > text",
+    "initcap": "=: text > text",
+    "reverse": "=: text > text",
+    "md5": "=: text > text; bytea > text",
+    "ascii": "=: text > int4",
+    "chr": "=: int4 > text",
+    "length": "char_length: text > int4; bpchar > int4 | octet_length: bytea > int4",
+    "char_length": "=: text > int4; bpchar > int4",
+    "character_length": "char_length: text > int4; bpchar > int4",
+    "octet_length": "=: text > int4; bytea > int4; bpchar > int4",
+    "substring": "=: text int4 > text; text int4 int4 > text | regex_extract: text text > text",
+    "substr": "substring: text int4 > text; text int4 int4 > text",
+    "position": "=: text text > int4",
+    "strpos": "position: text text > int4",
+    "btrim": "=: text > text; text text > text",
+    "ltrim": "=: text > text; text text > text",
+    "rtrim": "=: text > text; text text > text",
+    "replace": "=: text text text > text",
+    "left": "=: text int4 > text",
+    "right": "=: text int4 > text",
+    "lpad": "=: text int4 > text; text int4 text > text",
+    "rpad": "=: text int4 > text; text int4 text > text",
+    "repeat": "=: text int4 > text",
+    "split_part": "=: text text int4 > text",
+    "starts_with": "=: text text > bool",
+    "date_trunc": "=: text timestamp > timestamp; text timestamptz > timestamptz; text interval > interval;"
+    " text timestamptz text > timestamptz",
+    "date_bin": "=: interval timestamp timestamp > timestamp; interval timestamptz timestamptz > timestamptz",
+    "make_date": "=: int4 int4 int4 > date",
+    "extract": "=: text date > numeric; text time > numeric; text timestamp > numeric; text timestamptz > numeric;"
+    " text interval > numeric",
+    "date_part": "extract: text date > numeric; text time > numeric; text timestamp > numeric;"
+    " text timestamptz > numeric; text interval > numeric",
+    "random": "=: > float8",
+    "gen_random_uuid": "=: > uuid",
+    "clock_timestamp": "=: > timestamptz",
+    "now": "=: > timestamptz",
+    "transaction_timestamp": "now: > timestamptz",
+    "current_database": "=: > name",
+    "current_schema": "=: > name",
+    "version": "=: > text",
+    "pg_backend_pid": "=: > int4",
+    "current_setting": "=: text > text; text bool > text",
+    "set_config": "=: text text bool > text",
+}
+#: What to write instead of functions that PostgreSQL has and Millstream has not.
+INSTEAD: Final[dict[str, str]] = {
+    "to_number": "Use a cast to numeric.",
+    "regexp_matches": "Use ~.",
+    "statement_timestamp": "Use now().",
+}
+
+
+OVERLOADS: Final = {name: signatures(name, text) for name, text in _SIGNATURES.items()}

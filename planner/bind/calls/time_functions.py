@@ -1,0 +1,177 @@
+"""Functions of dates and times whose arguments PostgreSQL reads when it plans: fields, zones, named parts.
+
+Owns: extract() with the digits of its result, zones that are named in a call, and make_interval().
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMP, SqlType, numeric
+from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.choice import no_function
+from planner.bind.environment import Environment
+from planner.bind.types import coerce, display
+from planner.expression import Call, Cast, Literal, Scalar
+
+#: Fields of extract() with the digits of their values, by what has them.
+_DATE_FIELDS: Final = (
+    "year",
+    "month",
+    "day",
+    "quarter",
+    "week",
+    "dow",
+    "isodow",
+    "doy",
+    "isoyear",
+    "decade",
+    "century",
+    "millennium",
+)
+_TIME_FIELDS: Final = ("hour", "minute", "second", "milliseconds", "microseconds")
+_ZONE_FIELDS: Final = ("timezone", "timezone_hour", "timezone_minute")
+#: Fields that exist, but not of a type.
+_REFUSED: Final[dict[str, tuple[str, ...]]] = {
+    "date": (*_TIME_FIELDS, *_ZONE_FIELDS),
+    "time": (*_DATE_FIELDS, *_ZONE_FIELDS, "julian"),
+    "timestamp": _ZONE_FIELDS,
+    "interval": ("week", "dow", "isodow", "doy", "isoyear", "julian", *_ZONE_FIELDS),
+}
+_DIGITS: Final = {"second": (8, 6), "milliseconds": (8, 3), "microseconds": (10, 0)}
+_SPELLINGS: Final = {
+    **{f"{field}s": field for field in ("year", "month", "day", "week", "hour", "minute", "second", "decade")},
+    "centuries": "century",
+    "millisecond": "milliseconds",
+    "microsecond": "microseconds",
+}
+
+
+def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    field, source = arguments
+    if not isinstance(field, Literal) or not isinstance(field.value, str):
+        raise unsupported(f"{name}() of a computed field", "Name the field as a constant.", env.binding.position(node))
+    word = _SPELLINGS.get(field.value.lower(), field.value.lower())
+    shown = display(source.type)
+    if word == "julian" and source.type.name in ("timestamp", "timestamptz"):
+        raise unsupported(f"{name}({word}) of a time", "Cast to date.", env.binding.position(node))
+    if word not in (*_DATE_FIELDS, *_TIME_FIELDS, *_ZONE_FIELDS, "julian", "epoch"):
+        raise env.error("22023", f'unit "{field.value}" not recognized for type {shown}', None)
+    if word in _REFUSED.get(source.type.name, ()):
+        raise env.error("0A000", f'unit "{field.value}" not supported for type {shown}', None)
+    digits = (12, 0) if (word, source.type.name) == ("epoch", "date") else (20, 6) if word == "epoch" else (10, 0)
+    call = Call("extract", (Literal(word, TEXT), source), numeric(*_DIGITS.get(word, digits)))
+    return Cast(call, FLOAT8, True) if name == "date_part" else call
+
+
+#: Zones that are no region's, which PostgreSQL's abbreviations and the time zone database hold alike.
+_FIXED_ZONES: Final = {name.lower(): name for name in ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")}
+_REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if "/" in name}
+
+
+def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    """A zone's name as both engines know it. Raises 22023, and 0A000 for abbreviations, POSIX rules and columns."""
+    if not isinstance(scalar, Literal):
+        raise unsupported("a time zone that is no constant", "Name the zone.", env.binding.position(node))
+    if scalar.value is None:
+        return scalar
+    name = str(scalar.value)
+    found = _FIXED_ZONES.get(name.lower()) or _REGIONS.get(name.lower())
+    if found is None and "/" in name:
+        raise env.error("22023", f'time zone "{name}" not recognized', None)
+    if found is None:
+        instead = "Name a zone as Europe/Berlin, or give an interval."
+        raise unsupported(f'time zone "{name}"', instead, env.binding.position(node))
+    return Literal(found, TEXT)
+
+
+def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    zone, moment = arguments
+    kind = SqlType("timestamptz") if moment.type.name == "timestamp" else TIMESTAMP
+    if zone.type != INTERVAL:
+        return Call("timezone", (_zone(env, zone, node), moment), kind)
+    if isinstance(zone, Literal) and isinstance(zone.value, tuple) and any(zone.value[:2]):
+        raise env.error("22023", "interval time zone must not include months or days", None)
+    if not isinstance(zone, Literal):
+        raise unsupported("a time zone that is no constant", "Name the zone.", env.binding.position(node))
+    utc = Literal("UTC", TEXT)
+    if kind == TIMESTAMP:
+        return Call("add", (Call("timezone", (utc, moment), kind), zone), kind)
+    return Call("timezone", (utc, Call("sub", (moment, zone), TIMESTAMP)), kind)
+
+
+#: What date_trunc() takes; the other fields of extract() are none to cut at.
+_CUTS: Final = ("year", "month", "day", "quarter", "week", "decade", "century", "millennium", *_TIME_FIELDS)
+
+
+def _check_cut(env: Environment, field: Scalar, kind: SqlType) -> None:
+    """Raises 22023, and 0A000 where the field exists and not for date_trunc() of this type."""
+    if not isinstance(field, Literal) or field.value is None:
+        return
+    word = str(field.value).lower()
+    word = _SPELLINGS.get(word, word)
+    if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
+        raise env.error("0A000", f'unit "{field.value}" not supported for type {display(kind)}', None)
+    if word not in _CUTS:
+        raise env.error("22023", f'unit "{field.value}" not recognized for type {display(kind)}', None)
+
+
+def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    _check_cut(env, arguments[0], arguments[1].type)
+    if len(arguments) == 3:
+        arguments[2] = _zone(env, arguments[2], node)
+    return called(env, "date_trunc", arguments, arguments[1].type, name, node)
+
+
+def _age(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """age(x) is the age at the last midnight."""
+    if len(arguments) == 1:
+        today = called(env, "current_date", [], DATE, name, node)
+        arguments = [Cast(today, arguments[0].type), *arguments]
+    return called(env, "age", arguments, INTERVAL, name, node)
+
+
+def _make_timestamptz(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    kind = SqlType("timestamptz")
+    local = Call("make_timestamp", tuple(arguments[:6]), TIMESTAMP)
+    return Cast(local, kind) if len(arguments) == 6 else Call("timezone", (_zone(env, arguments[6], node), local), kind)
+
+
+def _overlaps(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """A period that is written with its length ends after it."""
+    ends = [
+        Call("add", (start, end), start.type) if end.type == INTERVAL else end
+        for start, end in (arguments[:2], arguments[2:])
+    ]
+    return Call("overlaps", (arguments[0], ends[0], arguments[2], ends[1]), BOOL)
+
+
+_PARTS: Final = ("years", "months", "weeks", "days", "hours", "mins", "secs")
+
+
+def make_interval(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """make_interval(), whose parts are mostly given by name."""
+    found: dict[str, Scalar] = {}
+    for place, item in enumerate(node.args or ()):
+        named = type(item).__name__ == "NamedArgExpr"
+        value = item.arg if named else item
+        part = item.name if named else _PARTS[place] if place < len(_PARTS) else ""
+        scalar = bind(env, value)
+        coerced = coerce(env.binding, scalar, FLOAT8 if part == "secs" else INT4, "implicit", value)
+        if part not in _PARTS or part in found or coerced is None:
+            raise no_function(env, [*found.values(), scalar], node)
+        found[part] = coerced
+    zeros = {part: Literal(0.0, FLOAT8) if part == "secs" else Literal(0, INT4) for part in _PARTS}
+    return Call("make_interval", tuple(found.get(part, zeros[part]) for part in _PARTS), INTERVAL)
+
+
+TIME_FUNCTIONS: Final[dict[str, Special]] = {
+    "extract": _extract,
+    "timezone": _timezone,
+    "date_trunc": _date_trunc,
+    "age": _age,
+    "make_timestamptz": _make_timestamptz,
+    "overlaps": _overlaps,
+}

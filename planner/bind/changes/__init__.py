@@ -1,0 +1,1 @@
+"""Statements that change rows: INSERT, UPDATE, DELETE, MERGE and COPY, and what WITH makes of them."""

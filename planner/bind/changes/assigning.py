@@ -1,0 +1,107 @@
+"""Values for columns: assignment casts, defaults, and the SET lists of UPDATE, ON CONFLICT and MERGE.
+
+Owns: what a column is given and in which type. Knows nothing of where the row comes from or goes to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from catalog.errors import unsupported
+from catalog.objects import ColumnDefinition, Table
+from planner.algebra import Project
+from planner.bind.context import Binding
+from planner.bind.definitions.generated import refuse_updated
+from planner.bind.definitions.identity import check_updated
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_scalar
+from planner.bind.targets import item_nodes
+from planner.bind.texts import bind_expression
+from planner.bind.types import coerce, display
+from planner.expression import ColumnRef, Literal, Scalar, ScalarSubquery
+
+
+def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:
+    """A value in its column's type. Raises 42804."""
+    found = coerce(env.binding, scalar, column.type, "assignment", node)
+    if found is None:
+        message = (
+            f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
+        )
+        raise env.error_at("42804", message, node, hint="You will need to rewrite or cast the expression.")
+    return found
+
+
+def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:
+    """A column's DEFAULT, or NULL."""
+    if column.default is None:
+        return Literal(None, column.type)
+    return bind_expression(column.default, (), replace(binding.context, parameter_types=()), column.type)
+
+
+def assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict[int, Scalar]:
+    """The new values of a SET list by the columns' indexes."""
+    names = [column.name for column in target.columns]
+    found: dict[int, Scalar] = {}
+    for item in items:
+        if item.name not in names:
+            raise env.error("42703", f'column "{item.name}" of relation "{target.name}" does not exist', item)
+        index = names.index(item.name)
+        if index in found:
+            raise env.error("42601", f'multiple assignments to same column "{item.name}"', None)
+        if item.indirection:
+            raise unsupported("assignment to a part of a column", position=env.binding.position(item))
+        found[index] = _assigned(env, target.columns[index], item.val)
+        if not _is_default(item.val):
+            check_updated(target.columns[index])
+            refuse_updated(target.columns[index])
+    return found
+
+
+def _is_default(node: Any) -> bool:
+    if type(node).__name__ == "MultiAssignRef" and type(node.source).__name__ == "RowExpr":
+        node = node.source.args[node.colno - 1]
+    return type(node).__name__ == "SetToDefault"
+
+
+def _assigned(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
+    match type(node).__name__:
+        case "SetToDefault":
+            return default_of(env.binding, column)
+        case "MultiAssignRef":
+            return _one_of_several(env, column, node)
+        case _:
+            return assign(env, bind_scalar(env, node), column, node)
+
+
+def _one_of_several(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
+    """SET (columns) = ROW(...) or (SELECT ...): the part that is this column's."""
+    source, place = node.source, node.colno - 1
+    match type(source).__name__:
+        case "RowExpr":
+            if len(source.args) != node.ncolumns:
+                raise env.error("42601", "number of columns does not match number of values", source)
+            return _assigned(env, column, source.args[place])
+        case "SubLink" if source.testexpr is None and source.operName is None:
+            return _one_of_subquery(env, column, node)
+        case _:
+            message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression"
+            raise env.error_at("0A000", message, source)
+
+
+def _one_of_subquery(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
+    """The subquery is bound anew for each of its columns, so that each is a query of one column."""
+    binding, source = env.binding, node.source
+    before, binding.volatile = binding.volatile, False
+    relation = env.subquery(source.subselect, env.scope).relation
+    if len(relation.columns) != node.ncolumns:
+        raise env.error("42601", "number of columns does not match number of values", source)
+    if binding.volatile and node.ncolumns > 1:
+        instead = "Assign the columns one by one."
+        raise unsupported("a volatile function in SET (columns) = (SELECT ...)", instead, binding.position(source))
+    binding.volatile |= before
+    wanted = relation.columns[node.colno - 1]
+    output = (binding.column(wanted.name, wanted.type), ColumnRef(wanted))
+    place = item_nodes(source.subselect, node.ncolumns)[node.colno - 1] or source
+    return assign(env, ScalarSubquery(Project(relation, (output,))), column, place)

@@ -1,0 +1,110 @@
+"""ON CONFLICT: which keys decide, and what becomes of the rows in the way.
+
+Owns: inference of the arbiters (42P10) and the names that DO UPDATE sees: the target's row and ``excluded``. See
+https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pglast.enums import OnConflictAction
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Stream, Table, UniqueKey
+from planner.bind.changes.assigning import assignments
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_boolean, bind_scalar
+from planner.bind.scope import Entry, Scope, source_of
+from planner.bind.select import subquery_binder
+from planner.bind.sources import Level
+from planner.expression import Column, ColumnRef
+from planner.statements import Conflict, Upsert
+
+
+def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Conflict | None:
+    """An INSERT's ON CONFLICT clause over the proposed ``row``."""
+    clause, binding = node.onConflictClause, level.binding
+    if clause is None:
+        return None
+    if isinstance(target, Stream):
+        raise unsupported("ON CONFLICT on a stream", "Group the stream in a view.", binding.position(clause))
+    updates = clause.action == OnConflictAction.ONCONFLICT_UPDATE
+    if updates and clause.infer is None:
+        message = "ON CONFLICT DO UPDATE requires inference specification or constraint name"
+        hint = "For example, ON CONFLICT (column_name)."
+        raise SqlError("42601", message, hint=hint, position=binding.position(clause))
+    old = tuple(binding.column(column.name, column.type) for column in target.columns)
+    alias = node.relation.alias.aliasname if node.relation.alias is not None else target.name
+    scope = source_of(alias, _entries(old))
+    env = Environment(binding, scope, "index predicates", subquery_binder(level))
+    named = _inferred(env, target, clause.infer)
+    update = _update(env, target, old, row, clause) if updates else None
+    return Conflict(_keys(target, clause.infer, named), update)
+
+
+def _entries(row: tuple[Column, ...]) -> list[Entry]:
+    return [Entry(column.name, ColumnRef(column)) for column in row]
+
+
+def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple[Column, ...], clause: Any) -> Upsert:
+    """DO UPDATE SET ... [WHERE ...] over both rows."""
+    excluded = source_of("excluded", _entries(row))
+    both = Scope(env.scope.sources + excluded.sources, env.scope.entries + excluded.entries)
+    inner = Environment(env.binding, both, "UPDATE", env.subquery)
+    assigned = assignments(inner, target, clause.targetList)
+    predicate = None
+    if clause.whereClause is not None:
+        predicate = bind_boolean(inner.without_aggregates("WHERE"), clause.whereClause, "WHERE")
+    outputs = tuple(
+        (env.binding.column(column.name, column.type), assigned.get(index, ColumnRef(column)))
+        for index, column in enumerate(old)
+    )
+    return Upsert(old, predicate, outputs)
+
+
+# --- arbiters --------------------------------------------------------------------------------------------------------
+
+
+def _inferred(env: Environment, target: Table, infer: Any) -> frozenset[str] | None:
+    """The columns of (columns [WHERE ...]); None where an expression is among them, which no key has."""
+    if infer is None or infer.conname is not None:
+        return frozenset()
+    found: set[str] = set()
+    plain = True
+    for item in infer.indexElems:
+        if item.collation or item.opclass:
+            raise unsupported("COLLATE and operator classes in ON CONFLICT", "Leave them out.")
+        if item.name is not None:
+            if all(column.name != item.name for column in target.columns):
+                raise env.error("42703", f'column "{item.name}" does not exist', infer)
+            found.add(item.name)
+            continue
+        scalar = bind_scalar(env, item.expr)
+        plain &= isinstance(scalar, ColumnRef)
+        found |= {scalar.column.name} if isinstance(scalar, ColumnRef) else set()
+    if infer.whereClause is not None:  # keys are never partial: any predicate implies theirs
+        bind_boolean(env, infer.whereClause, "WHERE")
+    return frozenset(found) if plain else None
+
+
+def _keys(target: Table, infer: Any, named: frozenset[str] | None) -> tuple[UniqueKey, ...]:
+    """The arbiters. Raises 42P10, and 42704 or 42809 for a constraint that is none."""
+    if infer is None:
+        return target.keys
+    if infer.conname is not None:
+        return (_constraint(target, infer.conname),)
+    found = tuple(key for key in target.keys if frozenset(key.columns) == named)
+    if not found:
+        message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+        raise SqlError("42P10", message)
+    return found
+
+
+def _constraint(target: Table, name: str) -> UniqueKey:
+    for key in target.keys:
+        if key.name == name:
+            return key
+    if name in {check.name for check in target.checks} | {key.name for key in target.foreign_keys}:
+        raise SqlError("42809", "constraint in ON CONFLICT clause has no associated index")
+    raise SqlError("42704", f'constraint "{name}" for table "{target.name}" does not exist')

@@ -1,0 +1,358 @@
+"""INSERT, UPDATE and DELETE -> statements over complete rows.
+
+Owns: column lists, joins with FROM and USING, checks and RETURNING. Values are ``assigning``'s, ON CONFLICT
+``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
+the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
+(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from catalog import objects
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Stream, SystemView, Table, View
+from catalog.types import INT8
+from planner.algebra import Filter, Join, Project, Relation, Scan, Values
+from planner.bind.changes.assigning import assign, assignments, default_of
+from planner.bind.changes.conflict import bind_conflict
+from planner.bind.context import Binding
+from planner.bind.definitions.generated import generated_of, refuse_inserted
+from planner.bind.definitions.identity import takes_given
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
+from planner.bind.scope import Entry, Scope, source_of
+from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
+from planner.bind.sources import Level, bind_from, find_object, scan_object
+from planner.bind.targets import bind_targets
+from planner.bind.texts import bind_expression
+from planner.bind.typenames import declared_typmod
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.functions import SEQUENCE_FUNCTIONS
+from planner.statements import Delete, Insert, Returning, Statement, Update
+from planner.walk import replace_columns, used_columns, walk
+
+#: Source name of a table's row identity in a scan.
+ROW_ID: Final = "__rowid"
+
+
+#: Why a foreign table of files takes no rows.
+READ_ONLY: Final = "A foreign table of files is read-only."
+
+
+def checks_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -> tuple[tuple[str, Scalar], ...]:
+    """The target's CHECKs over a row's columns."""
+    if isinstance(target, Stream):
+        return ()
+    named = [replace(column, name=definition.name) for column, definition in zip(row, target.columns, strict=True)]
+    back = dict(zip(named, row, strict=True))
+    context = replace(binding.context, parameter_types=())
+    return tuple((check.name, bind_expression(check.expression, list(back), context)) for check in target.checks)
+
+
+def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
+    """The target of a change. Raises 42809 and 55000 for what cannot be written."""
+    found = find_object(binding, node)
+    if isinstance(found, View):
+        detail = "Views that are maintained or computed take no changes."
+        raise SqlError(
+            "55000", f'cannot {verb} view "{found.name}"', detail, "Change the tables and streams that it reads."
+        )
+    if isinstance(found, SystemView):
+        raise SqlError("42501", f"permission denied for view {found.name}")
+    if isinstance(found, objects.FileTable):
+        raise SqlError("0A000", f'cannot {verb} foreign table "{found.name}"', hint=READ_ONLY)
+    if isinstance(found, objects.Sequence):
+        raise SqlError("42809", f'cannot change sequence "{found.name}"')
+    return found
+
+
+def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
+    """Indexes of the columns that an INSERT names."""
+    if not items:
+        return list(range(len(target.columns)))
+    names = [column.name for column in target.columns]
+    found: list[int] = []
+    for item in items:
+        if item.name not in names:
+            message = f'column "{item.name}" of relation "{target.name}" does not exist'
+            raise SqlError("42703", message, position=binding.position(item))
+        if (index := names.index(item.name)) in found:
+            message = f'column "{item.name}" specified more than once'
+            raise SqlError("42701", message, position=binding.position(item))
+        found.append(index)
+    return found
+
+
+def _level(around: Level, node: Any) -> Level:
+    """A statement's level; ``around`` is what a statement in WITH sees of that clause."""
+    return around if node.withClause is None else with_ctes(around, node.withClause)
+
+
+# --- INSERT ----------------------------------------------------------------------------------------------------------
+
+
+def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
+    """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
+    target = writable(binding, node.relation, "insert into")
+    level = _level(level or Level(binding), node)
+    indexes = insert_positions(binding, target, node.cols)
+    query = node.selectStmt
+    row = row_columns(binding, target)
+    source = _plain_values(query)
+    if source is not None:
+        default = cache(lambda index: default_of(binding, target.columns[index]))
+        env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
+        check_widths(env, source)
+        rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source)
+        relation: Relation = Values(row, rows)
+        literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
+    else:
+        relation, literals = _selected(level, target, indexes, node, row), None
+        row = relation.columns
+    conflict = bind_conflict(level, target, row, node)
+    returning = _returning(level, target, row, node)
+    if not isinstance(relation, Values) or len(relation.rows) > 1:
+        upsert = None if conflict is None else conflict.update
+        _refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
+    checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
+    return Insert(target, relation, row, checks, returning, literals, conflict, generated)
+
+
+def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
+    """New columns for a row of the target."""
+    return tuple(binding.column(column.name, column.type) for column in target.columns)
+
+
+def _plain_values(query: Any) -> tuple[Any, ...] | None:
+    """The rows of a bare VALUES; DEFAULT VALUES is one empty row."""
+    if query is None:
+        return ((),)
+    clauses = (query.sortClause, query.limitCount, query.limitOffset, query.withClause)
+    if query.valuesLists and not any(clauses):
+        rows: tuple[Any, ...] = query.valuesLists
+        return rows
+    return None
+
+
+def _is_plain(scalar: Scalar) -> bool:
+    """Whether a value needs no engine: a literal, a parameter, or a parameter fitted to its column."""
+    return isinstance(scalar, Literal | Parameter) or (
+        isinstance(scalar, Cast) and isinstance(scalar.argument, Parameter)
+    )
+
+
+def value_row(
+    env: Environment,
+    target: Table | Stream,
+    indexes: list[int],
+    cells: tuple[Any, ...],
+    node: Any,
+    named: Any,
+    default: Callable[[int], Scalar],
+) -> tuple[Scalar, ...]:
+    """A complete row from the expressions for the ``named`` columns of an INSERT's ``node``."""
+    if cells or named:
+        _check_width(env, len(cells), indexes, named, cells)
+    values: dict[int, Scalar] = {}
+    for index, cell in zip(indexes, cells, strict=False):
+        if type(cell).__name__ != "SetToDefault":
+            value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
+            refuse_inserted(target.columns[index])
+            if takes_given(target.columns[index], node.override):
+                values[index] = value
+    return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
+
+
+def _check_width(env: Environment, width: int, indexes: list[int], named: Any, nodes: Sequence[Any]) -> None:
+    if width > len(indexes):
+        raise env.error("42601", "INSERT has more expressions than target columns", nodes[len(indexes)])
+    if named and width < len(indexes):
+        raise env.error("42601", "INSERT has more target columns than expressions", named[width])
+
+
+def _selected(level: Level, target: Table | Stream, indexes: list[int], node: Any, row: tuple[Column, ...]) -> Relation:
+    """INSERT ... SELECT: the query's columns assigned to the target's, defaults for the rest."""
+    binding = level.binding
+    query = bind_select(level, node.selectStmt, resolve_unknown=False)
+    if isinstance(target, Stream) and any(name == target.name for name, _ in binding.streams):
+        message = f'INSERT INTO stream "{target.name}" reads the stream itself'
+        raise SqlError(
+            "0A000", message, hint="Read a continuous view over it.", position=binding.position(node.relation)
+        )
+    relation, env = query.relation, Environment(binding, Scope(), "INSERT", subquery_binder(level))
+    nodes = [getattr(item, "val", None) for item in node.selectStmt.targetList or ()]
+    places = nodes if len(nodes) == len(relation.columns) else [None] * len(relation.columns)
+    _check_width(env, len(relation.columns), indexes, node.cols, places)
+    scalars: list[Scalar] = [ColumnRef(column) for column in relation.columns]
+    source = relation
+    if isinstance(relation, Project):  # assign to the expressions themselves, so that literals are converted here
+        scalars, source = [scalar for _, scalar in relation.outputs], relation.input
+    values = {
+        index: assign(env, scalar, target.columns[index], place)
+        for index, scalar, place in zip(indexes, scalars, places, strict=False)
+        if takes_given(target.columns[index], node.override)
+    }
+    for index in values:
+        refuse_inserted(target.columns[index])
+    outputs = tuple(
+        (column, values[index] if index in values else default_of(binding, definition))
+        for index, (column, definition) in enumerate(zip(row, target.columns, strict=True))
+    )
+    return Project(source, outputs)
+
+
+# --- UPDATE and DELETE -----------------------------------------------------------------------------------------------
+
+
+def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) -> tuple[Table, Scan, Column, Scope]:
+    """The target's scan with its row identity, and its columns by name; ``nullable`` where it is joined optionally."""
+    target = writable(binding, node, verb)
+    if isinstance(target, Stream):
+        hint = "A stream is append-only."
+        raise SqlError(
+            "0A000", f'cannot {verb} foreign table "{target.name}"', hint=hint, position=binding.position(node)
+        )
+    alias = node.alias.aliasname if node.alias is not None else None
+    scan, scope = scan_object(binding, target, alias, nullable)
+    row_id = binding.column(ROW_ID, INT8, nullable)
+    return target, replace(scan, columns=(*scan.columns, row_id), sources=(*scan.sources, ROW_ID)), row_id, scope
+
+
+def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Update:
+    """UPDATE target SET ... [FROM ...] [WHERE ...]."""
+    level = _level(level or Level(binding), node)
+    target, scan, row_id, scope = target_scan(binding, node.relation, "update")
+    other = _others(level, scope, node.fromClause)
+    relation: Relation = scan if other is None else Join("inner", scan, other.relation, None)
+    env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
+    if node.whereClause is not None:
+        relation = Filter(relation, _condition(env, node.whereClause))
+    assigned = assignments(env, target, node.targetList)
+    old, new = row_columns(binding, target), row_columns(binding, target)
+    returning = _returning(level, target, new, node, other)
+    returning, beside = _passed(binding, returning, other)
+    outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
+    outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
+    for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
+        outputs.append((column, assigned.get(index, ColumnRef(source))))
+    whole = Project(relation, (*outputs, *beside))
+    _refuse_drawn_twice(returning, whole)
+    checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
+    taken = tuple(column for column, _ in beside)
+    return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
+
+
+def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Delete:
+    """DELETE FROM target [USING ...] [WHERE ...]. What RETURNING takes from USING makes the semi join a join."""
+    level = _level(level or Level(binding), node)
+    target, scan, row_id, scope = target_scan(binding, node.relation, "delete from")
+    other = _others(level, scope, node.usingClause)
+    env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
+    predicate = None if node.whereClause is None else _condition(env, node.whereClause)
+    old = row_columns(binding, target)
+    returning, beside = _passed(binding, _returning(level, target, old, node, other), other)
+    relation: Relation = scan
+    if other is not None:
+        relation = Join("inner" if beside else "semi", scan, other.relation, predicate)
+    elif predicate is not None:
+        relation = Filter(scan, predicate)
+    identity = binding.column(ROW_ID, INT8, False)
+    outputs: list[tuple[Column, Scalar]] = [(identity, ColumnRef(row_id))]
+    outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
+    whole = Project(relation, (*outputs, *beside))
+    return Delete(target, whole, identity, old, returning, tuple(column for column, _ in beside))
+
+
+def _condition(env: Environment, node: Any) -> Scalar:
+    if type(node).__name__ == "CurrentOfExpr":
+        raise unsupported("WHERE CURRENT OF", "Name the row by its key.")
+    return bind_boolean(env.without_aggregates("WHERE"), node, "WHERE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """FROM of UPDATE, USING of DELETE: what stands beside the target."""
+
+    relation: Relation
+    scope: Scope
+
+    def beside(self, target: Scope) -> Scope:
+        """The target's names and these."""
+        return Scope(target.sources + self.scope.sources, target.entries + self.scope.entries)
+
+
+def _others(level: Level, scope: Scope, items: Any) -> _Others | None:
+    if not items:
+        return None
+    other = _Others(*bind_from(level, items))
+    name = scope.sources[0].name
+    if any(source.name == name for source in other.scope.sources):
+        raise SqlError("42712", f'table name "{name}" specified more than once')
+    return other
+
+
+# --- RETURNING -------------------------------------------------------------------------------------------------------
+
+
+def _returning(
+    level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any, other: _Others | None = None
+) -> Returning | None:
+    """RETURNING over the changed row and what is beside it."""
+    clause = getattr(node, "returningClause", None)
+    items = clause.exprs if clause is not None else getattr(node, "returningList", None)
+    if not items:
+        return None
+    if clause is not None and clause.options:
+        raise unsupported("RETURNING WITH (OLD, NEW)", "Leave WITH out.")
+    alias = node.relation.alias.aliasname if node.relation.alias is not None else target.name
+    entries = [
+        Entry(definition.name, ColumnRef(column), target.oid, index + 1, declared_typmod(definition.type))
+        for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
+    ]
+    scope = source_of(alias, entries)
+    if other is not None:
+        scope = other.beside(scope)
+    env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))
+    targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
+    columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
+    return Returning(columns, tuple(item.output() for item in targets))
+
+
+def _refuse_drawn_twice(returning: Returning | None, *changed: Relation | Scalar) -> None:
+    """Of several rows, RETURNING would see a sequence as it is after all of them, and not after its own row."""
+    calls = [] if returning is None else _drawing([scalar for _, scalar in returning.expressions])
+    if calls and _drawing(changed):
+        raise unsupported(f"{calls[0]}() in RETURNING of several rows", "Return the column.")
+
+
+def _drawing(nodes: Sequence[Relation | Scalar]) -> list[str]:
+    """The functions of sequences that are called."""
+    found = (item.function for node in nodes for item in walk(node) if isinstance(item, Call))
+    return [function for function in found if function in SEQUENCE_FUNCTIONS]
+
+
+def _passed(
+    binding: Binding, returning: Returning | None, other: _Others | None
+) -> tuple[Returning | None, tuple[tuple[Column, Scalar], ...]]:
+    """RETURNING over copies of the columns that it takes from FROM or USING, and these copies."""
+    if returning is None or other is None:
+        return returning, ()
+    used = {column for _, scalar in returning.expressions for column in used_columns(scalar)}
+    copies = {column: binding.column(column.name, column.type) for column in other.relation.columns if column in used}
+    renamed: dict[Column, Scalar] = {column: ColumnRef(copy) for column, copy in copies.items()}
+    expressions = tuple((column, replace_columns(scalar, renamed)) for column, scalar in returning.expressions)
+    return replace(returning, expressions=expressions), tuple(
+        (copy, ColumnRef(column)) for column, copy in copies.items()
+    )
+
+
+HANDLERS: Final[dict[str, Callable[..., Statement]]] = {
+    "InsertStmt": bind_insert,
+    "UpdateStmt": bind_update,
+    "DeleteStmt": bind_delete,
+}

@@ -1,0 +1,233 @@
+"""What ALTER TABLE does to columns: ADD, DROP, TYPE, and what a column has.
+
+Owns: PostgreSQL's errors for these actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pglast.enums import AlterTableType
+from pglast.stream import RawStream
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import ColumnDefinition
+from catalog.types import SqlType
+from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
+from planner.bind.definitions.columns import (
+    add_column,
+    check_default,
+    constrain_column,
+)
+from planner.bind.definitions.dependents import broken_by
+from planner.bind.definitions.sequences import numbered, with_options
+from planner.bind.texts import bind_expression, bind_tree
+from planner.bind.typenames import type_of
+from planner.bind.types import coerce, display
+from planner.expression import Scalar
+from planner.statements import AlterSequence
+from planner.walk import used_columns
+
+
+def add(change: Alteration, command: Any) -> None:
+    """ADD COLUMN."""
+    binding, parts, node = change.binding, change.parts, command.def_
+    if parts.column(node.colname) is not None:
+        message = f'column "{node.colname}" of relation "{parts.table}" already exists'
+        if not command.missing_ok:
+            raise SqlError("42701", message)
+        change.notices.append(f"{message}, skipping")
+        return
+    known, keys = len(parts.checks), len(parts.foreign)
+    add_column(binding, parts, node, False)
+    constrain_column(binding, parts, node, False)
+    take_constraints(change, known, keys)
+
+
+def drop(change: Alteration, command: Any) -> None:
+    """DROP COLUMN, with what reads it if CASCADE says so."""
+    name, table = command.name, change.before
+    if change.parts.column(name) is None and command.missing_ok:
+        change.notices.append(f'column "{name}" of relation "{table.name}" does not exist, skipping')
+        return
+    index = change.index(name)
+    _release_generated(change, name)
+    del change.parts.columns[index]
+    change.values.pop(name, None)
+    change.gone.add(name)
+    change.parts.keys = [key for key in change.parts.keys if name not in key.columns]
+    change.indexes = [index for index in change.indexes if name not in index.columns]
+    change.foreign = [key for key in change.foreign if name not in key.columns]
+    change.checks = [check for check in change.checks if name not in _columns_of(change, check.expression)]
+    what = f"column {name} of table {table.name}"
+    release(change, what, lambda key: name in key.target_columns)
+    drop_views(change, what)
+    for sequence in change.binding.context.catalog.owned(table.oid):
+        if sequence.owner == (table.oid, name):
+            change.drops[sequence.oid] = None
+
+
+def _generated_from(change: Alteration, name: str) -> list[str]:
+    """The generated columns that read a column."""
+    return [
+        column.name
+        for column in change.parts.columns
+        if column.generated is not None and name in _columns_of(change, column.generated)
+    ]
+
+
+def _release_generated(change: Alteration, name: str) -> None:
+    """Generated columns that read a column that goes."""
+    what = f"column {name} of table {change.before.name}"
+    reading = _generated_from(change, name)
+    if reading and change.cascade:
+        raise unsupported(f"CASCADE to column {reading[0]}", "Drop the generated column first.")
+    if reading:
+        raise needed(what, [f"column {other} of table {change.before.name} depends on {what}" for other in reading])
+
+
+def _columns_of(change: Alteration, expression: str) -> set[str]:
+    scalar = bind_expression(expression, change.scan.columns, replace(change.binding.context, parameter_types=()))
+    return {column.name for column in used_columns(scalar)}
+
+
+def change_type(change: Alteration, command: Any) -> None:
+    """ALTER COLUMN ... TYPE."""
+    binding, node, name = change.binding, command.def_, command.name
+    index = change.index(name)
+    known = change.parts.columns[index]
+    kind = type_of(binding, node.typeName)
+    if kind.element is not None:
+        instead = "Add a column of that type and fill it with UPDATE."
+        raise unsupported("a change to an array type", instead, binding.position(node.typeName))
+    if name in change.gone:
+        raise SqlError("0A000", f'cannot alter type of column "{name}" twice')
+    _refuse_read(change, name)
+    _refuse_generated(change, known)
+    change.gone.add(name)
+    change.values[name] = _converted(change, known, kind, node)
+    default = known.default
+    if default is not None and not known.identity:
+        try:
+            bind_expression(default, (), replace(binding.context, parameter_types=()), kind)
+        except SqlError:
+            message = f'default for column "{name}" cannot be cast automatically to type {display(kind)}'
+            raise SqlError("42804", message) from None
+    change.parts.columns[index] = replace(known, type=kind)
+    for sequence in binding.context.catalog.owned(change.before.oid):
+        if known.identity and sequence.owner == (change.before.oid, name):
+            item = type("Item", (), {"defname": "as", "arg": node.typeName})
+            change.options.append(AlterSequence(with_options(binding, sequence, (item,), False, True)))
+
+
+def _refuse_generated(change: Alteration, column: ColumnDefinition) -> None:
+    """Another type of what a generated column reads, or of one."""
+    if column.generated is not None:
+        raise unsupported("another type of a generated column", "Create the table again.")
+    for other in _generated_from(change, column.name):
+        detail = f'Column "{column.name}" is used by generated column "{other}".'
+        raise SqlError("0A000", "cannot alter type of a column used by a generated column", detail)
+
+
+def _converted(change: Alteration, known: ColumnDefinition, kind: SqlType, node: Any) -> Scalar:
+    binding, value = change.binding, change.values[known.name]
+    if node.raw_default is not None:
+        value = bind_tree(binding, node.raw_default, change.scan.columns, None, "USING")
+    elif _only_wider(known.type, kind):
+        return value
+    found = coerce(binding, value, kind, "assignment", node.raw_default)
+    if found is not None:
+        return found
+    if node.raw_default is not None:
+        words = f'result of USING clause for column "{known.name}" cannot be cast automatically to type'
+        raise SqlError("42804", f"{words} {display(kind)}", hint="You might need to add an explicit cast.")
+    message = f'column "{known.name}" cannot be cast automatically to type {display(kind)}'
+    raise SqlError("42804", message, hint=f'You might need to specify "USING {known.name}::{display(kind)}".')
+
+
+def _only_wider(old: SqlType, new: SqlType) -> bool:
+    """Whether every stored value is one of the new type as it stands."""
+    if old.name not in ("varchar", "text") or new.name not in ("varchar", "text"):
+        return False
+    return not new.modifiers or (bool(old.modifiers) and new.modifiers >= old.modifiers)
+
+
+def _refuse_read(change: Alteration, name: str) -> None:
+    """A view that uses a column forbids another type of it."""
+    columns = tuple(column for column in change.before.columns if column.name != name)
+    keys = tuple(key for key in change.before.keys if name not in key.columns)
+    broken = broken_by(change.binding, replace(change.before, columns=columns, keys=keys))
+    if broken:
+        detail = f'rule _RETURN on view {broken[0].name} depends on column "{name}"'
+        raise SqlError("0A000", "cannot alter type of a column used by a view or rule", detail)
+
+
+def default(change: Alteration, command: Any) -> None:
+    """SET DEFAULT and DROP DEFAULT."""
+    index = change.index(command.name)
+    known = change.parts.columns[index]
+    if known.identity:
+        hint = None if command.def_ is not None else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."
+        message = f'column "{known.name}" of relation "{change.before.name}" is an identity column'
+        raise SqlError("42601", message, hint=hint)
+    if known.generated is not None:
+        hint = None if command.def_ is not None else "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."
+        message = f'column "{known.name}" of relation "{change.before.name}" is a generated column'
+        raise SqlError("42601", message, hint=hint)
+    if command.def_ is None:
+        change.parts.columns[index] = replace(known, default=None, sequences=())
+        return
+    check_default(change.binding, known, command.def_)
+    tree, sequences = numbered(change.binding, command.def_)
+    change.parts.columns[index] = replace(known, default=RawStream()(tree), sequences=sequences)
+
+
+def not_null(change: Alteration, command: Any) -> None:
+    """SET NOT NULL and DROP NOT NULL."""
+    index = change.index(command.name)
+    known = change.parts.columns[index]
+    if command.subtype == AlterTableType.AT_SetNotNull:
+        change.parts.columns[index] = replace(known, not_null=True)
+        return
+    if known.identity:
+        raise SqlError("42601", f'column "{known.name}" of relation "{change.before.name}" is an identity column')
+    if any(key.primary and known.name in key.columns for key in change.parts.keys):
+        raise SqlError("42P16", f'column "{known.name}" is in a primary key')
+    change.lost_nulls |= known.not_null
+    change.parts.columns[index] = replace(known, not_null=False)
+
+
+def identity(change: Alteration, command: Any) -> None:
+    """ADD GENERATED, SET GENERATED and DROP IDENTITY."""
+    binding, table = change.binding, change.before
+    index = change.index(command.name)
+    known = change.parts.columns[index]
+    column = f'column "{known.name}" of relation "{table.name}"'
+    if command.subtype == AlterTableType.AT_AddIdentity:
+        if not known.not_null:
+            raise SqlError("55000", f"{column} must be declared NOT NULL before identity can be added")
+        if known.identity:
+            raise SqlError("55000", f"{column} is already an identity column")
+        if known.default is not None or known.generated is not None:
+            raise SqlError("55000", f"{column} already has a default value")
+        change.parts.owned[known.name] = command.def_.options or ()
+        change.parts.columns[index] = replace(known, identity=command.def_.generated_when)
+        return
+    if not known.identity:
+        if not command.missing_ok:
+            raise SqlError("55000", f"{column} is not an identity column")
+        change.notices.append(f"{column} is not an identity column, skipping")
+        return
+    own = next(item for item in binding.context.catalog.owned(table.oid) if item.owner == (table.oid, known.name))
+    if command.subtype == AlterTableType.AT_DropIdentity:
+        change.drops[own.oid] = None
+        change.parts.columns[index] = replace(known, identity="", default=None, sequences=())
+        return
+    items = [item for item in command.def_ if item.defname != "generated"]
+    for item in command.def_:
+        if item.defname == "generated":
+            change.parts.columns[index] = replace(known, identity=chr(item.arg.ival))
+    if items:
+        restarts = any(item.defname == "restart" for item in items)
+        change.options.append(AlterSequence(with_options(binding, own, items, False, True), restarts))

@@ -1,0 +1,79 @@
+"""COMMENT ON: kept with the object's definition.
+
+Owns: which object and column is meant. What Millstream has no objects for (roles, functions, ...) is 0A000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.enums import ObjectType
+
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
+from planner.bind.context import Binding
+from planner.bind.definitions.indexes import find_index
+from planner.bind.definitions.renames import constraint_names
+from planner.bind.typenames import names_of
+from planner.statements import AlterTable, NoOperation, Redefine, Statement
+
+_KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
+    ObjectType.OBJECT_TABLE: (Table, "a table"),
+    ObjectType.OBJECT_VIEW: (View, "a view"),
+    ObjectType.OBJECT_MATVIEW: (View, "a materialized view"),
+    ObjectType.OBJECT_SEQUENCE: (Sequence, "a sequence"),
+    ObjectType.OBJECT_FOREIGN_TABLE: ((Stream, FileTable), "a foreign table"),
+}
+
+
+def bind_comment(binding: Binding, node: Any) -> Statement:
+    """COMMENT ON kind name IS 'text' or NULL."""
+    if node.objtype == ObjectType.OBJECT_COLUMN:
+        names = names_of(node.object)
+        return _on_column(_found(binding, names[:-1]), names[-1], node.comment)
+    if node.objtype == ObjectType.OBJECT_TABCONSTRAINT:
+        names = names_of(node.object)
+        table, name = _found(binding, names[:-1]), names[-1]
+        if not isinstance(table, Table) or name not in constraint_names(table):
+            raise SqlError("42704", f'constraint "{name}" for table "{table.name}" does not exist')
+        return NoOperation("COMMENT")  # nothing shows it
+    if node.objtype == ObjectType.OBJECT_INDEX:
+        find_index(binding, names_of(node.object)[-1])
+        return NoOperation("COMMENT")
+    if node.objtype not in _KINDS:
+        raise unsupported(f"COMMENT ON {ObjectType(node.objtype).name.removeprefix('OBJECT_').replace('_', ' ')}")
+    wanted, words = _KINDS[node.objtype]
+    found = _found(binding, names_of(node.object))
+    if not isinstance(found, wanted):
+        raise SqlError("42809", f'"{found.name}" is not {words}')
+    return _changed(found, replace(found, comment=node.comment))
+
+
+def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence | Stream | FileTable:
+    if not names:
+        raise SqlError("42601", "column name must be qualified")
+    *schema, name = names
+    found = binding.context.catalog.find(name, schema[-1] if schema else None, binding.context.search_path)
+    if found is None:
+        raise undefined_table(".".join(names))
+    if isinstance(found, SystemView):
+        raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
+    return found
+
+
+def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, comment: str | None) -> Statement:
+    if isinstance(found, Sequence):
+        raise SqlError("42809", f'cannot set comment on relation "{found.name}"')
+    if all(column.name != name for column in found.columns):
+        raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
+    columns = tuple(replace(item, comment=comment) if item.name == name else item for item in found.columns)
+    return _changed(found, replace(found, columns=columns))
+
+
+def _changed(before: CatalogObject, after: CatalogObject) -> Statement:
+    if isinstance(before, Table) and isinstance(after, Table):
+        return AlterTable("COMMENT", before, after)
+    assert not isinstance(before, Table | SystemView)
+    assert not isinstance(after, Table | SystemView)
+    return Redefine("COMMENT", before, after)

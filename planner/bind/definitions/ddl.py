@@ -1,0 +1,45 @@
+"""Definitions by kind of parse node: tables, streams, views, DROP and TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from planner.bind.context import Binding
+from planner.bind.definitions.alter import bind_alter
+from planner.bind.definitions.comments import bind_comment
+from planner.bind.definitions.drops import bind_drop, bind_truncate
+from planner.bind.definitions.indexes import bind_create_index
+from planner.bind.definitions.renames import bind_rename
+from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_sequence
+from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
+from planner.bind.definitions.views import bind_create_as, bind_create_view
+from planner.statements import Statement
+
+
+def _create_server(binding: Binding, node: Any) -> Statement:
+    """The thesis (4.2.6) keeps the server name for streams."""
+    if node.servername in SERVERS:
+        message = f'server name "{node.servername}" is reserved'
+        raise SqlError(
+            "42939", message, hint="Streams need no CREATE SERVER: use CREATE FOREIGN TABLE ... SERVER stream."
+        )
+    raise unsupported("CREATE SERVER", "Use the built-in server named stream.")
+
+
+HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "CreateStmt": bind_create_table,
+    "CreateSeqStmt": bind_create_sequence,
+    "AlterSeqStmt": bind_alter_sequence,
+    "CreateForeignTableStmt": bind_create_stream,
+    "CreateForeignServerStmt": _create_server,
+    "ViewStmt": bind_create_view,
+    "CreateTableAsStmt": bind_create_as,
+    "AlterTableStmt": bind_alter,
+    "RenameStmt": bind_rename,
+    "IndexStmt": bind_create_index,
+    "CommentStmt": bind_comment,
+    "DropStmt": bind_drop,
+    "TruncateStmt": bind_truncate,
+}

@@ -1,0 +1,186 @@
+"""ALTER ... RENAME: relations, columns and constraints under other names.
+
+Owns: what else names them: CHECKs of the table, foreign keys of other tables, owners of sequences. A view is kept as
+text, so a name that a view uses stays as it is (0A000).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.ast import String
+from pglast.enums import ObjectType
+from pglast.stream import RawStream
+
+from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
+from planner.algebra import Project
+from planner.bind.context import Binding
+from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.indexes import bind_rename_index
+from planner.bind.sources import scan_object
+from planner.expression import ColumnRef
+from planner.parse import parse
+from planner.statements import AlterTable, NoOperation, Redefine, Statement
+
+#: An object before and after.
+Follower = tuple[Table | Sequence, Table | Sequence]
+_RELATIONS: Final = {
+    ObjectType.OBJECT_TABLE: (Table, View, Sequence, Stream),
+    ObjectType.OBJECT_VIEW: (View,),
+    ObjectType.OBJECT_MATVIEW: (View,),
+    ObjectType.OBJECT_SEQUENCE: (Sequence,),
+    ObjectType.OBJECT_FOREIGN_TABLE: (Stream,),
+}
+
+
+def bind_rename(binding: Binding, node: Any) -> Statement:
+    """ALTER kind [IF EXISTS] name RENAME [COLUMN a | CONSTRAINT a] TO b."""
+    kind = node.relationType if node.renameType == ObjectType.OBJECT_COLUMN else node.renameType
+    if kind == ObjectType.OBJECT_TABCONSTRAINT:
+        kind = ObjectType.OBJECT_TABLE
+    words = ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
+    if kind == ObjectType.OBJECT_INDEX:
+        return bind_rename_index(binding, node)
+    if kind not in _RELATIONS:
+        raise unsupported(f"ALTER {words} RENAME")
+    name, tag = node.relation, f"ALTER {words}"
+    found = binding.context.catalog.find(name.relname, name.schemaname, binding.context.search_path)
+    if found is None:
+        if not node.missing_ok:
+            raise undefined_table(name.relname)
+        return NoOperation(tag, (f'relation "{name.relname}" does not exist, skipping',))
+    if isinstance(found, SystemView):
+        raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
+    if not isinstance(found, _RELATIONS[kind]):
+        raise SqlError("42809", f'"{found.name}" is not a {words.lower()}')
+    if node.renameType == ObjectType.OBJECT_COLUMN:
+        return _rename_column(binding, found, node.subname, node.newname, tag)
+    if node.renameType == ObjectType.OBJECT_TABCONSTRAINT:
+        return _rename_constraint(found, node.subname, node.newname, tag)
+    return _rename_relation(binding, found, node.newname, tag)
+
+
+def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str) -> Statement:
+    catalog = binding.context.catalog
+    if catalog.find(name, found.schema) is not None:
+        raise duplicate_table(name)
+    above = readers(catalog, found.oid)
+    if above and not isinstance(found, Sequence):
+        raise unsupported(f"renaming what view {above[0].name} reads", "Drop the view first, and create it again.")
+    if isinstance(found, Table):
+        return AlterTable(tag, found, replace(found, name=name), renames=True)
+    assert not isinstance(found, SystemView)
+    return Redefine(tag, found, replace(found, name=name))
+
+
+def constraint_names(table: Table) -> tuple[str, ...]:
+    """The names of all constraints of a table."""
+    keys = (*(key.name for key in table.keys if not key.index), *(key.name for key in table.foreign_keys))
+    return (*keys, *(check.name for check in table.checks))
+
+
+def _rename_constraint(found: CatalogObject, old: str, new: str, tag: str) -> AlterTable:
+    if not isinstance(found, Table):
+        raise SqlError("42809", f'"{found.name}" is not a table')
+    names = constraint_names(found)
+    if old not in names:
+        raise SqlError("42704", f'constraint "{old}" for table "{found.name}" does not exist')
+    if new in names:
+        raise SqlError("42710", f'constraint "{new}" for relation "{found.name}" already exists')
+    table = replace(
+        found,
+        keys=tuple(replace(item, name=new) if item.name == old else item for item in found.keys),
+        foreign_keys=tuple(replace(item, name=new) if item.name == old else item for item in found.foreign_keys),
+        checks=tuple(replace(item, name=new) if item.name == old else item for item in found.checks),
+    )
+    return AlterTable(tag, found, table)
+
+
+def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, tag: str) -> AlterTable:
+    if not isinstance(found, Table):
+        raise unsupported("renaming a column of something other than a table", "Create it again.")
+    names = [column.name for column in found.columns]
+    if old not in names:
+        raise SqlError("42703", f'column "{old}" does not exist')
+    if new in names:
+        raise SqlError("42701", f'column "{new}" of relation "{found.name}" already exists')
+    table = _renamed(found, old, new)
+    catalog = binding.context.catalog
+    above = broken_by(binding, table) + [view for view in readers(catalog, found.oid) if view.continuous]
+    if above:
+        raise unsupported(f"renaming a column that view {above[0].name} reads", "Drop the view first.")
+    scan, _ = scan_object(binding, found, None, False)
+    outputs = tuple(
+        (binding.column(definition.name, definition.type), ColumnRef(column))
+        for definition, column in zip(table.columns, scan.columns, strict=True)
+    )
+    changes = _followers(catalog, found, old, new)
+    return AlterTable(tag, found, table, Project(scan, outputs), changes=changes, renames=True)
+
+
+def _renamed(table: Table, old: str, new: str) -> Table:
+    def among(columns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new if name == old else name for name in columns)
+
+    def referring(key: ForeignKey) -> ForeignKey:
+        own = among(key.target_columns) if key.target == table.oid else key.target_columns
+        return replace(key, columns=among(key.columns), target_columns=own)
+
+    return replace(
+        table,
+        columns=tuple(
+            replace(
+                item,
+                name=new if item.name == old else item.name,
+                generated=None if item.generated is None else _in_text(item.generated, old, new),
+            )
+            for item in table.columns
+        ),
+        keys=tuple(replace(key, columns=among(key.columns)) for key in table.keys),
+        indexes=tuple(
+            replace(item, columns=among(item.columns), parts=tuple(_in_text(part, old, new) for part in item.parts))
+            for item in table.indexes
+        ),
+        foreign_keys=tuple(map(referring, table.foreign_keys)),
+        checks=tuple(replace(item, expression=_in_text(item.expression, old, new)) for item in table.checks),
+    )
+
+
+def _in_text(expression: str, old: str, new: str) -> str:
+    """The text of a CHECK or of a generated column, which has no other names than the table's columns."""
+    tree = copy.deepcopy(parse(f"SELECT {expression}")[0].node.targetList[0].val)
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple | list):
+            stack += node
+        elif hasattr(node, "__slots__"):
+            if type(node).__name__ == "ColumnRef" and getattr(node.fields[-1], "sval", None) == old:
+                node.fields = (*node.fields[:-1], String(new))
+            stack += [getattr(node, name, None) for name in node.__slots__]
+    return str(RawStream()(tree))
+
+
+def _followers(catalog: Catalog, table: Table, old: str, new: str) -> tuple[Follower, ...]:
+    """Other tables' keys that name the column, and its sequences."""
+    found: list[Follower] = []
+    for item in catalog.objects.values():
+        other = isinstance(item, Table) and item.oid != table.oid
+        if isinstance(item, Table) and other and any(_names(key, table, old) for key in item.foreign_keys):
+            keys = tuple(
+                replace(key, target_columns=tuple(new if name == old else name for name in key.target_columns))
+                if _names(key, table, old)
+                else key
+                for key in item.foreign_keys
+            )
+            found.append((item, replace(item, foreign_keys=keys)))
+        if isinstance(item, Sequence) and item.owner == (table.oid, old):
+            found.append((item, replace(item, owner=(table.oid, new))))
+    return tuple(found)
+
+
+def _names(key: ForeignKey, table: Table, column: str) -> bool:
+    return key.target == table.oid and column in key.target_columns

@@ -1,0 +1,77 @@
+"""CREATE TABLE AS and SELECT INTO -> a new table and the query that fills it.
+
+Owns: the new table's columns, from the query's and the names given. See
+https://www.postgresql.org/docs/15/sql-createtableas.html.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import ColumnDefinition, Table
+from catalog.types import SqlType, by_name
+from planner.algebra import Project, Relation
+from planner.bind.context import Binding
+from planner.bind.definitions.tables import is_taken, target_schema
+from planner.bind.select import bind_query
+from planner.bind.targets import check_columns
+from planner.bind.typenames import names_of
+from planner.bind.types import coerce
+from planner.expression import ColumnRef
+from planner.parse import first_parameter
+from planner.statements import CreateTableAs, Output, Query
+
+
+def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:
+    """CREATE TABLE [IF NOT EXISTS] name [(columns)] AS query [WITH [NO] DATA]."""
+    if type(query).__name__ == "ExecuteStmt":
+        raise unsupported("CREATE TABLE AS EXECUTE", "Write the query itself.", binding.position(into.rel))
+    found = bind_query(binding, query)
+    if binding.parameters:
+        name, position = first_parameter(binding.raw)
+        raise SqlError("42P02", f"there is no parameter {name}", position=position)
+    schema = target_schema(binding, into.rel)
+    exists = is_taken(binding, into.rel, schema, tolerated)
+    columns = _columns(names_of(into.colNames), found)
+    table = Table(binding.context.catalog.next_oid, into.rel.relname, columns, schema=schema)
+    rows = Query(_fitted(binding, found.relation, columns), found.outputs, found.volatile)
+    return CreateTableAs(table, rows, not into.skipData, exists)
+
+
+def into_of(node: Any) -> Any:
+    """The INTO of a SELECT statement: it stands in the first query of a set operation."""
+    while node.larg is not None:
+        node = node.larg
+    return node.intoClause
+
+
+def bind_select_into(binding: Binding, node: Any) -> CreateTableAs:
+    """SELECT ... INTO name."""
+    binding.into = into_of(node)
+    return bind_table_as(binding, binding.into, node, False)
+
+
+def _columns(given: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
+    if len(given) > len(query.outputs):
+        raise SqlError("42601", "too many column names were specified")
+    names = given + tuple(output.name for output in query.outputs)[len(given) :]
+    check_columns(names)
+    return tuple(ColumnDefinition(name, _type(output)) for name, output in zip(names, query.outputs, strict=True))
+
+
+def _type(output: Output) -> SqlType:
+    """A column's type; the digits of a computed numeric are ours and not declared."""
+    if output.type.element is not None:
+        raise unsupported("a column of an array type", "Use one row for each element.")
+    return output.type if output.typmod != -1 else by_name(output.type.name)
+
+
+def _fitted(binding: Binding, relation: Relation, columns: tuple[ColumnDefinition, ...]) -> Relation:
+    """The query's rows in the table's types."""
+    outputs = []
+    for column, source in zip(columns, relation.columns, strict=True):
+        value = coerce(binding, ColumnRef(source), column.type, "assignment")
+        assert value is not None, "a column's type is its query's"
+        outputs.append((binding.column(column.name, column.type), value))
+    return Project(relation, tuple(outputs))

@@ -1,0 +1,187 @@
+"""CREATE TABLE and CREATE FOREIGN TABLE -> definitions of tables and streams.
+
+Owns: their clauses, and what a stream's definition may hold (thesis 4.2.6). Columns and constraints are
+``planner.bind.definitions.columns``'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from catalog.errors import SqlError, duplicate_table, unsupported
+from catalog.objects import FileTable, Stream, Table
+from planner.bind.context import Binding
+from planner.bind.definitions.columns import (
+    Parts,
+    add_column,
+    add_table_constraint,
+    check_generations,
+    constrain_column,
+    copy_keys,
+    make_check,
+    make_foreign_key,
+    with_sequences,
+)
+from planner.bind.definitions.generated import check_actions
+from planner.bind.definitions.table_like import like
+from planner.bind.definitions.watermarks import bind_watermark
+from planner.statements import CreateStream, CreateTable
+
+#: Servers whose foreign tables are streams; the second is PipelineDB's.
+SERVERS: Final = ("stream", "pipelinedb")
+#: The server whose foreign tables are files at rest.
+FILES: Final = "files"
+_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
+_STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
+
+
+def target_schema(binding: Binding, node: Any) -> str:
+    """Where a new relation goes: the schema it names, or the first of the search path."""
+    schema = node.schemaname or next(iter(binding.context.search_path), "public")
+    if schema != "public":
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=binding.position(node))
+    if node.relpersistence == "t":
+        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", binding.position(node))
+    return str(schema)
+
+
+def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
+    """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
+    found = binding.context.catalog.find(node.relname, schema)
+    if found is not None and not tolerated:
+        raise duplicate_table(node.relname)
+    return found is not None
+
+
+def bind_create_table(binding: Binding, node: Any) -> CreateTable:
+    """CREATE TABLE. Storage parameters are accepted and do nothing."""
+    _refuse_table_clauses(binding, node)
+    schema = target_schema(binding, node.relation)
+    exists = is_taken(binding, node.relation, schema, node.if_not_exists)
+    parts = _read(binding, node, stream=False)
+    oid = binding.context.catalog.next_oid
+    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
+    checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
+    used = check_generations(binding, parts)
+    foreign = tuple(make_foreign_key(binding, parts, table, item) for item in parts.foreign)
+    for reference in foreign:
+        check_actions(table, reference, used)
+    columns, sequences = with_sequences(binding, parts, table, table.oid + 1)
+    table = replace(table, columns=columns, foreign_keys=foreign, checks=checks, indexes=tuple(parts.indexes))
+    return CreateTable(table, exists, sequences)
+
+
+def _refuse_table_clauses(binding: Binding, node: Any) -> None:
+    position = binding.position(node.relation)
+    if node.inhRelations or node.partspec is not None or node.partbound is not None:
+        raise unsupported("table inheritance and partitioning", "Create one plain table.", position)
+    if node.ofTypename is not None:
+        raise unsupported("CREATE TABLE OF type", "List the columns.", position)
+
+
+def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
+    """CREATE FOREIGN TABLE ... SERVER stream or files."""
+    base = node.base
+    if node.servername == FILES:
+        return _bind_create_files(binding, node)
+    if node.servername not in SERVERS:
+        hint = "Streams are foreign tables of the server named stream, files those of the server named files."
+        raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
+    schema = target_schema(binding, base.relation)
+    exists = is_taken(binding, base.relation, schema, base.if_not_exists)
+    name = base.relation.relname
+    parts = _read(binding, base, stream=True)
+    if not parts.columns:
+        hint = "Give each stream at least one column."
+        raise SqlError("42601", f'stream "{name}" has no columns', hint=hint, position=binding.position(base.relation))
+    options = tuple(_stream_option(binding, item) for item in node.options or ())
+    if dict(options).get("source") == "files" and "path" not in dict(options):
+        raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
+    if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
+        instead = "Use two timestamps, or a number of seconds."
+        raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
+    for item in node.options or ():
+        if item.defname == "watermark":
+            bind_watermark(binding, item.arg.sval, parts.columns, item)
+    oid = binding.context.catalog.next_oid
+    return CreateStream(Stream(oid, name, tuple(parts.columns), options, schema), exists)
+
+
+def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
+    """CREATE FOREIGN TABLE ... SERVER files."""
+    base = node.base
+    schema = target_schema(binding, base.relation)
+    exists = is_taken(binding, base.relation, schema, base.if_not_exists)
+    parts = _read(binding, base, stream=True)
+    if not parts.columns:
+        hint = "Give it the columns to read of the files."
+        position = binding.position(base.relation)
+        raise SqlError("42601", f'foreign table "{parts.table}" has no columns', hint=hint, position=position)
+    options = tuple(_file_option(binding, item) for item in node.options or ())
+    if "path" not in dict(options):
+        raise SqlError("HV00J", "path is required for files foreign tables")
+    if any(column.type.name == "interval" for column in parts.columns):
+        instead = "Use two timestamps, or a number of seconds."
+        raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
+    oid = binding.context.catalog.next_oid
+    return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+
+
+def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
+    name, value = _stream_option(binding, item, _FILE_OPTIONS)
+    if name == "header" and value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
+        raise SqlError("42601", "header requires a Boolean value")
+    if name == "delimiter" and len(value.encode()) != 1:
+        raise SqlError("0A000", "COPY delimiter must be a single one-byte character")
+    return name, value
+
+
+def _stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
+    if item.defname in ("retention", "emit"):
+        instead = f"Give it to the views of the stream: CREATE VIEW ... WITH ({item.defname} = ...)."
+        raise unsupported(f"the stream option {item.defname}", instead, binding.position(item))
+    if item.defname not in known:
+        hint = f"Valid options in this context are: {', '.join(known)}"
+        raise SqlError("HV00D", f'invalid option "{item.defname}"', hint=hint, position=binding.position(item))
+    value = item.arg.sval
+    if item.defname == "source" and value != "files":
+        raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
+    if item.defname == "format" and value not in ("parquet", "csv", "json"):
+        raise SqlError(
+            "22023", f'invalid value for option "format": "{value}"', hint="Formats are parquet, csv and json."
+        )
+    return item.defname, value
+
+
+def _read(binding: Binding, node: Any, stream: bool) -> Parts:
+    parts = Parts(node.relation.relname)
+    items = node.tableElts or ()
+    for item in items:
+        kind = type(item).__name__
+        if kind == "TableLikeClause":
+            _like(binding, parts, item, stream)
+        if kind == "ColumnDef":
+            add_column(binding, parts, item, stream)
+    for item in items:
+        if type(item).__name__ == "ColumnDef":
+            constrain_column(binding, parts, item, stream)
+    for item in (*items, *(node.constraints or ())):
+        if type(item).__name__ == "Constraint":
+            add_table_constraint(binding, parts, item, stream)
+    copy_keys(parts)
+    return parts
+
+
+def _like(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
+    if stream:
+        raise SqlError("0A000", "LIKE is not supported for creating foreign tables")
+    copied = like(binding, node)
+    for column in copied.columns:
+        if parts.column(column.name) is not None:
+            raise SqlError("42701", f'column "{column.name}" specified more than once')
+        parts.columns.append(column)
+    parts.owned.update(copied.identities)
+    parts.copied_checks += copied.checks
+    parts.copied_keys += copied.keys
+    parts.copied_indexes += copied.indexes

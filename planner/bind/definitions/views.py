@@ -1,0 +1,226 @@
+"""CREATE VIEW, CREATE MATERIALIZED VIEW and ALTER VIEW -> view definitions.
+
+Owns: whether a view is continuous (its query reads a stream: thesis 4.2.6), its columns and options, and the
+rejection of functions whose value changes below a grouping over a stream. The shape rules of 4.2.2 are
+``planner.incremental``'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import ColumnDefinition, View
+from catalog.types import SqlType
+from planner.algebra import Aggregate, Relation, Scan
+from planner.bind.context import Binding
+from planner.bind.definitions.table_as import bind_table_as
+from planner.bind.definitions.tables import is_taken, target_schema
+from planner.bind.definitions.watermarks import bind_length, keeping_of
+from planner.bind.select import bind_query
+from planner.bind.sources import find_object
+from planner.bind.targets import check_columns
+from planner.bind.typenames import names_of
+from planner.bind.types import display
+from planner.expression import Call
+from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
+from planner.parse import text_after_as
+from planner.statements import AlterView, CreateTableAs, CreateView, Query
+from planner.walk import walk
+
+#: Options of continuous views with their values.
+_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": ("changes", "final")}
+#: Options that are part of a view's query.
+_FIXED: Final = ("retention", "emit")
+_PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
+
+
+def bind_create_view(binding: Binding, node: Any) -> CreateView:
+    """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
+    if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:
+        raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.")
+    return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
+
+
+def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
+    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
+    into = node.into
+    if node.objtype != ObjectType.OBJECT_MATVIEW:
+        return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
+    created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
+    if not created.view.continuous:
+        instead = "Use CREATE VIEW, or read a stream."
+        raise unsupported("a materialized view that reads no stream", instead, binding.position(into.rel))
+    return created
+
+
+def _create(
+    binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
+) -> CreateView:
+    schema = target_schema(binding, name)
+    catalog = binding.context.catalog
+    old = catalog.find(name.relname, schema)
+    exists = is_taken(binding, name, schema, tolerated or replaces)
+    query = bind_query(binding, query_node)
+    if binding.parameters:
+        raise SqlError("42P02", "there is no parameter $1")
+    continuous = bool(binding.streams)
+    if continuous:
+        _refuse_changing(binding, query.relation)
+        _refuse_sequences(binding, query.relation)
+    columns = _columns(name.relname, names_of(aliases), query)
+    view = View(
+        old.oid if old is not None and replaces else catalog.next_oid,
+        name.relname,
+        columns,
+        text_after_as(binding.raw),
+        continuous,
+        0,
+        tuple(binding.depends_on),
+        _options((), options, binding),
+        (("TimeZone", binding.context.time_zone), ("search_path", ",".join(binding.context.search_path))),
+        schema,
+    )
+    if exists and replaces:
+        _check_replaced(binding, view)
+    position = binding.streams[0][1] if binding.streams else None
+    keeping = keeping_of(binding, dict(view.options), continuous)
+    return CreateView(view, query, replaces and exists, exists and not replaces, position=position, keeping=keeping)
+
+
+def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
+    if len(names) > len(query.outputs):
+        raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
+    given = names + tuple(output.name for output in query.outputs)[len(names) :]
+    check_columns(given)
+    return tuple(
+        ColumnDefinition(name, column.type) for name, column in zip(given, query.relation.columns, strict=True)
+    )
+
+
+def _check_replaced(binding: Binding, view: View) -> None:
+    """The old view's columns must stay, and nothing may read it while it is exchanged."""
+    catalog = binding.context.catalog
+    old = catalog.objects[view.oid]
+    if not isinstance(old, View):
+        raise SqlError("42809", f'"{old.name}" is not a view')
+    if view.oid in view.depends_on:
+        raise SqlError("42P17", f'infinite recursion detected in rules for relation "{view.name}"')
+    if len(view.columns) < len(old.columns):
+        raise SqlError("42P16", "cannot drop columns from view")
+    for before, after in zip(old.columns, view.columns, strict=False):
+        if before.name != after.name:
+            message = f'cannot change name of view column "{before.name}" to "{after.name}"'
+            raise SqlError("42P16", message, hint="Drop the view, and create it again.")
+        if not _alike(before.type, after.type):
+            change = f"from {display(before.type)} to {display(after.type)}"
+            raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
+    dependent = next(iter(catalog.dependents(view.oid)), None)
+    if dependent is not None:
+        message = f"cannot replace view {view.name} because other objects depend on it"
+        detail = f"view {dependent.name} depends on view {view.name}"
+        raise SqlError("2BP01", message, detail, "Drop the dependent objects first.")
+
+
+def _alike(before: SqlType, after: SqlType) -> bool:
+    """Whether a column's type stays: the digits of a computed numeric are ours and not the user's."""
+    return before == after or before.name == after.name == "numeric"
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def _text(node: Any) -> str:
+    """An option's value: maintenance_engine = spark parses as a type's name."""
+    match type(node).__name__:
+        case "NoneType":
+            return "true"
+        case "TypeName":
+            return names_of(node.names)[-1]
+        case "String":
+            return str(node.sval)
+        case "Boolean":
+            return "true" if node.boolval else "false"
+        case "Integer":
+            return str(node.ival)
+        case _:
+            return str(getattr(node, "fval", ""))
+
+
+def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
+    found = dict(old)
+    for item in items or ():
+        name, value, position = item.defname.lower(), _text(item.arg), binding.position(item)
+        if name == "action":  # PipelineDB's: materialize is what every continuous view does
+            if value != "materialize":
+                raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
+            continue
+        if name in _PLANNED:
+            raise unsupported(f"the view option {name}", "Leave it out.", position)
+        if name == "retention":
+            bind_length(value, name, position)
+            found[name] = value
+            continue
+        if name not in _OPTIONS:
+            raise SqlError("22023", f'unrecognized parameter "{name}"', position=position)
+        if value not in _OPTIONS[name]:
+            hint = f"Valid values are {', '.join(_OPTIONS[name])}."
+            raise SqlError("22023", f'invalid value for option "{name}": "{value}"', hint=hint, position=position)
+        found[name] = value
+    return tuple(found.items())
+
+
+def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
+    """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
+    if node.missing_ok and binding.context.catalog.find(node.relation.relname, node.relation.schemaname) is None:
+        return None
+    view = find_object(binding, node.relation)
+    if not isinstance(view, View):
+        raise SqlError("42809", f'"{view.name}" is not a view')
+    for command in node.cmds:
+        if command.subtype == AlterTableType.AT_SetRelOptions:
+            _refuse_fixed(binding, command.def_)
+            view = replace(view, options=_options(view.options, command.def_, binding))
+        elif command.subtype == AlterTableType.AT_ResetRelOptions:
+            _refuse_fixed(binding, command.def_)
+            reset = {item.defname.lower() for item in command.def_}
+            view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
+        else:
+            raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
+    return AlterView(view)
+
+
+def _refuse_fixed(binding: Binding, items: Any) -> None:
+    for item in items:
+        if item.defname.lower() in _FIXED:
+            instead = "Create the view again."
+            raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
+
+
+# --- what may not stand in it, or below a grouping -------------------------------------------------------------------
+
+
+def _refuse_changing(binding: Binding, relation: Relation) -> None:
+    """now() and random() below a grouping over a stream would freeze at the moment of maintenance. Raises 0A000."""
+    for node in walk(relation):
+        if not isinstance(node, Aggregate) or not any(
+            isinstance(item, Scan) and item.kind == "stream" for item in walk(node)
+        ):
+            continue
+        for item in walk(node):
+            if isinstance(item, Call) and FUNCTIONS[item.function].volatility != "immutable":
+                position, _ = binding.origin(item)
+                hint = "Apply it to the view's result: select from the view, or use it above the grouping."
+                message = f"function {item.function}() below a grouping of a continuous view is not supported"
+                raise SqlError("0A000", message, hint=hint, position=position)
+
+
+def _refuse_sequences(binding: Binding, relation: Relation) -> None:
+    """A maintained result must not depend on when it is computed. Raises 0A000."""
+    for item in walk(relation):
+        if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS:
+            message = f"function {item.function}() in a continuous view is not supported"
+            raise SqlError("0A000", message, hint="Call it where you read the view.", position=binding.origin(item)[0])
