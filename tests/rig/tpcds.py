@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -152,14 +153,16 @@ class Tpcds:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lock = threading.Lock()
 
     def csv(self, scale: float, table: str) -> Path:
         """One table as CSV with a header line."""
         folder = self._folder / f"sf{scale:g}"
-        if not (folder / "complete").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _generate("csv", f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite", "--quiet")
-            (folder / "complete").touch()
+        with self._lock:
+            if not (folder / "complete").exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                _generate("csv", f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite", "--quiet")
+                (folder / "complete").touch()
         return folder / f"{table}.csv"
 
 

@@ -52,14 +52,15 @@ def _spark_is_ready(connection: Connection) -> bool:
 def _loaded(
     server: Millstream, postgres: Postgres, tpch: Tpch, scale: float
 ) -> Iterator[tuple[Connection, Connection]]:
+    schema = f"tpch_{scale * 100:g}"
     with server.connect() as ours, postgres.connect() as theirs:
-        theirs.execute("CREATE SCHEMA tpch; SET search_path = tpch")
+        theirs.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}".encode())
         for connection in (ours, theirs):
             _load(connection, tpch, scale)
         theirs.execute("CREATE INDEX ON lineitem (l_partkey, l_suppkey); CREATE INDEX ON lineitem (l_orderkey)")
         theirs.execute("ANALYZE")
         yield ours, theirs
-        theirs.execute("DROP SCHEMA tpch CASCADE")
+        theirs.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
 def _load(connection: Connection, tpch: Tpch, scale: float) -> None:
