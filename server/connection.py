@@ -168,6 +168,11 @@ class Connection(asyncio.Protocol):
         return self._transport is None
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a message is being worked on."""
+        return self._busy
+
+    @property
     def at_rest(self) -> bool:
         """Whether the next bytes may be answered at once."""
         return self._express is not None

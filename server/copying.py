@@ -287,7 +287,7 @@ async def send_out(session: Session, plan: Plan) -> None:
         return None if batch is None else (writer.encode(batch), batch.num_rows)
 
     _send_data(session, writer.header())
-    while (portion := await session.work(take)) is not None:
+    while (portion := await session.portion(take)) is not None:
         data, count = portion
         rows += count
         _send_data(session, data)

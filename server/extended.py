@@ -249,7 +249,7 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
     if not portal.cursor.returns_rows:
         raise SqlError("55000", f'portal "{portal.name}" cannot be run')
     with session.timed():
-        data, rows = await session.work(portal.cursor.take, limit)
+        data, rows = await session.portion(portal.cursor.take, limit)
         await _send_rows(session, portal.cursor, data, rows, limit)
 
 
@@ -303,7 +303,7 @@ async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, l
     connection.send(data)
     while not cursor.finished and not (limit and rows >= limit):
         await connection.drain()
-        data, count = await session.work(cursor.take, limit - rows if limit else 0)
+        data, count = await session.portion(cursor.take, limit - rows if limit else 0)
         rows += count
         connection.send(data)
     if limit and rows >= limit:

@@ -77,6 +77,7 @@ class Session:
 
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message."""
+        self._cancelled = None  # what was meant for the message before
         if self.idle.is_running:
             self.idle.stop()
         return HANDLERS[type(message)](self, message)
@@ -171,6 +172,12 @@ class Session:
             self._working = False
             self._cancelled = None
 
+    async def portion(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """``work`` that a statement does again and again: what was cancelled between two portions ends here."""
+        if self._cancelled is not None:
+            raise self._cancelled
+        return await self.work(function, *arguments)
+
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
         error = SqlError("57014", reason)
@@ -179,6 +186,8 @@ class Session:
         elif self._working:
             self._cancelled = error
             self._cancel_again()
+        elif self.connection.is_busy:  # between two portions
+            self._cancelled = error
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:

@@ -238,7 +238,7 @@ async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     rows = begun.rows
     while not cursor.finished:
         await connection.drain()
-        data, count = await session.work(cursor.take)
+        data, count = await session.portion(cursor.take)
         rows += count
         connection.send(data)
     connection.send(encoder.command_complete(cursor.tag(rows)))
