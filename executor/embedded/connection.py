@@ -220,17 +220,25 @@ class Connection:
     # Inputs -----------------------------------------------------------------------------------------------------
 
     def bind(self, bindings: Bindings) -> None:
-        """Makes tables available under their leaves' names."""
-        for name, table in bindings.items():
-            source = self._sources.get(name)
-            if source is not None and source.table.schema.equals(table.schema):
-                source.table = table
-                continue
-            if source is not None:
-                self._drop_plans()
-                self._cursor.unregister(name)
-            self._sources[name] = Source(table)
-            self._cursor.register(name, self._sources[name])
+        """Makes tables available under their leaves' names. Raises 57014: an interrupt may come here, too."""
+        try:
+            for name, table in bindings.items():
+                self._bind(name, table)
+        except duckdb.Error as error:
+            raise translate(error) from error
+
+    def _bind(self, name: str, table: pa.Table) -> None:
+        source = self._sources.get(name)
+        if source is not None and source.table.schema.equals(table.schema):
+            source.table = table
+            return
+        if source is not None:
+            self._drop_plans()
+            self._cursor.unregister(name)
+            del self._sources[name]
+        new = Source(table)
+        self._cursor.register(name, new)
+        self._sources[name] = new
 
     def unbind(self, bindings: Bindings) -> None:
         """Lets go of the tables; names and statements stay."""
