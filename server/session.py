@@ -43,6 +43,7 @@ _NOTICES: Final = ("00000", "42P07")
 _LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
+_TIMEOUT: Final = "canceling statement due to statement timeout"
 
 logger = logging.getLogger(__name__)
 
@@ -165,18 +166,23 @@ class Session:
         try:
             return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:
-            if error.sqlstate == "57014" and self._cancelled is not None:
-                raise self._cancelled from None
+            if error.sqlstate == "57014":
+                self._end_cancelled()
             raise
         finally:
             self._working = False
-            self._cancelled = None
 
     async def portion(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """``work`` that a statement does again and again: what was cancelled between two portions ends here."""
-        if self._cancelled is not None:
-            raise self._cancelled
+        """``work`` that a statement does again and again: it ends here if it was cancelled as the last one ended, or
+        since."""
+        self._end_cancelled()
         return await self.work(function, *arguments)
+
+    def _end_cancelled(self) -> None:
+        """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive."""
+        error, self._cancelled = self._cancelled, None
+        if error is not None:
+            raise error from None
 
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
@@ -199,16 +205,18 @@ class Session:
         seconds = self.settings.seconds("statement_timeout")
         if not seconds:
             return _nothing
-        return self.server.loop.call_later(seconds, self.cancel, "canceling statement due to statement timeout").cancel
+        return self.server.loop.call_later(seconds, self.cancel, _TIMEOUT).cancel
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """A statement that ends where the block does."""
+        """A statement that ends where the block does; its timeout means no other."""
         stop = self.start_timer()
         try:
             yield
         finally:
             stop()
+            if self._cancelled is not None and self._cancelled.message == _TIMEOUT:
+                self._cancelled = None
 
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""

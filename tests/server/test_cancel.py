@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import struct
 import threading
 import time
-from typing import Any
+import weakref
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psycopg
 import pytest
 
+from catalog.errors import SqlError
 from server.cancel import CancelRegistry
+from server.session import Session
 from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream
 from tests.server.wire import Wire, error_fields, letters, rows
@@ -118,3 +126,66 @@ def test_registry() -> None:
     assert cancelled == [2]
     registry.forget(second)
     assert not registry.cancel(second.process, second.key)
+
+
+class Worked:
+    """A session whose message is worked on, without a client."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
+        self.loop = loop
+        server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry())
+        self.connection = SimpleNamespace(server=server, is_busy=True, end=None)
+        db = SimpleNamespace(database=None, cancel=lambda: None)  # which hears nothing, as what ends just then
+        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, SimpleNamespace(key=())), "u", "d")
+
+    def cancelled_as_it_ends(self) -> str:
+        self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there
+        return "a portion"
+
+
+def worked(scenario: Callable[[Worked], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as workers:
+            await scenario(Worked(asyncio.get_running_loop(), workers))
+
+    asyncio.run(run())
+
+
+def test_a_cancel_that_comes_as_a_portion_ends_ends_the_next() -> None:
+    async def scenario(at: Worked) -> None:
+        assert await at.session.work(at.cancelled_as_it_ends) == "a portion"
+        with pytest.raises(SqlError, match=r"57014.*user request"):
+            await at.session.portion(lambda: "another")
+        assert await at.session.portion(lambda: "and is forgotten") == "and is forgotten"
+
+    worked(scenario)
+
+
+def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -> None:
+    async def scenario(at: Worked) -> None:
+        class Held:
+            pass
+
+        kept = weakref.ref(held := Held())
+
+        async def statement(cursor: Held) -> None:
+            at.session.cancel()
+            await at.session.portion(lambda: cursor)
+
+        with pytest.raises(SqlError, match=r"57014.*user request"):
+            await statement(held)
+        del held
+        gc.collect()
+        assert kept() is None
+
+    worked(scenario)
+
+
+def test_a_cancel_of_a_session_at_rest_means_nothing() -> None:
+    async def scenario(at: Worked) -> None:
+        at.connection.is_busy = False
+        at.session.cancel()
+        at.connection.is_busy = True
+        assert await at.session.portion(lambda: "all") == "all"
+
+    worked(scenario)
