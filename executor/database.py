@@ -282,7 +282,9 @@ class Database:
         for oid in dropped:
             self._forget(oid)
         for item in catalog.objects.values():
-            if isinstance(item, Stream) and item.oid not in self.streams:
+            if isinstance(item, Stream) and item.oid in self.streams:
+                self.streams[item.oid].stream = item
+            elif isinstance(item, Stream):
                 self._open_stream(item)
             if isinstance(item, View) and item.oid in self._views:
                 self._views[item.oid].view = item
