@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
-from catalog.objects import PUBLIC, Catalog, Stream, Table, View
+from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience
@@ -32,6 +32,7 @@ from executor.planned import Planned
 from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
 from executor.sequences import SessionSequences
+from executor.temporary import Temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
@@ -97,6 +98,7 @@ class DatabaseSession:
         self._transaction: Transaction | None = None
         self._implicit = False
         self.sequences = SessionSequences(database.sequences)
+        self.temporary = Temporary()
         #: Schemas in which a sequence's name is looked up when a statement runs.
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
@@ -137,12 +139,12 @@ class DatabaseSession:
     @property
     def catalog(self) -> Catalog:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
-        if self._transaction is not None and self._transaction.catalog is not None:
-            return self._transaction.catalog
-        return self.database.catalog
+        if self._transaction is not None:
+            return self._transaction.sees(self.database.catalog)
+        return self.temporary.over(self.database.catalog)
 
     def _new(self, explicit: bool) -> Transaction:
-        return Transaction(explicit, self._begin_write)
+        return Transaction(explicit, self._begin_write, self.temporary)
 
     def _begin_write(self) -> WriteTransaction:
         """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
@@ -175,8 +177,15 @@ class DatabaseSession:
 
     def _commit(self) -> None:
         transaction, self._transaction = self._transaction, None
-        if transaction is not None:
-            self.database.commit(transaction, self.synchronous_commit)
+        if transaction is None:
+            return
+        try:
+            ddl.end_temporary(self.database, transaction)
+        except BaseException:
+            transaction.rollback()
+            raise
+        self.database.commit(transaction, self.synchronous_commit)
+        self.temporary.commit(transaction.catalog)
 
     def _rollback(self) -> None:
         transaction, self._transaction = self._transaction, None
@@ -315,7 +324,7 @@ class DatabaseSession:
             case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate():
-                ddl.truncate(self.database, transaction, statement)
+                ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
@@ -404,7 +413,7 @@ class DatabaseSession:
 
     def _evaluate(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
-        drawings, catalog = self.database.drawings, transaction.catalog or self.database.catalog
+        drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
         return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
 
     def evaluated(
@@ -500,9 +509,17 @@ class DatabaseSession:
         if transaction is not None and transaction.write is not None:
             transaction.write.interrupt()
 
+    def discard_temporary(self) -> None:
+        """DISCARD TEMP: drops the session's own relations."""
+        drop = ddl.drop_of(self.catalog.contents(PG_TEMP), self.catalog)
+        if drop.oids:
+            self.execute(drop)
+
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._rollback()
+        if self.temporary.tables:
+            self.database.temporary.drop(self.temporary.tables)
 
 
 def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:
