@@ -18,7 +18,6 @@ import pyarrow as pa
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
-from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
@@ -31,6 +30,7 @@ from executor.explaining import explain
 from executor.planned import Planned
 from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
+from executor.row_values import row_values
 from executor.sequences import SessionSequences
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
