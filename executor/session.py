@@ -36,11 +36,13 @@ from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
     CopyIn,
     CopyOut,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -317,9 +319,9 @@ class DatabaseSession:
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
-            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+            case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
-            case AlterView() | AlterSequence() | AlterTable() | Redefine():
+            case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
