@@ -23,7 +23,9 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Block, Build, Expr, Printer, function
+from executor.nodes import Build, Expr, function
+from executor.printer import Printer
+from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
@@ -133,7 +135,7 @@ class SparkPrinter(Printer):
         node = replace(
             node, count=None if count is None else node.count, offset=None if offset is None else node.offset
         )
-        return Printer._limit(self, node, block, iter([item for item in (count, offset) if item is not None]))
+        return Selects._limit(self, node, block, iter([item for item in (count, offset) if item is not None]))
 
     def literal(self, literal: Literal) -> Expr:
         """A constant of exactly its type. An interval prints as NULL: only functions that know it take it."""

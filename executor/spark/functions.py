@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, binary, chain, function, operand
+from executor.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.quotients import quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from planner.expression import Call, Literal

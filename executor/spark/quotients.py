@@ -17,7 +17,7 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
-from executor.printer import Expr
+from executor.nodes import Expr
 
 #: Decimals of every quotient as it is stored.
 _SCALE: Final = QUOTIENT[1]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError
-from executor.printer import column_name, leaf_name
+from executor.nodes import column_name, leaf_name
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, binary, function, operand
+from executor.nodes import Build, Expr, binary, function, operand
 from planner.expression import Call, Literal
 
 _TEMPORAL: Final = frozenset(("date", "time", "timestamp", "timestamptz", "interval"))
