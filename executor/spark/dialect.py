@@ -29,7 +29,7 @@ from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Join, Limit, Scan, Snapshot
+from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -128,6 +128,20 @@ class SparkPrinter(Printer):
         if node.predicate is not None and has_scalar_subquery(node.predicate):
             raise unsupported(f"a subquery in the condition of a join that is {node.kind}")
         return Printer.join(self, node, right, on)
+
+    def values(self, node: Values, rows: list[list[Expr]], alias: str) -> Expr:
+        """Rows as Spark takes them: those of VALUES are constants, so that others are SELECTs."""
+        if all(isinstance(item, Literal) for row in node.rows for item in row):
+            return Printer.values(self, node, rows, alias)
+        selects = [self._clauses(list(map(self._named, row, node.columns)), None) for row in rows]
+        union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
+        return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
+
+    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
+        """Spark takes no UNION in it that drops rows."""
+        if not node.all:
+            raise unsupported("UNION in WITH RECURSIVE")
+        return Selects._fixpoint(self, node, base, step)
 
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         """Numbers of rows are int constants in Spark."""
