@@ -141,6 +141,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds
+    Function("late", 2, -1),  # a function's name and its arguments, of which some are constants elsewhere
     Function("array", 0, -1),
     Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
     Function("all", 3, 3),

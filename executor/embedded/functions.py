@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from executor.embedded import late
 from executor.embedded.arithmetic import (
     add,
     average_final,
@@ -65,6 +66,7 @@ BYTEA: Final = frozenset(
         "sha256",
         "encode_hex",
         "encode_base64",
+        "late",
     )
 )
 
@@ -251,6 +253,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     "hashed_chance": _named("ms_hashed_chance"),
+    "late": late.call,
     **ARRAYS,
     **JSONS,
     **SETS,
