@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from planner.regex_syntax import Char, Choice, Group, Look, Node, Pattern, Point, Repeat, captures, preference
+from planner.regex_syntax import Char, Choice, Group, Look, Node, Pattern, Point, Repeat, captured, preference
 from planner.regex_syntax import Sequence as Items
 
 #: First and last place of the match and of each group; None for a group that has no part in it.
 Span = tuple[int, int] | None
-Match = tuple[Span, ...]
+Match = tuple[tuple[int, int], *tuple[Span, ...]]
 _NOWHERE: Final = 0
 
 
@@ -46,10 +46,9 @@ def _matches(pattern: Pattern, text: str, start: int) -> Iterator[Match]:
         begin = start + _lowest(here)
         end = _chosen(places.after(pattern.root, 1 << begin), greedy)
         groups: list[Span] = [None] * (pattern.groups + 1)
-        groups[0] = (begin, end)
         if pattern.groups:
             places.take_apart(pattern.root, begin, end, groups)
-        yield tuple(groups)
+        yield ((begin, end), *groups[1:])
         start = end + (begin == end)
 
 
@@ -68,7 +67,7 @@ def _runs(items: Sequence[Node]) -> list[Node]:
     wants: bool | None = None
     for item in items:
         its = preference(item)
-        if captures(item) or (its is not None and wants is not None and its != wants):
+        if captured(item) or (its is not None and wants is not None and its != wants):
             found += [Items(tuple(run)), item] if run else [item]
             run, wants = [], None
             continue
@@ -178,7 +177,7 @@ class _Text:
 
     def take_apart(self, node: Node, begin: int, end: int, groups: list[Span]) -> None:
         """Notes what a node's groups hold where it matches from ``begin`` to ``end``."""
-        if not captures(node):
+        if not captured(node):
             return
         match node:
             case Group():
@@ -221,10 +220,14 @@ class _Text:
         greedy, left = preference(node.inner) is not False, node.most
         if begin == end and left != 0 and greedy and self.after(node.inner, 1 << begin) >> end & 1:
             self.take_apart(node.inner, begin, end, groups)
+        rest = self.before(Repeat(node.inner, 0, None, True), 1 << end)
         while begin < end:
-            left = None if left is None else left - 1
-            rest = self.before(Repeat(node.inner, 0, left, True), 1 << end)
+            if left is not None:
+                left -= 1
+                rest = self.before(Repeat(node.inner, 0, left, True), 1 << end)
             middle = _chosen(self.after(node.inner, 1 << begin) & rest & ~(1 << begin), greedy)
+            for number in captured(node.inner):
+                groups[number] = None
             self.take_apart(node.inner, begin, middle, groups)
             begin = middle
 

@@ -89,28 +89,28 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """An item so many times; ``most`` None: any number."""
+    """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
 
     inner: Node
     least: int
     most: int | None
-    greedy: bool
+    greedy: Preference
 
 
 Node = Char | Point | Look | Group | Sequence | Choice | Repeat
 
 
-def captures(node: Node) -> bool:
-    """Whether there is a group that is captured in it."""
+def captured(node: Node) -> tuple[int, ...]:
+    """The numbers of the groups in it."""
     match node:
         case Group():
-            return True
+            return (node.number, *captured(node.inner))
         case Sequence(items=inner) | Choice(branches=inner):
-            return any(map(captures, inner))
+            return tuple(number for item in inner for number in captured(item))
         case Repeat():
-            return captures(node.inner)
+            return captured(node.inner)
         case _:
-            return False
+            return ()
 
 
 def preference(node: Node) -> Preference:
@@ -123,7 +123,7 @@ def preference(node: Node) -> Preference:
         case Choice():
             return True
         case Repeat():
-            return preference(node.inner) if node.least == node.most else node.greedy
+            return preference(node.inner) if node.greedy is None else node.greedy
         case _:
             return None
 
@@ -262,20 +262,21 @@ class _Reader:
             return atom
         if isinstance(atom, Point | Look):
             raise _bad("quantifier operand invalid")
-        least, most = found
-        greedy = not self._take("?")
+        least, most, chooses = found
+        lazy = self._take("?")
         self._skip()
         if self.place < len(self.text) and (self.text[self.place] in "*+?" or self._is_count()):
             raise _bad("quantifier operand invalid")
-        return Repeat(atom, least, most, greedy)
+        return Repeat(atom, least, most, not lazy if chooses else None) if most != 0 else Sequence(())
 
     def _is_count(self) -> bool:
         return self._at("{") and self.text[self.place + 1 : self.place + 2].isdigit()
 
-    def _quantifier(self) -> tuple[int, int | None] | None:
-        for word, found in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+    def _quantifier(self) -> tuple[int, int | None, bool] | None:
+        """The least and greatest number, and whether between them there is a choice (even where both are one)."""
+        for word, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(word):
-                return found
+                return least, most, True
         if not self._is_count():
             return None
         count = _COUNT.match(self.text, self.place)
@@ -287,7 +288,7 @@ class _Reader:
         most = least if not count[2] else int(count[3]) if count[3] else None
         if max(least, most or 0) > _MOST or (most is not None and most < least):
             raise _bad("invalid repetition count(s)")
-        return least, most
+        return least, most, bool(count[2])
 
     def _atom(self, depth: int) -> Node:
         char = self.text[self.place]
