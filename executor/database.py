@@ -44,8 +44,8 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import TableStore, WriteTransaction
 from executor.maintenance import Maintenance
 from executor.options import Options
+from executor.plans import PlanCache
 from executor.points import Indexed, Row, ViewIndex
-from executor.queries import PlanCache
 from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore

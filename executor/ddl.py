@@ -17,6 +17,7 @@ from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
 from executor.altering import alter_rows, require_free, require_same
+from executor.result import Result
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -39,7 +40,7 @@ from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import DatabaseSession, Result
+    from executor.session import DatabaseSession
 
 Definition = (
     CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
@@ -61,8 +62,6 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
-    from executor.session import Result
-
     database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
@@ -100,8 +99,6 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
 
 
 def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
-    from executor.session import Result
-
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
@@ -123,8 +120,6 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
-    from executor.session import Result
-
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
     for sequence in statement.sequences:
@@ -189,8 +184,6 @@ def _new_state() -> int:
 
 def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
     """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
-    from executor.session import Result
-
     sequence = statement.sequence
     if statement.restarts:
         sequence = replace(sequence, state=_new_state())
@@ -201,8 +194,6 @@ def _alter_sequence(database: Database, transaction: Transaction, catalog: Catal
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    from executor.session import Result
-
     view = statement.view
     tag = "CREATE VIEW"
     if statement.exists:
