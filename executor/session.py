@@ -1,8 +1,8 @@
 """What one client does to the database: statements in, results out, transactions in between.
 
-Owns: the meaning of every statement class of planner.statements that touches data or catalog. In which transaction each
-runs is ``executor/block``'s. Knows nothing of wire formats, settings or prepared statements (server/). Calls block; the server
-makes them from worker threads, one at a time per session.
+Owns: the meaning of every statement class of planner.statements that touches data or catalog. In which transaction
+each runs is ``executor/block``'s. Knows nothing of wire formats, settings or prepared statements (server/). Calls
+block; the server makes them from worker threads, one at a time per session.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ settings.load_profile("millstream")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
+    parser.addoption("--every-engine", action="store_true", help="also what a sample stands for: minutes of Spark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written: ``--rewrite`` or MILLSTREAM_REWRITE=1 (``make rewrite``)."""
     return bool(request.config.getoption("--rewrite")) or os.environ.get("MILLSTREAM_REWRITE") == "1"
+
+
+@pytest.fixture
+def every_engine(request: pytest.FixtureRequest) -> None:
+    """Skips a test that takes minutes, for which others stand, but with ``--every-engine``."""
+    if not request.config.getoption("--every-engine"):
+        pytest.skip("a sample of it has run: --every-engine")
 
 
 @pytest.fixture(scope="session")
