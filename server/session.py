@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.types import SqlType
 from executor.arriving import Patience
-from executor.session import DatabaseSession, Result
+from executor.result import Result
+from executor.session import DatabaseSession
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import Insert, Statement, TransactionControl
