@@ -28,8 +28,8 @@ from executor.printer import Printer
 from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
-from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, Values
+from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
+from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -100,8 +100,11 @@ class SparkPrinter(Printer):
     """Prints one statement; see ``executor.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
-    #: Whether the session that runs it knows ``unscaled.UNSCALED``.
-    has_unscaled: ClassVar[bool] = True
+
+    def __init__(self, *, has_unscaled: bool = True) -> None:
+        """``has_unscaled``: whether the session that runs it knows ``unscaled.UNSCALED``; none behind Connect does."""
+        super().__init__()
+        self.has_unscaled = has_unscaled
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
@@ -142,6 +145,12 @@ class SparkPrinter(Printer):
         if not node.all:
             raise unsupported("UNION in WITH RECURSIVE")
         return Selects._fixpoint(self, node, base, step)
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """Documents and arrays have orders of their own in PostgreSQL."""
+        if key.expression.type.element is not None or key.expression.type.name in ("json", "jsonb"):
+            raise unsupported(f"ORDER BY {key.expression.type}")
+        return Printer._sort_key(self, key, rest)
 
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         """Numbers of rows are int constants in Spark."""
@@ -241,53 +250,51 @@ class SparkPrinter(Printer):
         return Printer.call(self, node, arguments)
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
-        """A state's aggregates. Sums are exact (see ``sums``)."""
+        """A state's aggregates."""
+        return self.aggregated(node, arguments, Around(where))
+
+    def aggregated(self, node: AggregateCall, arguments: list[Expr], around: Around) -> Expr:
+        """An aggregate of a group or over a window. Sums are exact (see ``sums``)."""
         kinds = [item.type for item in node.arguments]
         match node.function:
             case "count":
                 counted = arguments or [exp.Star()]
-                return filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
+                return around.call("COUNT", *_distinct(counted, node.distinct))
             case "sum":
-                return self._sum(arguments[0], kinds[0], node, where)
+                return self._sum(arguments[0], kinds[0], node, around)
             case "avg":
-                return self._average(arguments[0], kinds[0], node, where)
+                return self._average(arguments[0], kinds[0], node, around)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
-                return filtered(function(node.function.upper(), arguments[0]), where)
+                return around.call(node.function.upper(), arguments[0])
             case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
-                return filtered(function(node.function.upper(), arguments[0]), where)
+                return around.call(node.function.upper(), arguments[0])
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
 
-    def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+    def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         target = spark_type(node.type)
         if kind.name == "int8" and node.type.name == "numeric" and not node.distinct:
-            return cast_to(sum_of_bigints(value, where), target)
+            return cast_to(sum_of_bigints(value, around), target)
         if self.has_unscaled and has_halves(kind) and not node.distinct:
-            return cast_to(sum_of_numerics(value, kind.scale, where), target)
+            return cast_to(sum_of_numerics(value, kind.scale, around), target)
         if kind.name == "int8" and node.type.name == "numeric":
             value = cast_to(value, "DECIMAL(19,0)")
         elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
-        total = filtered(function("SUM", *_distinct([value], node.distinct)), where)
+        total = around.call("SUM", *_distinct([value], node.distinct))
         return cast_to(total, target) if node.type.name == "numeric" else total
 
-    def _average(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+    def _average(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         if kind.name == "float8":
-            return filtered(function("AVG", *_distinct([value], node.distinct)), where)
+            return around.call("AVG", *_distinct([value], node.distinct))
         if node.type.name != "numeric" or kind.name not in ("numeric", *INTEGERS):
             raise unsupported(f"aggregate avg({kind})")
         if kind.name != "numeric":
             value = cast_to(value, f"DECIMAL({INTEGERS[kind.name]},0)")
             kind = SqlType("numeric", (INTEGERS[kind.name], 0))
-        total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), where)
-        count = filtered(function("COUNT", *_distinct([value.copy()], node.distinct)), where)
+        total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), around)
+        count = around.call("COUNT", *_distinct([value.copy()], node.distinct))
         return average(self.generate(total), self.generate(count), kind)
-
-
-class ConnectPrinter(SparkPrinter):
-    """Prints for a session behind a Connect endpoint."""
-
-    has_unscaled: ClassVar[bool] = False
 
 
 def _rows(value: Scalar | None) -> Expr | None:

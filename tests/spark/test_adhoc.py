@@ -126,7 +126,7 @@ def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
     for query, sqlstate, words in (
         ("SELECT n / (k - k) FROM t", "22012", "division by zero"),
         ("SELECT d + 2147483647 FROM t", "22008", "date out of range"),
-        ("SELECT upper(x) FROM t", "0A000", "function upper is not supported on Spark"),
+        ("SELECT initcap(x) FROM t", "0A000", "function initcap is not supported on Spark"),
         ("SELECT stddev(n) FROM t", "0A000", "aggregate stddev_samp(numeric(15,2)) is not supported on Spark"),
         ("SELECT (SELECT n FROM t) FROM t", "21000", "more than one row returned by a subquery used as an expression"),
     ):
@@ -189,7 +189,7 @@ def test_files_are_read_by_spark_itself(
     client.session.query_engine = "auto"
     assert client.run(f"EXPLAIN {query}")[-1][0].startswith("Engine: spark (about")
     assert client.run(query) == found
-    assert client.run(f"SELECT upper(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
+    assert client.run(f"SELECT initcap(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
     client.session.query_engine = "embedded"
     assert client.run(query) == found
 
