@@ -7,30 +7,67 @@ some values with 0A000 is a query's alone. So are windows and ordered aggregates
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.types import SqlType
 from executor.nodes import Build, Expr, function
+from executor.selects import Block
 from executor.spark import windows
+from executor.spark.arrays import ARRAYS, collected, require_plain
 from executor.spark.calls import cast, once, refuse
 from executor.spark.dialect import STRINGS, SparkPrinter, spark_type, string
 from executor.spark.floats import FLOATS
 from executor.spark.sums import Around
 from executor.spark.temporal import ZONED
+from executor.spark.textual import TEXTUAL
+from planner.algebra import Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
 from planner.functions import AGGREGATES
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
+#: Comparisons of arrays; their order treats NULL otherwise.
+_EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 #: Types of which Spark's percentile_disc, which is a double, is exact.
 _PERCENTILES: Final = frozenset(("int2", "int4", "float8"))
 #: An integer as PostgreSQL 15 reads it, and a number.
 _INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
 _CASES: Final = "ARRAY_JOIN(TRANSFORM(SPLIT({0}, ''), c -> IF(CHAR_LENGTH({1}(c)) = 1, {1}(c), c)), '')"
+
+
+def _like(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """ILIKE as LIKE, which checks the pattern."""
+    found = TEXTUAL["like"](dialect, arguments, node)
+    return exp.ILike(this=found.this, expression=found.expression)
+
+
+#: What a pattern may have for both to read it alike: no escapes, no classes but plain ones, no lazy quantifiers.
+_SIMPLE: Final = re.compile(
+    r"(?:[A-Za-z0-9 _,;:@%&='\"<>/~`!#.^$()|-]|\[\^?[A-Za-z0-9 _.,-]+\]|[*+?](?![*+?])|\{[0-9,]+\}(?![*+?]))*"
+)
+
+_DANGLING: Final = re.compile(r"(?:^|[(|^])[*+?{]")
+
+
+def _matched(flags: str) -> Build:
+    """A constant regular expression of what PostgreSQL's and Java's have in common; $ is the end of the text alone."""
+
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        pattern = node.arguments[1]
+        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "(?" in pattern.value:
+            raise refuse(node, "with this pattern")
+        if not _SIMPLE.fullmatch(pattern.value) or _DANGLING.search(pattern.value):
+            raise refuse(node, "with this pattern")
+        ended = re.sub(r"(\[[^]]*\])|\$", lambda match: match[1] or r"\z", pattern.value)
+        return exp.Var(this=f"({dialect.generate(arguments[0])} RLIKE {string('(?' + flags + ')' + ended).this})")
+
+    return build
 
 
 def _case_mapped(name: str) -> Build:
@@ -52,9 +89,31 @@ class AdhocPrinter(SparkPrinter):
         **SparkPrinter.functions,
         **FLOATS,
         **ZONED,
+        **ARRAYS,
         "upper": _case_mapped("UPPER"),
         "lower": _case_mapped("LOWER"),
+        "ilike": _like,
+        "regex_match": _matched("s"),
+        "regex_imatch": _matched("siu"),
     }
+
+    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY
+
+    def require(self, kind: SqlType) -> None:
+        """Arrays, too."""
+        require_plain(kind)
+        if kind.name != "interval":
+            spark_type(kind)
+
+    def unnest(self, items: Expr) -> Expr:
+        """EXPLODE(list)."""
+        return function("EXPLODE", items)
+
+    def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
+        """Spark has one generator in a select list."""
+        if len(items) > 1 or node.ordinality is not None:
+            raise unsupported("several set-returning functions in step")
+        return SparkPrinter._unnest(self, node, block, items)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """Also between times in UTC, to real, and of texts to integers."""
@@ -83,6 +142,8 @@ class AdhocPrinter(SparkPrinter):
         match node.function:
             case "string_agg":
                 return self._joined(node, arguments[0], order, around)
+            case "array_agg" if not node.distinct and node.arguments[0].type.element is None:
+                return collected(self, arguments[0], node.order_by, order, around)
             case "percentile_cont" | "percentile_disc" | "mode":
                 return self._percentile(node, arguments, order, around)
             case _:

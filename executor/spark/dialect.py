@@ -79,6 +79,8 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 
 def spark_type(sql_type: SqlType) -> str:
     """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
+    if sql_type.element is not None:
+        return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":
         return f"DECIMAL({sql_type.precision},{sql_type.scale})"
     if sql_type.name not in _TYPES:
@@ -100,6 +102,8 @@ class SparkPrinter(Printer):
     """Prints one statement; see ``executor.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
+    #: Those that take arrays.
+    of_arrays: ClassVar[frozenset[str]] = frozenset(("is_null", "is_not_null", "coalesce"))
 
     def __init__(self, *, has_unscaled: bool = True) -> None:
         """``has_unscaled``: whether the session that runs it knows ``unscaled.UNSCALED``; none behind Connect does."""
@@ -109,6 +113,13 @@ class SparkPrinter(Printer):
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
         return _Generator(dialect=Spark(), identify=True)
+
+    def require(self, kind: SqlType) -> None:
+        """Raises 0A000 for a type that the printed statement may not have."""
+        if kind.element is not None:
+            raise unsupported(f"type {kind}")
+        if kind.name != "interval":
+            spark_type(kind)
 
     def type(self, sql_type: SqlType) -> Expr:
         """An exp.Var: the printer only hands it to CAST."""
@@ -123,7 +134,7 @@ class SparkPrinter(Printer):
         if isinstance(leaf, Scan):
             raise unsupported(f"reading {leaf.kind} {leaf.name}")
         for column in leaf.columns:
-            spark_type(column.type)
+            self.require(column.type)
         return Printer.leaf(self, leaf)
 
     def join(self, node: Join, right: Expr, on: Expr | None) -> Expr:
@@ -165,10 +176,14 @@ class SparkPrinter(Printer):
         value, name = literal.value, literal.type.name
         if name == "interval":
             return exp.null()
+        self.require(literal.type)
         kind = spark_type(literal.type)
         if value is None:
             return cast_to(exp.null(), kind)
         match value:
+            case tuple() if literal.type.element is not None:
+                items = (self.generate(self.literal(Literal(item, literal.type.element))) for item in value)
+                return cast_to(exp.Var(this=f"ARRAY({', '.join(items)})"), kind)
             case bool():
                 return exp.true() if value else exp.false()
             case int() if name == "int4" and value >= 0:
@@ -241,12 +256,13 @@ class SparkPrinter(Printer):
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A function of the allow-list; none takes an interval but as a literal that it knows."""
         for item in node.arguments:
-            if item.type.element is not None and node.function not in ("is_null", "is_not_null", "coalesce"):
+            if item.type.element is not None and node.function not in self.of_arrays:
                 raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
                 spark_type(item.type)
             elif node.function not in ("add", "sub", "date_bin"):
                 raise unsupported("type interval")
+        self.require(node.type)
         return Printer.call(self, node, arguments)
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:

@@ -156,7 +156,11 @@ def _require_alike(node: Call) -> None:
         if numbers and not _fits(first, other):
             raise refuse(node)
         strings = first.name in _STRINGS and other.name in _STRINGS
-        if not (numbers or strings or first.name == other.name) or first.name in ("json", "jsonb"):
+        if (
+            not (numbers or strings or first.name == other.name)
+            or first.name in ("json", "jsonb")
+            or first.element != other.element
+        ):
             raise refuse(node)
 
 
@@ -255,12 +259,13 @@ def _shifted(name: str) -> Build:
     return build
 
 
-def _sign(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+def _sign(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
     if node.type.name == "numeric":
         return cast(function("SIGNUM", arguments[0]), f"DECIMAL({node.type.precision},{node.type.scale})")
     if node.type.name != "float8":
         raise refuse(node)
-    return function("SIGNUM", arguments[0])
+    signs = "CASE WHEN ISNAN({0}) OR {0} = 0D THEN 0D ELSE SIGNUM({0}) END"
+    return once(dialect, arguments, node, signs)
 
 
 def _truncated(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
