@@ -30,7 +30,7 @@ from executor.embedded.arithmetic import (
 )
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
-from executor.embedded.jsons import JSONS
+from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.sets import SETS
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
@@ -98,23 +98,31 @@ def _retyped(name: str) -> Build:
     return lambda printer, arguments, node: cast_to(printer, called(name, *arguments), node.type)
 
 
-def _compared(kind: type[Any]) -> Build:
+def _operator(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: binary(kind, arguments[0], arguments[1])
+
+
+def _compared(kind: type[Any]) -> Build:
+    return lambda printer, arguments, node: binary(kind, *_ordered(arguments, node))
+
+
+def _ordered(arguments: list[Expr], node: Call) -> list[Expr]:
+    return [ordered(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
 def _chained(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: chain(kind, arguments)
 
 
-def _extreme(name: str, of_intervals: str) -> Build:
-    """GREATEST and LEAST; intervals by their comparison, which DuckDB's function does not follow."""
+def _extreme(name: str, by_pair: str) -> Build:
+    """GREATEST and LEAST; intervals and jsonb by their comparison, which DuckDB's function does not follow."""
 
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        if node.type.name != "interval":
+        if node.type.name not in ("interval", "jsonb"):
             return called(name, *arguments)
         found, *rest = arguments
         for item in rest:
-            found = macro(of_intervals, found, item)
+            found = macro(f"{by_pair}_jsonb" if node.type.name == "jsonb" else by_pair, found, item)
         return found
 
     return build
@@ -148,7 +156,8 @@ def _truth(default: bool, negated: bool) -> Build:
 
 
 def _in(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return exp.In(this=operand(arguments[0]), expressions=arguments[1:])
+    first, *others = _ordered(arguments, node)
+    return exp.In(this=operand(first), expressions=others)
 
 
 def _error(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -163,7 +172,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "sub": add(exp.Sub),
     "mul": multiply,
     "div": divide,
-    "mod": _compared(exp.Mod),
+    "mod": _operator(exp.Mod),
     "eq": _compared(exp.EQ),
     "ne": _compared(exp.NEQ),
     "lt": _compared(exp.LT),
@@ -211,8 +220,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "lcm": of_integers("lcm"),
     "factorial": _retyped("ms_factorial"),
     "width_bucket": width_bucket,
-    "bitand": _compared(exp.BitwiseAnd),
-    "bitor": _compared(exp.BitwiseOr),
+    "bitand": _operator(exp.BitwiseAnd),
+    "bitor": _operator(exp.BitwiseOr),
     "bitxor": _named("xor"),
     "bitnot": lambda printer, arguments, node: exp.BitwiseNot(this=operand(arguments[0])),
     "shift_left": shifted("ms_shift_left"),

@@ -289,8 +289,6 @@ def _case(env: Environment, node: Any) -> Scalar:
 
 def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) -> Scalar:
     scalars = unify(env, [bind_scalar(env, item) for item in nodes], what, list(nodes))
-    if what != "COALESCE" and scalars[0].type.name == "jsonb":
-        raise unsupported(f"{what} of jsonb", "Compare parts of the documents.", env.binding.position(nodes[0]))
     return Call(name, tuple(scalars), scalars[0].type)
 
 
