@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import DISPLAY, NUMERIC, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import DISPLAY, NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType, array
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, case, function, operand, text
 from planner.expression import Cast, Literal
@@ -53,7 +53,10 @@ def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) 
 def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """From an array of another type, element by element; a parameter's digits are its own already."""
     source, target = node.argument.type, node.type
-    if source.element is None or target.element is None:
+    assert target.element is not None
+    if source.name in TEXTS:
+        argument, source = function("array_elements", argument), array(TEXT)
+    if source.element is None:
         raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
     item = Cast(Literal(None, source.element), target.element, node.explicit)
     name = exp.Identifier(this="e", quoted=True)

@@ -101,9 +101,16 @@ def _groups(table: pa.Table, constants: tuple[int, ...]) -> Iterator[tuple[np.nd
         values, rest = [], int(code)
         for dictionary in reversed(dictionaries):
             rest, place = divmod(rest, len(dictionary))
-            values.append(dictionary[place].as_py())
+            values.append(_literal(dictionary[place].as_py()))
         if None not in values:
             yield members, tuple(reversed(values))
+
+
+def _literal(value: object) -> object:
+    """The value of a literal; an interval's is in microseconds."""
+    if isinstance(value, pa.MonthDayNano):
+        return value.months, value.days, value.nanoseconds // 1000
+    return value
 
 
 def _leaf(kinds: tuple[SqlType, ...]) -> Snapshot:

@@ -104,7 +104,7 @@ def _binary(symbol: str) -> Iterator[Overload]:
         for kind in ("text", "name", "bpchar"):
             yield Overload(MATCHES[symbol], (kind, "text"), "bool")
         if symbol == "~~":
-            yield Overload("like", ("bytea", "bytea"), "bool")
+            yield Overload("octets_like", ("bytea", "bytea"), "bool")
     elif symbol in BITS:
         for kind in _INTEGERS:
             yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)
