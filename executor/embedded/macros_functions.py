@@ -28,7 +28,8 @@ CREATE MACRO ms_radians(x) AS x * 0.0174532925199432957692::DOUBLE;
 CREATE MACRO ms_cbrt_near(x, y) AS CASE WHEN x = 0 OR isinf(x) OR isnan(x) THEN x
     ELSE y - (y * y * y - x) / (3 * y * y) END;
 CREATE MACRO ms_cbrt(x) AS ms_cbrt_near(x, cbrt(x));
-CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE WHEN x IS NULL OR low IS NULL OR high IS NULL THEN NULL
+CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE
+    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
     WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
     WHEN isnan(x) OR isnan(low) OR isnan(high)
     THEN error('!2201G!operand, lower bound, and upper bound cannot be NaN')
@@ -52,7 +53,8 @@ CREATE MACRO ms_factorial(n) AS CASE WHEN n < 0 THEN error('!22003!factorial of 
     WHEN n > 33 THEN error('!22003!value out of range: more than 38 digits') ELSE factorial(n::INTEGER) END;
 CREATE MACRO ms_whole_quotient(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL
     THEN error('!22012!division by zero') ELSE a // b END;
-CREATE MACRO ms_bucket(x, low, high, n) AS CASE WHEN x IS NULL OR low IS NULL OR high IS NULL THEN NULL
+CREATE MACRO ms_bucket(x, low, high, n) AS CASE
+    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
     WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
     WHEN low = high THEN error('!2201G!lower bound cannot equal upper bound')
     WHEN low < high AND x < low OR low > high AND x > low THEN 0
