@@ -7,7 +7,7 @@ A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seein
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
@@ -195,12 +195,14 @@ SEQUENCE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A relation that the server computes when it is read, such as millstream.views."""
+    """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
+    (information_schema's views)."""
 
     oid: int
     schema: str
     name: str
     columns: tuple[ColumnDefinition, ...]
+    definition: str = ""
 
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
@@ -236,6 +238,15 @@ class Catalog:
             MappingProxyType({**self.names, key: item.oid}),
             self.version + 1,
             max(self.next_oid, item.oid + 1),
+        )
+
+    def with_system(self, items: Iterable[SystemView]) -> Catalog:
+        """A catalog with the server's own relations, which are no change of it."""
+        found = tuple(items)
+        return replace(
+            self,
+            objects=MappingProxyType({**self.objects, **{item.oid: item for item in found}}),
+            names=MappingProxyType({**self.names, **{(item.schema, item.name): item.oid for item in found}}),
         )
 
     def drop(self, oid: int) -> Catalog:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Sequence, Stream, Table, View
+from catalog.objects import Catalog, Sequence, Stream, SystemView, Table, View
 from executor import ddl
 from executor.admission import Admission
 from executor.analytics import Analytics
@@ -50,7 +50,7 @@ from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
-from executor.system import system_catalog, system_table
+from executor.system import server_catalog, system_table
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.views import ViewError, ViewRuntime
@@ -82,7 +82,7 @@ class Database:
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)
-        self._stored = system_catalog()
+        self._stored = server_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
@@ -238,9 +238,10 @@ class Database:
 
     def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
         """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
-        sequence = catalog.objects.get(oid)
-        if not isinstance(sequence, Sequence):
-            return system_table(self, oid)
+        sequence = catalog.objects[oid]
+        if isinstance(sequence, SystemView):
+            return system_table(self, catalog, sequence)
+        assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
         return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])

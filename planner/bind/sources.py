@@ -147,7 +147,7 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     found = find_object(level.binding, node)
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
-    if isinstance(found, View) and not found.continuous:
+    if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query = _of_view(_expand(level.binding, found), found)
         names = tuple(column.name for column in found.columns)
         return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
@@ -195,12 +195,12 @@ def _parsed(definition: str) -> Raw:
     return parse(definition)[0]
 
 
-def _expand(binding: Binding, view: View) -> BoundQuery:
+def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
     """An ordinary view's query with fresh columns, under the settings of its creation."""
     from planner.bind.select import bind_select
 
     context = binding.context
-    settings = dict(view.settings)
+    settings = dict(view.settings) if isinstance(view, View) else dict[str, str]()
     path = tuple(name for name in settings.get("search_path", "").split(",") if name) or context.search_path
     binding.views.append(view.oid)
     binding.context = within(context, search_path=path, time_zone=settings.get("TimeZone", context.time_zone))
@@ -211,7 +211,7 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
         binding.views.pop()
 
 
-def _of_view(query: BoundQuery, view: View) -> BoundQuery:
+def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
     """A view's columns are what its clients see, not those of the tables below it."""
     outputs = tuple(replace(item, table=view.oid, attribute=index + 1) for index, item in enumerate(query.outputs))
     return BoundQuery(query.relation, outputs)
