@@ -115,6 +115,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "acldefault(char, oid)": "NULL::aclitem[]",
     "pg_event_trigger_table_rewrite_oid()": "0::oid",
     "pg_jit_available()": "false",
+    "getdatabaseencoding()": "'UTF8'::name",
+    "nameconcatoid(name, oid)": "($1 || '_' || $2::text)::name",
+    "pg_get_statisticsobjdef_expressions(oid)": "NULL::text[]",
     "pg_partition_root(regclass)": "NULL::regclass",
     "pg_get_replica_identity_index(regclass)": "NULL::regclass",
 }
@@ -132,11 +135,27 @@ _NONE: Final = (
     "pg_get_function_sqlbody(oid)",
     "pg_get_function_arg_default(oid, int4)",
 )
-_COUNTERS: Final = (
+_XACT: Final = (
     *("numscans", "tuples_returned", "tuples_fetched", "tuples_inserted", "tuples_updated", "tuples_deleted"),
-    *("tuples_hot_updated", "dead_tuples", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched", "blocks_hit"),
-    *("vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"),
+    *("tuples_hot_updated", "blocks_fetched", "blocks_hit"),
 )
+_COUNTERS: Final = (
+    *(*_XACT, "dead_tuples", "mod_since_analyze", "ins_since_vacuum"),
+    *("vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"),
+    *("db_numbackends", "db_xact_commit", "db_xact_rollback", "db_blocks_fetched", "db_blocks_hit"),
+    *("db_tuples_returned", "db_tuples_fetched", "db_tuples_inserted", "db_tuples_updated", "db_tuples_deleted"),
+    *("db_conflict_all", "db_temp_files", "db_temp_bytes", "db_deadlocks", "db_checksum_failures", "db_sessions"),
+    *("db_sessions_abandoned", "db_sessions_fatal", "db_sessions_killed", "db_conflict_tablespace"),
+    *("db_conflict_lock", "db_conflict_snapshot", "db_conflict_bufferpin", "db_conflict_startup_deadlock"),
+    "function_calls",
+)
+#: Counters of time, in milliseconds.
+_TIMES: Final = (
+    *("db_blk_read_time", "db_blk_write_time", "db_session_time", "db_active_time", "db_idle_in_transaction_time"),
+    *("function_total_time", "function_self_time"),
+)
+#: Moments of what never happened.
+_MOMENTS: Final = ("db_stat_reset_time", "db_checksum_last_failure")
 _PRIVILEGES: Final = (
     *("table", "column", "any_column", "sequence", "database", "function", "schema", "tablespace", "type"),
     *("language", "server", "foreign_data_wrapper", "parameter"),
@@ -166,6 +185,11 @@ def _scalars() -> Iterator[tuple[str, str]]:
         yield signature, _visible(relation, prefix)
     for counter in _COUNTERS:
         yield f"pg_stat_get_{counter}(oid)", "0::int8"
+    for counter in _TIMES:
+        yield f"pg_stat_get_{counter}(oid)", "0::float8"
+    for moment in _MOMENTS:
+        yield f"pg_stat_get_{moment}(oid)", "NULL::timestamptz"
+    for counter in _XACT:
         yield f"pg_stat_get_xact_{counter}(oid)", "0::int8"
 
 

@@ -19,6 +19,7 @@ from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, Sy
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.operation import operate
+from planner.bind.calls.catalog_calls import arguments_of, query_node, table_body
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment
@@ -332,6 +333,12 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    query = _about_catalog(env, node)
+    if query is not None:
+        names = tuple(output.name for output in query.outputs)
+        if len(names) == 1 and node.alias is not None:
+            names = (node.alias.aliasname,)
+        return _derived(level, query, names, node.alias, names_of(node.functions[0][0].funcname)[-1], node, nullable)
     calls = [item for function, _ in node.functions for item in _unnested(function)]
     found = [(output_name(call), bind_columns(env, call, bind_scalar)) for call in calls]
     columns = [(item.name or name, item) for name, items in found for item in items]
@@ -347,6 +354,21 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         (source,) = scope.sources
         scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
     return item, scope
+
+
+def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
+    """The query that a function in FROM about the catalog is."""
+    from planner.bind.select import bind_select
+
+    call = node.functions[0][0]
+    if len(node.functions) > 1 or node.ordinality or type(call).__name__ != "FuncCall":
+        return None
+    body = table_body(names_of(call.funcname)[-1], len(call.args or ()))
+    if body is None:
+        return None
+    arguments = [bind_scalar(env, item) for item in call.args or ()]
+    with arguments_of(env.binding, arguments):
+        return bind_select(Level(env.binding), query_node(body))
 
 
 def _element(values: Scalar) -> SqlType:

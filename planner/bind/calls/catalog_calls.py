@@ -128,10 +128,10 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
 
-def table_body(name: str, arguments: Sequence[Scalar]) -> str | None:
+def table_body(name: str, arguments: int) -> str | None:
     """The query that a function in FROM is, or None."""
     for signature, body in TABLES.items():
-        if signature.partition("(")[0] == name and signature.count(",") + ("()" not in signature) == len(arguments):
+        if signature.partition("(")[0] == name and signature.count(",") + ("()" not in signature) == arguments:
             return body
     return None
 
