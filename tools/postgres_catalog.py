@@ -6,6 +6,7 @@ makes of its system catalogs to ``catalog/postgres/*.tsv``: text COPY format wit
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +79,26 @@ _INSTEAD: Final = {
 }
 
 
+#: Rows as values, which Millstream has none of, in the definitions of views: what is written instead.
+_APART: Final = (
+    (r"information_schema\._pg_truetypid\(a\.\*, t\.\*\)", "CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END"),
+    (r"information_schema\._pg_truetypmod\(a\.\*, t\.\*\)", "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END"),
+    (
+        r"(information_schema\._pg_expandarray\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)) AS (\w+)",
+        r"(\1).x AS \2_x, (\1).n AS \2_n",
+    ),
+    (r"\((ss)\.x\)\.(\w)", r"\1.x_\2"),
+    (r"\(ta0\.tgat\)\.(\w)", r"ta0.tgat_\1"),
+)
+
+
+def apart(definition: str) -> str:
+    """A definition without rows as values."""
+    for pattern, instead in _APART:
+        definition = re.sub(pattern, instead, definition)
+    return definition
+
+
 def query_of(connection: Any, name: str, order: str) -> str:
     """The SELECT of a catalog's rows, in its columns' order."""
     columns = connection.execute(
@@ -109,7 +130,7 @@ def main() -> int:
                     connection.cursor().copy(f"COPY ({query}) TO STDOUT (HEADER)".encode()) as rows,
                 ):
                     for piece in rows:
-                        file.write(piece)
+                        file.write(apart(bytes(piece).decode()).encode())
     finally:
         server.stop()
     return 0

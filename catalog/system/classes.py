@@ -25,7 +25,6 @@ from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CATALOG,
     PG_CLASS,
-    PG_NAMESPACE,
     ROLE,
     default_text,
     part_oid,
@@ -84,6 +83,7 @@ def _relation(item: CatalogObject) -> Row:
         "relkind": kind_of(item),
         "relnatts": len(item.columns),
         "relchecks": len(table.checks) if table is not None else 0,
+        "relhastriggers": table is not None and bool(table.foreign_keys),  # as PostgreSQL checks them
         "relhasrules": isinstance(item, View | SystemView),
         "relispopulated": True,
         "relreplident": "d" if table is not None else "n",
@@ -218,7 +218,6 @@ def pg_sequence(catalog: Catalog) -> Iterator[Row]:
 
 def pg_description(catalog: Catalog) -> Iterator[Row]:
     """Comments on relations and columns."""
-    yield {"objoid": 2200, "classoid": PG_NAMESPACE, "description": "standard public schema"}
     for item in own_objects(catalog):
         if isinstance(item, SystemView):
             continue

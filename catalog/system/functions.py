@@ -93,6 +93,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_tablespace_size(oid)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
     "pg_tablespace_size(name)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
     "pg_size_pretty(int8)": _PRETTY,
+    "pg_size_pretty(numeric)": _PRETTY.replace("$1", "$1::int8"),
     "row_security_active(oid)": "false",
     "row_security_active(text)": "false",
     "pg_is_in_recovery()": "false",
@@ -212,6 +213,47 @@ TABLES: Final[dict[str, str]] = {
     "('T', 'TEMPORARY')) w(letter, word) "
     "ON strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter) > 0",
     "_pg_expandarray(anyarray)": "SELECT x, n::int4 AS n FROM unnest($1) WITH ORDINALITY AS u(x, n)",
+}
+#: information_schema's own functions: declared types, result and body.
+INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
+    "_pg_char_max_length": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $2 = -1 THEN NULL WHEN $1 IN (1042, 1043) THEN $2 - 4 WHEN $1 IN (1560, 1562) THEN $2 END",
+    ),
+    "_pg_char_octet_length": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (25, 1042, 1043) THEN CASE WHEN $2 = -1 THEN 1073741824 ELSE ($2 - 4) * 4 END END",
+    ),
+    "_pg_numeric_precision": (
+        ("oid", "int4"),
+        "int4",
+        "CASE $1 WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 THEN 53 "
+        "WHEN 1700 THEN CASE WHEN $2 = -1 THEN NULL ELSE (($2 - 4) >> 16) & 65535 END END",
+    ),
+    "_pg_numeric_precision_radix": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (20, 21, 23, 700, 701) THEN 2 WHEN $1 = 1700 THEN 10 END",
+    ),
+    "_pg_numeric_scale": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (20, 21, 23) THEN 0 "
+        "WHEN $1 = 1700 THEN CASE WHEN $2 = -1 THEN NULL ELSE ($2 - 4) & 65535 END END",
+    ),
+    "_pg_datetime_precision": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 = 1082 THEN 0 WHEN $1 IN (1083, 1114, 1184, 1186, 1266) THEN 6 END",
+    ),
+    "_pg_interval_type": (("oid", "int4"), "text", "NULL::text"),
+    "_pg_index_position": (
+        ("oid", "int2"),
+        "int4",
+        "(SELECT array_position(i.indkey::int2[], $2) FROM pg_index i WHERE i.indexrelid = $1)",
+    ),
 }
 #: oids as text, by their type.
 SHOWN: Final[dict[str, str]] = {

@@ -31,6 +31,7 @@ from catalog.types import (
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.environment import Environment
@@ -390,7 +391,7 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
     "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
-    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

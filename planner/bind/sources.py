@@ -19,7 +19,7 @@ from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, Sy
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.operation import operate
-from planner.bind.calls.catalog_calls import arguments_of, query_node, table_body
+from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment
@@ -333,7 +333,7 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
-    query = _about_catalog(env, node)
+    query = _about_catalog(env, node) if len(node.functions) == 1 and not node.ordinality else None
     if query is not None:
         names = tuple(output.name for output in query.outputs)
         if len(names) == 1 and node.alias is not None:
@@ -358,17 +358,10 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
 
 def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
     """The query that a function in FROM about the catalog is."""
-    from planner.bind.select import bind_select
-
     call = node.functions[0][0]
-    if len(node.functions) > 1 or node.ordinality or type(call).__name__ != "FuncCall":
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES:
         return None
-    body = table_body(names_of(call.funcname)[-1], len(call.args or ()))
-    if body is None:
-        return None
-    arguments = [bind_scalar(env, item) for item in call.args or ()]
-    with arguments_of(env.binding, arguments):
-        return bind_select(Level(env.binding), query_node(body))
+    return bind_table_call(env, call, bind_scalar)
 
 
 def _element(values: Scalar) -> SqlType:

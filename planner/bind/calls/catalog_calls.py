@@ -6,26 +6,34 @@ with functions of language SQL), functions in FROM among them, and the texts of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.names import split_name
 from catalog.objects import Catalog
 from catalog.postgres import functions, type_oids
-from catalog.system.functions import ALLOWED, READ, SCALARS, SHOWN, TABLES
+from catalog.system.functions import ALLOWED, INFORMATION, READ, SCALARS, SHOWN, TABLES
 from catalog.system.indexes import indexes_of
 from catalog.system.naming import ROLE, ROLE_NAME, SCHEMAS, schema_oid
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import Table
-from catalog.types import BOOL, OID, TEXT, SqlType, by_name, by_oid, is_known
+from catalog.types import BOOL, OID, TEXT, SqlType, array, by_name, by_oid, is_known
+from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function, type_name
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.scope import Scope
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.bind.typenames import names_of
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from planner.bind.sources import BoundQuery
+
+Bind = Callable[[Environment, Any], Scalar]
 
 #: Deep enough for a body that calls others; a body never calls itself.
 _SCOPE: Final = Scope()
@@ -82,6 +90,13 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
 
     if name == "pg_typeof" and len(arguments) == 1:
         return Literal(arguments[0].type.oid, SqlType("regtype"))
+    if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
+        body = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
+        return bind_body(env.binding, body, arguments[:1], TEXT)
+    if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
+        declared, result, body = INFORMATION[name]
+        given = [_given(env, *item) for item in zip(arguments, declared, node.args, strict=False)]
+        return bind_body(env.binding, body, given, by_name(result))
     if name not in _NAMES:
         return None
     found = chosen_function(name, tuple(item.type.oid for item in arguments))
@@ -128,12 +143,67 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
 
-def table_body(name: str, arguments: int) -> str | None:
-    """The query that a function in FROM is, or None."""
-    for signature, body in TABLES.items():
-        if signature.partition("(")[0] == name and signature.count(",") + ("()" not in signature) == arguments:
-            return body
-    return None
+#: Functions that yield rows: name -> declared types of the arguments, and the query.
+_TABLES: Final = {
+    name: (tuple(item.strip() for item in types.rstrip(")").split(",") if item != ")"), body)
+    for (name, _, types), body in ((signature.partition("("), body) for signature, body in TABLES.items())
+}
+TABLE_NAMES: Final = frozenset(_TABLES)
+
+
+def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
+    """The rows of a function about the catalog; None for any other."""
+    from planner.bind.select import bind_select
+    from planner.bind.sources import Level
+
+    declared, body = _TABLES[names_of(node.funcname)[-1]]
+    arguments = [bind(env, item) for item in node.args or ()]
+    if len(arguments) != len(declared):
+        return None
+    given = [_given(env, *item) for item in zip(arguments, declared, node.args or (), strict=True)]
+    with arguments_of(env.binding, given):
+        return bind_select(Level(env.binding), query_node(body))
+
+
+def _given(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar:
+    from planner.bind.types import coerce
+
+    if declared == "anyarray":
+        return scalar
+    kind = array(by_name(declared[1:])) if declared.startswith("_") else by_name(declared)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    if found is None:
+        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
+    return found
+
+
+def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """(f(x)).field in a select list, of a function that yields rows; None for any other selection."""
+    call, selected = node.arg, node.indirection
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES or env.sets is None:
+        return None
+    if len(selected) != 1 or type(selected[0]).__name__ != "String":
+        return None
+    name = selected[0].sval
+    values = dict(bind_lists(env.without_sets(name), call, bind))
+    if name not in values:
+        raise env.error("42703", f'column "{name}" not found in data type record', node)
+    return ColumnRef(env.sets.add(env.binding, name, values[name]))
+
+
+def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+    """The columns of a function that yields rows, each as an array."""
+    from planner.bind.calls.arrays import array_of_query
+
+    query = bind_table_call(env, node, bind)
+    if query is None:
+        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
+    for place, output in enumerate(query.outputs):
+        again = query if place == 0 else bind_table_call(env, node, bind)
+        assert again is not None
+        column = again.relation.columns[place]
+        one = Project(again.relation, ((env.binding.column(output.name, column.type), ColumnRef(column)),))
+        yield output.name, array_of_query(env, one, node)
 
 
 # --- oids that are shown by name -------------------------------------------------------------------------------------
