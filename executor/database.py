@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from catalog.errors import undefined_table
 from catalog.objects import Catalog, Sequence, Stream, SystemView, Table, View
+from catalog.system.rows import Own
 from executor import ddl
 from executor.admission import Admission
 from executor.analytics import Analytics
@@ -236,11 +237,11 @@ class Database:
         """How many runs of a state are on storage."""
         return self.storage.run_count(runtime.view.oid, state)
 
-    def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
-        """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
+    def system_table(self, oid: int, catalog: Catalog, own: Own) -> pa.Table:
+        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it."""
         sequence = catalog.objects[oid]
         if isinstance(sequence, SystemView):
-            return system_table(self, catalog, sequence)
+            return system_table(self, catalog, sequence, own)
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
+from catalog.system.rows import Own
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
 from executor.appender import row_values
@@ -118,6 +119,10 @@ class DatabaseSession:
     @query_engine.setter
     def query_engine(self, name: str) -> None:
         self._reader.query_engine = name
+
+    def describe_itself(self, own: Own) -> None:
+        """What only this session knows, as relations."""
+        self._reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from catalog.objects import Catalog, ColumnDefinition, SystemView
 from catalog.system import rows_of, system_catalog
+from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType
+from executor.measures import MEASURES
 from executor.streams import rows_between
 
 if TYPE_CHECKING:
@@ -190,10 +192,13 @@ def server_catalog() -> Catalog:
     )
 
 
-def system_table(database: Database, catalog: Catalog, view: SystemView) -> pa.Table:
-    """A system relation's rows now."""
+def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own) -> pa.Table:
+    """A system relation's rows now; ``own`` are those that only a session knows."""
+    if view.schema != SCHEMA and view.name in own:
+        return table_of(view.columns, own[view.name]())
     if view.oid not in _BY_OID:
-        return rows_of(catalog, view)
+        measure = MEASURES.get(view.name)
+        return rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
     filler, columns = _VIEWS[_BY_OID[view.oid]]
     rows = filler(database)
     arrays = [pa.array([row[at] for row in rows], kind.arrow) for at, (_, kind) in enumerate(columns)]

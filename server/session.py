@@ -31,6 +31,7 @@ from server.express import Express
 from server.idle import IdleClock
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
+from server.relations import own_relations
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,6 +74,12 @@ class Session:
         self.transaction_time = _now()
         self._working = False
         self._cancelled: SqlError | None = None
+        db.describe_itself(own_relations(self))
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a thread works for it."""
+        return self._working
 
     # -- messages ----------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ _LOOKUPS: Final = {
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
     "function_names": (*_OIDS, *_named(texts.FUNCTION)),
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
+    "shown_settings": _named(("name", "value")),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
 }
 _FIRST: Final = 14_900

@@ -20,7 +20,10 @@ from catalog.types import TEXT, SqlType, by_oid as type_by_oid, is_known
 #: FROM a function of the server process.
 _OF_PROCESS: Final = re.compile(r"(?:FROM \(*|LATERAL )pg_\w+\(")
 #: Views that are filled: what they compute from each relation's counters is known here as a whole.
-_FILLED: Final = frozenset(("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables"))
+_FILLED: Final = frozenset(
+    ("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables", "pg_stat_bgwriter")
+    + ("pg_stat_subscription", "pg_stats_ext_exprs", "pg_stat_xact_user_functions")
+)
 
 
 @cache

@@ -6,7 +6,7 @@ or empty there. Knows no catalog in particular.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,6 +14,8 @@ from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 
 Row = Mapping[str, object]
+#: Relations whose rows only one session or server knows, by name.
+Own = Mapping[str, Callable[[], Iterable[Row]]]
 
 
 def table_of(columns: Sequence[ColumnDefinition], rows: Iterable[Row]) -> pa.Table:

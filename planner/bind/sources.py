@@ -181,14 +181,15 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
     names = tuple(column.name for column in item.columns)
     scan = Scan(item.oid, item.name, _SCANS[type(item)], columns, names)
     entries = tuple(
-        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type))
-        for index, column in enumerate(columns)
+        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type), declared.not_null)
+        for index, (column, declared) in enumerate(zip(columns, item.columns, strict=True))
     )
     by_name = dict(zip(names, columns, strict=True))
     keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
-    return scan, Scope((Source(alias or item.name, entries, schema, key, "" if alias is None else item.name),), entries)
+    relation, oid = "" if alias is None else item.name, item.oid if isinstance(item, Table | SystemView) else 0
+    return scan, Scope((Source(alias or item.name, entries, schema, key, relation, oid=oid),), entries)
 
 
 @lru_cache(512)
