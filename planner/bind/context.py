@@ -57,6 +57,7 @@ class Binding:
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
+        self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0

@@ -274,7 +274,9 @@ def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     from planner.bind.select import bind_select
 
     inner = replace(level, outer=replace(beside, outer=level.outer)) if node.lateral else level
+    before, level.binding.in_from = level.binding.in_from, True
     query = bind_select(inner, node.subquery)
+    level.binding.in_from = before
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
 

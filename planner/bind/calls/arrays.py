@@ -117,6 +117,9 @@ def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
     if any(type(item).__name__ != "A_Indices" for item in node.indirection):
         raise unsupported("field selection", "Name the column.", env.binding.position(node.arg))
     first, *others = node.indirection
+    if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
+        place = Call("add", (_place(env, first.uidx, bind), Literal(1, INT4)), INT4)
+        return Cast(Call("substring", (Cast(scalar, TEXT), place, Literal(1, INT4)), TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node.arg)

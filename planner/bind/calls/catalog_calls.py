@@ -24,7 +24,7 @@ from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function, type_name
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
-from planner.bind.scope import Scope
+from planner.bind.scope import Scope, resolve
 from planner.bind.typenames import names_of
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
@@ -145,10 +145,12 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
 
 #: Functions that yield rows: name -> declared types of the arguments, and the query.
 _TABLES: Final = {
-    name: (tuple(item.strip() for item in types.rstrip(")").split(",") if item != ")"), body)
+    name: (tuple(item.strip() for item in types.rstrip(")").split(",") if item.strip()), body)
     for (name, _, types), body in ((signature.partition("("), body) for signature, body in TABLES.items())
 }
 TABLE_NAMES: Final = frozenset(_TABLES)
+#: Of these, those with more than one column.
+_RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors"}
 
 
 def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
@@ -180,6 +182,12 @@ def _given(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar
 def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """(f(x)).field in a select list, of a function that yields rows; None for any other selection."""
     call, selected = node.arg, node.indirection
+    if type(call).__name__ == "ColumnRef" and all(type(item).__name__ == "String" for item in selected):
+        names = names_of(call.fields)
+        record = field_name(names[-1], selected[0].sval)
+        if any(entry.name == record for level in env.scope.levels() for item in level.sources for entry in item.entries):
+            return resolve(env.binding, env.scope, (*names[:-1], record), call).scalar
+        return None
     if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES or env.sets is None:
         return None
     if len(selected) != 1 or type(selected[0]).__name__ != "String":
@@ -189,6 +197,27 @@ def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     if name not in values:
         raise env.error("42703", f'column "{name}" not found in data type record', node)
     return ColumnRef(env.sets.add(env.binding, name, values[name]))
+
+
+def yields_rows(node: Any) -> bool:
+    """Whether a function about the catalog yields rows of several columns."""
+    return names_of(node.funcname)[-1] in _RECORDS
+
+
+def bind_record(env: Environment, node: Any, name: str, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+    """A row of such a function as an item of a subquery's select list: its fields, each a column of its own, which
+    ``field_name`` names. (A row is no value; what selects its fields finds them so.)
+    """
+    if not env.binding.in_from or env.sets is None:
+        instead = "Name its columns, or call it in FROM."
+        raise unsupported(f"{names_of(node.funcname)[-1]}() as a row", instead, env.binding.position(node))
+    for field, values in bind_lists(env.without_sets(name), node, bind):
+        yield field_name(name, field), ColumnRef(env.sets.add(env.binding, field, values))
+
+
+def field_name(record: str, field: str) -> str:
+    """The name of a column that is a row's field; no client can write it."""
+    return f"{record}\0{field}"
 
 
 def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
