@@ -54,7 +54,7 @@ def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "last_value": last if called else None}
 
 
-MEASURES: Final[Mapping[str, "Callable[[Database, Catalog], Iterator[Row]]"]] = {
+MEASURES: Final[Mapping[str, Callable[[Database, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
     "sequence_values": _sequences,

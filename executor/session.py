@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
-from catalog.system.rows import Own
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
+from catalog.system.rows import Own
 from executor import ddl
 from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience

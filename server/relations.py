@@ -6,7 +6,7 @@ Owns: their rows, by the relation's name. Called in a worker thread while the se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.postgres import rows
 from catalog.system.naming import DATABASE, DATABASE_NAME, ROLE, ROLE_NAME
@@ -94,8 +94,8 @@ def _cursors(session: Session) -> Iterator[Row]:
 def _activity(session: Session) -> Iterator[Row]:
     """The sessions there are."""
     for connection in tuple(session.server.connections):
-        other = connection.handler
-        if hasattr(other, "backend") and hasattr(other, "db"):
+        other: Any = connection.handler
+        if hasattr(other, "backend"):  # it has started
             yield _session_row(other)
 
 

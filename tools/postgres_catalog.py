@@ -75,14 +75,23 @@ _INSTEAD: Final = {
     ("pg_settings", "source"): "'default'",
     ("pg_settings", "sourcefile"): "NULL",
     ("pg_settings", "sourceline"): "NULL",
-    ("pg_attribute", "atttypid"): "coalesce((SELECT nullif(typbasetype, 0) FROM pg_type WHERE oid = atttypid), atttypid)",
+    (
+        "pg_attribute",
+        "atttypid",
+    ): "coalesce((SELECT nullif(typbasetype, 0) FROM pg_type WHERE oid = atttypid), atttypid)",
 }
 
 
 #: Rows as values, which Millstream has none of, in the definitions of views: what is written instead.
 _APART: Final = (
-    (r"information_schema\._pg_truetypid\(a\.\*, t\.\*\)", "CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END"),
-    (r"information_schema\._pg_truetypmod\(a\.\*, t\.\*\)", "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END"),
+    (
+        r"information_schema\._pg_truetypid\(a\.\*, t\.\*\)",
+        "CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END",
+    ),
+    (
+        r"information_schema\._pg_truetypmod\(a\.\*, t\.\*\)",
+        "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END",
+    ),
     (
         r"(information_schema\._pg_expandarray\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)) AS (\w+)",
         r"(\1).x AS \2_x, (\1).n AS \2_n",

@@ -35,6 +35,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         classes.pg_foreign_table,
         indexes.pg_index,
         indexes.pg_constraint,
+        indexes.pg_depend,
         cluster.pg_namespace,
         cluster.pg_database,
         cluster.pg_authid,
@@ -50,7 +51,6 @@ FILLERS: Final[Mapping[str, Filler]] = {
         texts.function_names,
     )
 }
-
 
 
 def _named(names: Sequence[str]) -> tuple[ColumnDefinition, ...]:

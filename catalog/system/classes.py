@@ -113,8 +113,8 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             yield _attribute(item.oid, place, column)
         if isinstance(item, Table):
             for index in indexes_of(item):
-                for place, (column, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
-                    yield {**_of_type(index.oid, place, column.type if column is not None else None), "attname": name}
+                for place, (part, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
+                    yield {**_of_type(index.oid, place, None if part is None else part.type), "attname": name}
 
 
 def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
@@ -252,4 +252,4 @@ def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
 
 
 assert types()[25].name == "text"
-assert PG_CATALOG == schema_oid("pg_catalog")
+assert schema_oid("pg_catalog") == PG_CATALOG

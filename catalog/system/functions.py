@@ -35,11 +35,22 @@ _FORMAT_TYPE: Final = """CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELS
 _QUALIFIED: Final = (
     "CASE WHEN n.nspname = ANY (current_schemas(true)) THEN '' ELSE quote_ident(n.nspname) || '.' END || "
 )
-_PRETTY: Final = """CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes'
-    WHEN abs($1) < 10485247 THEN (($1 / 512 + sign($1)) / 2)::int8::text || ' kB'
-    WHEN abs($1) < 10736893952 THEN (($1 / 524288 + sign($1)) / 2)::int8::text || ' MB'
-    WHEN abs($1) < 10994579406848 THEN (($1 / 536870912 + sign($1)) / 2)::int8::text || ' GB'
-    ELSE (($1 / 549755813888 + sign($1)) / 2)::int8::text || ' TB' END"""
+
+
+def _rounded(unit: int, name: str) -> str:
+    """A number of bytes in a unit, halves away from zero, as dbsize.c computes it."""
+    return f"(($1 / {unit // 2} + CASE WHEN $1 < 0 THEN -1 ELSE 1 END) / 2)::text || ' {name}'"
+
+
+def _below(unit: int) -> str:
+    return f"abs($1) < {20479 * unit // 2}"
+
+
+_PRETTY: Final = (
+    f"CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes' WHEN {_below(1 << 10)} THEN {_rounded(1 << 10, 'kB')} "
+    f"WHEN {_below(1 << 20)} THEN {_rounded(1 << 20, 'MB')} WHEN {_below(1 << 30)} THEN {_rounded(1 << 30, 'GB')} "
+    f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
+)
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
 _SERIAL: Final = """(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace

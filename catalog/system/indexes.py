@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Table, UniqueKey
-from catalog.system.naming import part_oid, schema_oid
+from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
+from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.types import SqlType
 
@@ -162,7 +162,7 @@ def _key(table: Table, key: UniqueKey) -> Row:
 def _reference(table: Table, reference: ForeignKey, target: Table) -> Row:
     by_name = {column.name: column for column in table.columns}
     targets = {column.name: column for column in target.columns}
-    keys = [key for key in target.keys if set(key.columns) == set(reference.target_columns)]
+    keys = [key for key in target.keys if _serves(key, reference)]
     equal = [_by_type(_EQUALS, targets[name].type) for name in reference.target_columns]
     own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
     return {
@@ -180,6 +180,45 @@ def _reference(table: Table, reference: ForeignKey, target: Table) -> Row:
         "conpfeqop": equal,
         "conppeqop": equal,
         "conffeqop": own,
+    }
+
+
+def pg_depend(catalog: Catalog) -> Iterator[Row]:
+    """Of what clients follow: an index on its constraint, a foreign key on the other table's key, and a sequence on
+    the column that it goes with."""
+    for item in catalog.objects.values():
+        if isinstance(item, Sequence) and item.owner is not None:
+            table = catalog.objects.get(item.owner[0])
+            if isinstance(table, Table):
+                column = next(column for column in table.columns if column.name == item.owner[1])
+                how = "i" if column.identity else "a"
+                yield _depends((PG_CLASS, item.oid), (PG_CLASS, table.oid), how, _places(table, (column.name,))[0])
+        if not isinstance(item, Table):
+            continue
+        for key in item.keys:
+            if not key.index:
+                own = (PG_CONSTRAINT, part_oid(item.oid, "constraint", key.name))
+                yield _depends((PG_CLASS, part_oid(item.oid, "index", key.name)), own, "i")
+        for reference in item.foreign_keys:
+            target = catalog.objects.get(reference.target)
+            keys = [key for key in target.keys if _serves(key, reference)] if isinstance(target, Table) else []
+            if keys:
+                index = (PG_CLASS, part_oid(reference.target, "index", keys[0].name))
+                yield _depends((PG_CONSTRAINT, part_oid(item.oid, "constraint", reference.name)), index, "n")
+
+
+def _serves(key: UniqueKey, reference: ForeignKey) -> bool:
+    return set(key.columns) == set(reference.target_columns)
+
+
+def _depends(what: tuple[int, int], on: tuple[int, int], how: str, column: int = 0) -> Row:
+    return {
+        "classid": what[0],
+        "objid": what[1],
+        "refclassid": on[0],
+        "refobjid": on[1],
+        "refobjsubid": column,
+        "deptype": how,
     }
 
 

@@ -52,7 +52,9 @@ def default_text(catalog: Catalog, text: str) -> str:
         item = catalog.objects.get(int(match[2]))
         if item is None:
             return match[0]
-        name = quote_name(item.name) if item.schema == "public" else f"{quote_name(item.schema)}.{quote_name(item.name)}"
+        name = (
+            quote_name(item.name) if item.schema == "public" else f"{quote_name(item.schema)}.{quote_name(item.name)}"
+        )
         return f"{match[1]}('{name.replace(chr(39), chr(39) * 2)}'::regclass"
 
     return _CALL.sub(named, text)

@@ -15,14 +15,17 @@ from typing import Final
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.postgres import rows
 from catalog.system.stored import by_oid
-from catalog.types import TEXT, SqlType, by_oid as type_by_oid, is_known
+from catalog.types import TEXT, SqlType, is_known
+from catalog.types import by_oid as type_by_oid
 
 #: FROM a function of the server process.
 _OF_PROCESS: Final = re.compile(r"(?:FROM \(*|LATERAL )pg_\w+\(")
 #: Views that are filled: what they compute from each relation's counters is known here as a whole.
 _FILLED: Final = frozenset(
-    ("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables", "pg_stat_bgwriter")
-    + ("pg_stat_subscription", "pg_stats_ext_exprs", "pg_stat_xact_user_functions")
+    (
+        *("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables", "pg_stat_bgwriter"),
+        *("pg_stat_subscription", "pg_stats_ext_exprs", "pg_stat_xact_user_functions"),
+    )
 )
 
 

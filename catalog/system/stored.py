@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import as_file, files
-from types import ModuleType
 from typing import Any, Final
 
 import pyarrow as pa

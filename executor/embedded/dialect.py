@@ -48,7 +48,8 @@ _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
     **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(
-        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"), exp.DataType.Type.VARCHAR
+        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"),
+        exp.DataType.Type.VARCHAR,
     ),
 }
 

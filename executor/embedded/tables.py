@@ -136,10 +136,7 @@ class TableStore:
 
     def row_counts(self) -> dict[int, int]:
         """About how many rows each table holds, by oid."""
-        found = self._asked(
-            "SELECT table_name, estimated_size FROM duckdb_tables() "
-            f"WHERE database_name = '{STORE}'"
-        )
+        found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
         return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
 
     def sizes(self) -> dict[int, int]:

@@ -137,7 +137,8 @@ def _column(env: Environment, node: Any) -> Scalar:
 
 def _parameter(env: Environment, node: Any) -> Scalar:
     if env.binding.bodies:
-        return env.binding.bodies[-1][node.number - 1]
+        given: Scalar = env.binding.bodies[-1][node.number - 1]
+        return given
     if node.number < 1 or node.number > 65535:
         raise env.error("42P02", f"there is no parameter ${node.number}", node)
     kind = env.binding.parameter(node.number - 1)

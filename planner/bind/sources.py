@@ -18,8 +18,8 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
-from planner.bind.calls.operation import operate
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
+from planner.bind.calls.operation import operate
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding, within
 from planner.bind.environment import Environment

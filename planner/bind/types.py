@@ -14,8 +14,8 @@ from typing import Any, Final
 from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
-    NAMED_OIDS,
     INT4,
+    NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
     TEXT,
@@ -25,7 +25,7 @@ from catalog.types import (
     by_name,
     numeric,
 )
-from planner.bind.calls.catalog_calls import read_oid, shown_oid
+from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of

@@ -118,8 +118,8 @@ def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise unsupported("field selection", "Name the column.", env.binding.position(node.arg))
     first, *others = node.indirection
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
-        place = Call("add", (_place(env, first.uidx, bind), Literal(1, INT4)), INT4)
-        return Cast(Call("substring", (Cast(scalar, TEXT), place, Literal(1, INT4)), TEXT), SqlType("char"), True)
+        letter = (Cast(scalar, TEXT), _after(_place(env, first.uidx, bind)), Literal(1, INT4))
+        return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node.arg)
@@ -128,11 +128,15 @@ def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
     if not first.is_slice:
         place = _place(env, first.uidx, bind)
         if scalar.type.name in VECTORS:  # they begin at 0
-            place = Call("add", (place, Literal(1, INT4)), INT4)
+            place = _after(place)
         return Call("subscript", (scalar, place), scalar.type.element)
     low = Literal(1, INT4) if first.lidx is None else _place(env, first.lidx, bind)
     high = Call("cardinality", (scalar,), INT4) if first.uidx is None else _place(env, first.uidx, bind)
     return Call("slice", (scalar, low, high), array(scalar.type.element))
+
+
+def _after(place: Scalar) -> Scalar:
+    return Call("add", (place, Literal(1, INT4)), INT4)
 
 
 def _place(env: Environment, node: Any, bind: Bind) -> Scalar:

@@ -1,7 +1,7 @@
 """Functions about the catalog: a call becomes their body, SQL over system relations.
 
 Owns: binding a body of ``catalog.system.functions`` with a call's arguments for ``$n`` (what PostgreSQL's planner does
-with functions of language SQL), functions in FROM among them, and the texts of oids that are shown by name.
+with functions of language SQL), functions that yield rows among them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from catalog.names import split_name
-from catalog.objects import Catalog
-from catalog.postgres import functions, type_oids
-from catalog.system.functions import ALLOWED, INFORMATION, READ, SCALARS, SHOWN, TABLES
-from catalog.system.indexes import indexes_of
-from catalog.system.naming import ROLE, ROLE_NAME, SCHEMAS, schema_oid
-from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Table
-from catalog.types import BOOL, OID, TEXT, SqlType, array, by_name, by_oid, is_known
+from catalog.errors import unsupported
+from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
+from catalog.system.naming import SCHEMAS
+from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
-from planner.bind.calls.overloads import chosen_function, type_name
+from planner.bind.calls.overloads import chosen_function
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.scope import Scope, resolve
@@ -86,17 +81,15 @@ def _signature(name: str, types: Sequence[str]) -> str:
 
 def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
     """A call of a function about the catalog; None for any other."""
-    from planner.bind.types import coerce
-
     if name == "pg_typeof" and len(arguments) == 1:
         return Literal(arguments[0].type.oid, SqlType("regtype"))
-    if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
-        body = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
-        return bind_body(env.binding, body, arguments[:1], TEXT)
     if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
-        declared, result, body = INFORMATION[name]
+        declared, result, text = INFORMATION[name]
         given = [_given(env, *item) for item in zip(arguments, declared, node.args, strict=False)]
-        return bind_body(env.binding, body, given, by_name(result))
+        return bind_body(env.binding, text, given, by_name(result))
+    if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
+        shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
+        return bind_body(env.binding, shown, arguments[:1], TEXT)
     if name not in _NAMES:
         return None
     found = chosen_function(name, tuple(item.type.oid for item in arguments))
@@ -105,17 +98,11 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     chosen, types = found
     if name == "current_schemas":
         return _current_schemas(env, arguments, node)
-    body = "true" if name in ALLOWED else SCALARS.get(_signature(name, types))
-    if body is None or not is_known(chosen.result):
+    body = SCALARS.get(_signature(name, types))
+    if (body is None and name not in ALLOWED) or not is_known(chosen.result):
         return None
-    given = []
-    for scalar, declared, place in zip(arguments, types, node.args or (), strict=False):
-        item = coerce(env.binding, scalar, by_name(declared), "implicit", place)
-        assert item is not None, "the function was chosen so that its arguments coerce"
-        given.append(item)
-    if name in ALLOWED:
-        return _allowed(given)
-    return bind_body(env.binding, body, given, by_oid(chosen.result))
+    given = [_given(env, *item) for item in zip(arguments, types, node.args or (), strict=False)]
+    return _allowed(given) if body is None else bind_body(env.binding, body, given, by_oid(chosen.result))
 
 
 _NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | {"current_schemas"}
@@ -185,7 +172,9 @@ def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     if type(call).__name__ == "ColumnRef" and all(type(item).__name__ == "String" for item in selected):
         names = names_of(call.fields)
         record = field_name(names[-1], selected[0].sval)
-        if any(entry.name == record for level in env.scope.levels() for item in level.sources for entry in item.entries):
+        if any(
+            entry.name == record for level in env.scope.levels() for item in level.sources for entry in item.entries
+        ):
             return resolve(env.binding, env.scope, (*names[:-1], record), call).scalar
         return None
     if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES or env.sets is None:
@@ -233,91 +222,3 @@ def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, S
         column = again.relation.columns[place]
         one = Project(again.relation, ((env.binding.column(output.name, column.type), ColumnRef(column)),))
         yield output.name, array_of_query(env, one, node)
-
-
-# --- oids that are shown by name -------------------------------------------------------------------------------------
-
-
-def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
-    """The text of an oid of a type such as regclass: the name of what it means, else the number."""
-    number = Cast(Cast(scalar, OID), TEXT)
-    body = SHOWN[scalar.type.name]
-    text = bind_body(binding, f"coalesce({body}, CASE WHEN $1::oid = 0 THEN '-' ELSE $2 END)", (scalar, number), TEXT)
-    return text
-
-
-def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None) -> Scalar:
-    """A text as the oid of what it names. Raises for a constant that names nothing, by the type."""
-    if isinstance(scalar, Literal):
-        if scalar.value is None:
-            return Literal(None, target)
-        text = str(scalar.value)
-        if text.strip().isdigit():
-            return Literal(int(text), target)
-        return Literal(0 if text == "-" else named_oid(binding, text, target.name, node), target)
-    body = READ.get(target.name)
-    if body is None:
-        raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
-    return bind_body(binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", (scalar,), target)
-
-
-def named_oid(binding: Binding, text: str, kind: str, node: Any = None) -> int:
-    """The oid that a name means in a type. Raises 42P01, 42704, 42883, 3F000, and 42725 where it is not one's alone."""
-    match kind:
-        case "regclass":
-            return _relation(binding.context.catalog, binding.context.search_path, text, binding.position(node))
-        case "regtype":
-            return _type(binding, text)
-        case "regproc":
-            return _function(text)
-        case "regnamespace":
-            return _schema(split_name(text)[1])
-        case "regrole":
-            if split_name(text)[1] != ROLE_NAME:
-                raise SqlError("42704", f'role "{text}" does not exist')
-            return ROLE
-        case _:
-            raise unsupported(f"a name as {kind}", "Give the oid.", binding.position(node))
-
-
-def _relation(catalog: Catalog, path: tuple[str, ...], text: str, position: int | None) -> int:
-    schema, name = split_name(text)
-    found = catalog.find(name, schema, path)
-    if found is not None:
-        return found.oid
-    for item in catalog.objects.values():
-        if isinstance(item, Table) and (item.schema == schema if schema else item.schema in path):
-            for index in indexes_of(item):
-                if index.name == name:
-                    return index.oid
-    raise undefined_table(f"{schema}.{name}" if schema else name, position)
-
-
-def _type(binding: Binding, text: str) -> int:
-    from planner.bind.typenames import type_of
-
-    _, name = split_name(text) if '"' in text or "." in text else (None, text.strip().lower())
-    if name in type_oids():
-        return type_oids()[name]
-    try:
-        return type_of(binding, parse(f"SELECT NULL::{text}")[0].node.targetList[0].val.typeName).oid
-    except SqlError:
-        raise SqlError("42704", f'type "{text}" does not exist') from None
-
-
-def _function(text: str) -> int:
-    found = functions(split_name(text)[1])
-    if not found:
-        raise SqlError("42883", f'function "{text}" does not exist')
-    if len(found) > 1:
-        raise SqlError("42725", f'more than one function named "{text}"')
-    return found[0].oid
-
-
-def _schema(name: str) -> int:
-    if name not in SCHEMAS:
-        raise SqlError("3F000", f'schema "{name}" does not exist')
-    return schema_oid(name)
-
-
-assert type_name(25) == "text"

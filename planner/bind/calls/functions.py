@@ -12,8 +12,8 @@ from catalog.errors import unsupported
 from catalog.types import QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
-from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
