@@ -13,6 +13,7 @@ from catalog.names import quote_name
 from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
 from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, part_oid, schema_oid
 from catalog.system.rows import Row
+from catalog.system.stored import by_oid
 from catalog.types import SqlType
 
 #: btree's operator classes by type; others are found by their binary coercible type.
@@ -103,7 +104,11 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
 
 
 def index_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_indexdef() of each index."""
+    """pg_get_indexdef() of each index, and of its parts by place."""
+    for oid, text in by_oid("index_definitions", "definition").items():
+        yield {"oid": oid, "place": 0, "definition": text}
+        for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
+            yield {"oid": oid, "place": place, "definition": part}
     for table in _tables(catalog):
         for index in indexes_of(table):
             unique = "UNIQUE " if index.unique else ""
