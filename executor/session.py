@@ -19,7 +19,6 @@ from catalog.errors import SqlError, failed_transaction, undefined_table, unsupp
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from catalog.system.rows import Own
 from executor import ddl
-from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
@@ -32,16 +31,19 @@ from executor.explaining import explain
 from executor.planned import Planned
 from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
+from executor.row_values import row_values
 from executor.sequences import SessionSequences
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
     CopyIn,
     CopyOut,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -322,9 +324,9 @@ class DatabaseSession:
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
-            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+            case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
-            case AlterView() | AlterSequence() | AlterTable() | Redefine():
+            case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)

@@ -20,11 +20,10 @@ from catalog.objects import (
     Table,
     View,
 )
-from catalog.postgres import types
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
-    PG_CATALOG,
     PG_CLASS,
+    PG_NAMESPACE,
     ROLE,
     default_text,
     part_oid,
@@ -35,7 +34,9 @@ from catalog.types import SqlType
 
 #: Access methods.
 _HEAP, _BTREE = 2, 403
-_HIDDEN: Final = ("pg_catalog", "information_schema")
+#: Schemas whose relations' rows are data, or nobody's matter.
+_TOLD: Final = (11, 2200)  # whose comments are data
+_HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
 
 
 def own_objects(catalog: Catalog) -> Iterator[CatalogObject]:
@@ -61,18 +62,18 @@ def kind_of(item: CatalogObject) -> str:
 def pg_class(catalog: Catalog) -> Iterator[Row]:
     """Relations and indexes."""
     for item in own_objects(catalog):
-        yield _relation(item)
+        yield _relation(catalog, item)
         if isinstance(item, Table):
             for index in indexes_of(item):
-                yield _index(item, index)
+                yield _index(catalog, item, index)
 
 
-def _relation(item: CatalogObject) -> Row:
+def _relation(catalog: Catalog, item: CatalogObject) -> Row:
     table = item if isinstance(item, Table) else None
     return {
         "oid": item.oid,
         "relname": item.name,
-        "relnamespace": schema_oid(item.schema),
+        "relnamespace": schema_oid(catalog, item.schema),
         "reltype": part_oid(item.oid, "rowtype") if not isinstance(item, Sequence) else 0,
         "relowner": ROLE,
         "relam": _HEAP if table is not None else 0,
@@ -90,11 +91,11 @@ def _relation(item: CatalogObject) -> Row:
     }
 
 
-def _index(table: Table, index: IndexEntry) -> Row:
+def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
     return {
         "oid": index.oid,
         "relname": index.name,
-        "relnamespace": schema_oid(table.schema),
+        "relnamespace": schema_oid(catalog, table.schema),
         "relowner": ROLE,
         "relam": _BTREE,
         "relfilenode": index.oid,
@@ -182,7 +183,7 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
             continue
         row, rows = part_oid(item.oid, "rowtype"), part_oid(item.oid, "rowtypes")
         shared: Row = {
-            "typnamespace": schema_oid(item.schema),
+            "typnamespace": schema_oid(catalog, item.schema),
             "typowner": ROLE,
             "typlen": -1,
             "typisdefined": True,
@@ -217,7 +218,10 @@ def pg_sequence(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_description(catalog: Catalog) -> Iterator[Row]:
-    """Comments on relations and columns."""
+    """Comments on schemas, relations and columns."""
+    for schema in catalog.schemas.values():
+        if schema.comment is not None and schema.oid not in _TOLD:
+            yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
     for item in own_objects(catalog):
         if isinstance(item, SystemView):
             continue
@@ -249,7 +253,3 @@ def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
             server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")
             options = [f"{name}={value}" for name, value in item.options] or None
             yield {"ftrelid": item.oid, "ftserver": server, "ftoptions": options}
-
-
-assert types()[25].name == "text"
-assert schema_oid("pg_catalog") == PG_CATALOG

@@ -13,10 +13,8 @@ from catalog.system.naming import (
     DATABASE_NAME,
     ROLE,
     ROLE_NAME,
-    SCHEMAS,
     TABLESPACE,
     part_oid,
-    schema_oid,
 )
 from catalog.system.rows import Row
 
@@ -24,8 +22,8 @@ from catalog.system.rows import Row
 def pg_namespace(catalog: Catalog) -> Iterator[Row]:
     """Schemas."""
     usage = f"{{{ROLE_NAME}=UC/{ROLE_NAME},=U/{ROLE_NAME}}}"
-    for name in SCHEMAS:
-        yield {"oid": schema_oid(name), "nspname": name, "nspowner": ROLE, "nspacl": usage[1:-1].split(",")}
+    for schema in catalog.schemas.values():
+        yield {"oid": schema.oid, "nspname": schema.name, "nspowner": ROLE, "nspacl": usage[1:-1].split(",")}
 
 
 def pg_database(catalog: Catalog) -> Iterator[Row]:

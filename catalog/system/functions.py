@@ -24,6 +24,12 @@ def _visible(relation: str, prefix: str) -> str:
     )
 
 
+#: The same where names are in several schemas of the path.
+_TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.nspname) =
+    (SELECT min(array_position(current_schemas(true), m.nspname)) FROM pg_class d
+    JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
+    AND n.nspname = ANY (current_schemas(true))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
 _FORMAT_TYPE: Final = """CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
     CASE WHEN $2 IS NULL THEN n.head
     WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
@@ -31,10 +37,6 @@ _FORMAT_TYPE: Final = """CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELS
         WHEN n.element = 1700 THEN '(' || ((($2 - 4) >> 16) & 65535)::text || ',' || (($2 - 4) & 2047)::text || ')'
         WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')' ELSE '' END END
     || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
-
-_QUALIFIED: Final = (
-    "CASE WHEN n.nspname = ANY (current_schemas(true)) THEN '' ELSE quote_ident(n.nspname) || '.' END || "
-)
 
 
 def _rounded(unit: int, name: str) -> str:
@@ -63,6 +65,8 @@ _TO_REGCLASS: Final = """(SELECT min(c.oid::int8)::oid FROM pg_class c JOIN pg_n
     OR n.nspname = ANY (current_schemas(true)) AND (quote_ident(c.relname) = $1 OR c.relname = $1))"""
 
 _SIMPLE: Final[dict[str, str]] = {
+    "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
+    "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
     "('unknown (OID=' || $1::text || ')')::name)",
@@ -173,7 +177,6 @@ _PRIVILEGES: Final = (
     *("language", "server", "foreign_data_wrapper", "parameter"),
 )
 _VISIBLE: Final = {
-    "pg_table_is_visible(oid)": ("pg_class", "rel"),
     "pg_type_is_visible(oid)": ("pg_type", "typ"),
     "pg_function_is_visible(oid)": ("pg_proc", "pro"),
     "pg_operator_is_visible(oid)": ("pg_operator", "opr"),
@@ -268,8 +271,8 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
 }
 #: oids as text, by their type.
 SHOWN: Final[dict[str, str]] = {
-    "regclass": f"(SELECT {_QUALIFIED}quote_ident(c.relname) FROM pg_class c "
-    "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
+    "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
+    "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
     "regtype": "(SELECT plain FROM pg_lookups.type_names WHERE oid = $1)",
     "regproc": "(SELECT shown FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",

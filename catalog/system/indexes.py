@@ -130,21 +130,21 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
     for table in _tables(catalog):
         for key in table.keys:
             if not key.index:
-                yield _key(table, key)
+                yield _key(catalog, table, key)
         for reference in table.foreign_keys:
             target = catalog.objects.get(reference.target)
             if isinstance(target, Table):
-                yield _reference(table, reference, target)
+                yield _reference(catalog, table, reference, target)
         for check in table.checks:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
-            yield {**_shared(table, check.name, "c"), "conkey": used or None, "conbin": check.expression}
+            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": check.expression}
 
 
-def _shared(table: Table, name: str, kind: str) -> Row:
+def _shared(catalog: Catalog, table: Table, name: str, kind: str) -> Row:
     return {
         "oid": part_oid(table.oid, "constraint", name),
         "conname": name,
-        "connamespace": schema_oid(table.schema),
+        "connamespace": schema_oid(catalog, table.schema),
         "contype": kind,
         "convalidated": True,
         "conrelid": table.oid,
@@ -155,23 +155,23 @@ def _shared(table: Table, name: str, kind: str) -> Row:
     }
 
 
-def _key(table: Table, key: UniqueKey) -> Row:
+def _key(catalog: Catalog, table: Table, key: UniqueKey) -> Row:
     return {
-        **_shared(table, key.name, "p" if key.primary else "u"),
+        **_shared(catalog, table, key.name, "p" if key.primary else "u"),
         "conindid": part_oid(table.oid, "index", key.name),
         "conkey": _places(table, key.columns),
         "connoinherit": True,
     }
 
 
-def _reference(table: Table, reference: ForeignKey, target: Table) -> Row:
+def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Table) -> Row:
     by_name = {column.name: column for column in table.columns}
     targets = {column.name: column for column in target.columns}
     keys = [key for key in target.keys if _serves(key, reference)]
     equal = [_by_type(_EQUALS, targets[name].type) for name in reference.target_columns]
     own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
     return {
-        **_shared(table, reference.name, "f"),
+        **_shared(catalog, table, reference.name, "f"),
         "condeferrable": reference.deferrable,
         "condeferred": reference.deferred,
         "conindid": part_oid(target.oid, "index", keys[0].name) if keys else 0,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, Table
+from catalog.objects import Catalog, Table, whole_path
 from catalog.postgres import function, functions
 from catalog.system.indexes import indexes_of
-from catalog.system.naming import ROLE, ROLE_NAME, SCHEMAS
+from catalog.system.naming import ROLE, ROLE_NAME
 from catalog.system.texts import type_names
 
 
@@ -27,7 +27,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
         case "regnamespace":
-            found = {oid: quote_name(name) for name, oid in SCHEMAS.items()}
+            found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
         case "regrole":
             found = {ROLE: quote_name(ROLE_NAME)}
         case _:
@@ -36,22 +36,24 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
 
 
 def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dict[int, str]:
-    visible = ("pg_catalog", *path)
+    visible = whole_path(path)
     found = {}
     for oid in wanted:
         item = catalog.objects.get(oid)
         if item is not None:
-            found[oid] = _qualified(item.schema, item.name, visible)
+            found[oid] = _qualified(item.schema, item.name, catalog.find(item.name, None, path) is item)
     if len(found) < len(wanted):
         for item in catalog.objects.values():
             if isinstance(item, Table):
-                own = {index.oid: _qualified(item.schema, index.name, visible) for index in indexes_of(item)}
+                own = {
+                    index.oid: _qualified(item.schema, index.name, item.schema in visible) for index in indexes_of(item)
+                }
                 found |= {oid: name for oid, name in own.items() if oid in wanted}
     return found
 
 
-def _qualified(schema: str, name: str, visible: tuple[str, ...]) -> str:
-    return quote_name(name) if schema in visible else f"{quote_name(schema)}.{quote_name(name)}"
+def _qualified(schema: str, name: str, is_visible: bool) -> str:
+    return quote_name(name) if is_visible else f"{quote_name(schema)}.{quote_name(name)}"
 
 
 def _function(oid: int) -> str | None:

@@ -21,9 +21,6 @@ TABLESPACE: Final = 1663
 ROLE_NAME: Final = "millstream"
 DATABASE_NAME: Final = "millstream"
 
-PG_CATALOG: Final = 11
-SCHEMAS: Final = {"pg_catalog": PG_CATALOG, "information_schema": 13207, "public": 2200, "millstream": 14_999}
-
 #: Catalogs' own oids, for classoid.
 PG_CLASS, PG_TYPE, PG_PROC, PG_NAMESPACE, PG_CONSTRAINT, PG_ATTRDEF = 1259, 1247, 1255, 2615, 2606, 2604
 PG_REWRITE: Final = 2618
@@ -37,9 +34,10 @@ def part_oid(owner: int, kind: str, name: str = "") -> int:
     return _FIRST | (crc32(f"{owner} {kind} {name}".encode()) & (_FIRST - 1))
 
 
-def schema_oid(name: str) -> int:
-    """A schema's oid."""
-    return SCHEMAS.get(name) or part_oid(0, "schema", name)
+def schema_oid(catalog: Catalog, name: str) -> int:
+    """A schema's oid; 0 where it is none that the catalog lists."""
+    schema = catalog.schemas.get(name)
+    return 0 if schema is None else schema.oid
 
 
 _CALL: Final = re.compile(r"\b(nextval|currval|setval)\((\d+)")

@@ -12,13 +12,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import unsupported
+from catalog.objects import whole_path
 from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
-from catalog.system.naming import SCHEMAS
 from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
+from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.typenames import names_of
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
@@ -49,11 +50,14 @@ def query_node(body: str) -> Any:
 @contextmanager
 def arguments_of(binding: Binding, arguments: Sequence[Scalar]) -> Iterator[None]:
     """While a body is bound: ``$n`` is the call's n-th argument, and no position is the statement's."""
+    context = binding.context
     binding.bodies.append(tuple(arguments))
     binding.views.append(0)
+    binding.context = of_system(context)
     try:
         yield
     finally:
+        binding.context = context
         binding.views.pop()
         binding.bodies.pop()
 
@@ -124,9 +128,10 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
         implicit = implicit.argument
     if not isinstance(implicit, Literal):
         raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
-    path = [name for name in env.binding.context.search_path if name in SCHEMAS]
-    if str(implicit.value).lower() in ("true", "t", "1") and "pg_catalog" not in path:
-        path.insert(0, "pg_catalog")
+    given = env.binding.search_path
+    everything = str(implicit.value).lower() in ("true", "t", "1")
+    known = env.binding.context.catalog.schemas
+    path = [name for name in (whole_path(given) if everything else given) if name in known]
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
 

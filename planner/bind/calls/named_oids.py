@@ -15,10 +15,11 @@ from catalog.objects import Catalog, Table
 from catalog.postgres import functions, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
-from catalog.system.naming import ROLE, ROLE_NAME, SCHEMAS, schema_oid
+from catalog.system.naming import ROLE, ROLE_NAME
 from catalog.types import OID, TEXT, SqlType
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
+from planner.bind.relations import look_up
 from planner.expression import Cast, Literal, Scalar
 from planner.parse import parse
 
@@ -67,13 +68,13 @@ def named_oid(binding: Binding, text: str, kind: str, node: Any = None) -> int:
 def _named_oid(binding: Binding, text: str, kind: str) -> int:
     match kind:
         case "regclass":
-            return _relation(binding.context.catalog, binding.context.search_path, text)
+            return _relation(binding, text)
         case "regtype":
             return _type(binding, text)
         case "regproc":
             return _function(text)
         case "regnamespace":
-            return _schema(split_name(text)[1])
+            return _schema(binding.context.catalog, split_name(text)[1])
         case "regrole":
             if split_name(text)[1] != ROLE_NAME:
                 raise SqlError("42704", f'role "{text}" does not exist')
@@ -82,11 +83,12 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
             raise unsupported(f"a name as {kind}", "Give the oid.")
 
 
-def _relation(catalog: Catalog, path: tuple[str, ...], text: str) -> int:
+def _relation(binding: Binding, text: str) -> int:
     schema, name = split_name(text)
-    found = catalog.find(name, schema, path)
+    found = look_up(binding, name, schema)
     if found is not None:
         return found.oid
+    catalog, path = binding.context.catalog, binding.context.search_path
     for item in catalog.objects.values():
         if isinstance(item, Table) and (item.schema == schema if schema else item.schema in path):
             for index in indexes_of(item):
@@ -117,7 +119,7 @@ def _function(text: str) -> int:
     return only.oid
 
 
-def _schema(name: str) -> int:
-    if name not in SCHEMAS:
+def _schema(catalog: Catalog, name: str) -> int:
+    if name not in catalog.schemas:
         raise SqlError("3F000", f'schema "{name}" does not exist')
-    return schema_oid(name)
+    return catalog.schemas[name].oid
