@@ -22,6 +22,8 @@ from tests.rig.server import Millstream
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
+#: The part of the page that ``tools.clients`` writes, which comes last.
+CLIENTS: Final = "## Clients\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
@@ -48,10 +50,16 @@ def main() -> int:
         print("\n".join(examples(results, chosen.show)))
     print(rate(results))
     if not chosen.no_page:
-        PAGE.write_text(page(results))
+        _, heading, clients = PAGE.read_text().partition(CLIENTS)
+        PAGE.write_text(page(results) + (f"\n{heading}{clients}" if heading else ""))
     new = {item.name for item in results if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
     print("\n".join(f"different and not listed: {name}" for name in sorted(new)))
     return 1 if new else 0
+
+
+def without_clients(text: str) -> str:
+    """The page but for its last part."""
+    return text.partition(CLIENTS)[0].rstrip() + "\n"
 
 
 def compared(seed: int, rounds: int) -> list[Result]:

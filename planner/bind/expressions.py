@@ -40,7 +40,7 @@ from planner.bind.predicates import again, bind_between, bind_like, bind_similar
 from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import names_of, type_of
+from planner.bind.typenames import check_collation, names_of, type_of
 from planner.bind.types import coerce, common_type, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
@@ -369,9 +369,8 @@ def _default(env: Environment, node: Any) -> Scalar:
 
 
 def _collate(env: Environment, node: Any) -> Scalar:
-    """COLLATE "default", which psql writes, changes nothing."""
-    if names_of(node.collname)[-1] != "default":
-        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "default".', env.binding.position(node))
+    """COLLATE: all texts are ordered by their code points, which some collations say."""
+    check_collation(env.binding, node)
     return bind_scalar(env, node.arg)
 
 

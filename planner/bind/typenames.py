@@ -98,6 +98,16 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
     return SqlType("numeric", (precision, scale))
 
 
+#: Collations that order texts by their code points, as the database's own does.
+_COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
+
+
+def check_collation(binding: Binding, node: Any) -> None:
+    """Refuses a COLLATE clause that says another order than there is."""
+    if names_of(node.collname)[-1] not in _COLLATIONS:
+        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
+
+
 def declared_typmod(kind: SqlType) -> int:
     """The type modifier that a client is told of a column or cast declared with this type."""
     while kind.element is not None:
