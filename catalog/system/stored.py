@@ -34,7 +34,8 @@ _NULL: Final = "\\N"
 def texts(catalog: str) -> pa.Table:
     """A file's rows as its text COPY has them, NULL where it says so."""
     with as_file(files("catalog.postgres").joinpath(f"{catalog}.tsv")) as path:
-        names = path.open(encoding="utf-8").readline().rstrip("\n").split("\t")
+        with path.open(encoding="utf-8") as file:
+            names = file.readline().rstrip("\n").split("\t")
         return pyarrow.csv.read_csv(
             path,
             parse_options=pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
