@@ -47,7 +47,7 @@ from executor.frontiers import Frontiers
 from executor.indexes import ViewIndexes
 from executor.maintenance import Maintenance
 from executor.options import Options
-from executor.queries import PlanCache
+from executor.plans import PlanCache
 from executor.recovery import recover_tables
 from executor.sequences import SequenceStore
 from executor.session import DatabaseSession

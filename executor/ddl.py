@@ -28,6 +28,7 @@ from catalog.objects import (
     View,
 )
 from executor.altering import alter_rows, require_free, require_same
+from executor.result import Result
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -52,7 +53,7 @@ from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import DatabaseSession, Result
+    from executor.session import DatabaseSession
 
 Definition = (
     CreateSchema
@@ -84,8 +85,6 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
-    from executor.session import Result
-
     database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
@@ -132,8 +131,6 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
 
 def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
     """A schema under another name: what is in it refers to it by that."""
-    from executor.session import Result
-
     before, after = statement.before, statement.after
     if catalog.schemas.get(before.name) != before:
         raise OutdatedError
@@ -148,8 +145,6 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
 
 
 def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
-    from executor.session import Result
-
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
@@ -171,8 +166,6 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
-    from executor.session import Result
-
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
     for sequence in statement.sequences:
@@ -237,8 +230,6 @@ def _new_state() -> int:
 
 def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
     """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
-    from executor.session import Result
-
     sequence = statement.sequence
     if statement.restarts:
         sequence = replace(sequence, state=_new_state())
@@ -249,8 +240,6 @@ def _alter_sequence(database: Database, transaction: Transaction, catalog: Catal
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    from executor.session import Result
-
     view = statement.view
     tag = "CREATE VIEW"
     if statement.exists:

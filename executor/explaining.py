@@ -16,6 +16,7 @@ from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
 from executor.arriving import with_values
 from executor.queries import Reader
+from executor.result import Result
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -26,13 +27,10 @@ from planner.statements import CreateView, Delete, Explain, Insert, Merge, Outpu
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import Result
 
 
 def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
     """EXPLAIN's rows. ANALYZE runs the query."""
-    from executor.session import Result
-
     relation = _relation(statement)
     database = reader.database
     plan = database.plans.get(relation)

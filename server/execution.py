@@ -14,7 +14,7 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.types import NAMED_OIDS, SqlType
 from executor.planned import Planned
-from executor.session import Result
+from executor.result import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (

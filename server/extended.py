@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from catalog.errors import SqlError
 from catalog.types import SqlType, by_oid
 from executor.points import Row
-from executor.session import Result
+from executor.result import Result
 from planner.expression import Value
 from planner.statements import CopyIn, Insert, Output
 from protocol import encoder

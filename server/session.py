@@ -21,7 +21,8 @@ from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.system.names import names_of
 from catalog.types import SqlType
 from executor.arriving import Patience
-from executor.session import DatabaseSession, Result
+from executor.result import Result
+from executor.session import DatabaseSession
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import Insert, Statement, TransactionControl

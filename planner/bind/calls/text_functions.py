@@ -179,8 +179,6 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
     word = str(encoding.value).lower()
     if encoding.value is not None and word not in ("hex", "base64", "escape"):
         raise env.error("22023", f'unrecognized encoding: "{encoding.value}"', None)
-    if word == "escape":
-        raise unsupported(f"{name}() with escape", "Use hex or base64.", env.binding.position(node))
     kind = TEXT if name == "encode" else BYTEA
     if encoding.value is None:
         return Literal(None, kind)
