@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, FileTable
+from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
@@ -86,6 +87,8 @@ class Reader:
         self._is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
+        #: What the session knows of itself, as relations.
+        self.own: Own = {}
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         #: How queries of streams wait, and whom they tell how far they are.
@@ -289,7 +292,7 @@ class Reader:
 
     def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        found |= {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
+        found |= {f"v{oid}": self.database.system_table(oid, moment.catalog, self.own) for oid in plan.system}
         return found | {
             f"v{scan.oid}": files.read(_file_table(moment.catalog, scan), scan.sources, self._is_cancelled)
             for scan in plan.files

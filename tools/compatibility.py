@@ -25,6 +25,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
 ENGINES: Final = ("embedded", "spark")
 SPARK: Final = {"spark_master": "local[2]", "spark_driver_memory": "1g"}
+#: The part of the page that ``tools.clients`` writes, which comes last.
+CLIENTS: Final = "## Clients\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
@@ -58,11 +60,17 @@ def main() -> int:
     for engine, found in results.items():
         print("\n".join([*examples(found, chosen.show), f"{engine}: {rate(found)}"]))
     if not chosen.no_page and not chosen.engine:
-        PAGE.write_text(page(results))
+        _, heading, clients = PAGE.read_text().partition(CLIENTS)
+        PAGE.write_text(page(results) + (f"\n{heading}{clients}" if heading else ""))
     every = itertools.chain.from_iterable(results.values())
     new = {item.name for item in every if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
     print("\n".join(f"different and not listed: {name}" for name in sorted(new)))
     return 1 if new else 0
+
+
+def without_clients(text: str) -> str:
+    """The page but for its last part."""
+    return text.partition(CLIENTS)[0].rstrip() + "\n"
 
 
 def compared(seed: int, rounds: int, engines: Sequence[str]) -> Compared:
