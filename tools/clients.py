@@ -68,8 +68,8 @@ def section(output: str) -> Iterator[str]:
     found = counts(output)
     every, equal = (sum(column) for column in zip(*found.values(), strict=True))
     yield CLIENTS
-    yield "Queries that clients sent to PostgreSQL 15, replayed (`python -m tools.clients`): how many succeed or fail as"
-    yield "there, with the same columns' names and type oids.\n"
+    yield "Queries that clients sent to PostgreSQL 15, replayed (`python -m tools.clients`): how many succeed or fail"
+    yield "as there, with the same columns' names and type oids.\n"
     yield "| client | queries | as in PostgreSQL |\n|---|---:|---:|"
     for client, numbers in found.items():
         yield f"| {client} | {numbers[0]} | {numbers[1]} |"

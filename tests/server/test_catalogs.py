@@ -41,7 +41,9 @@ def described(running: Millstream) -> Iterator[Millstream]:
     yield running
     with running.connect() as client:
         client.autocommit = True
-        client.execute(b"DROP VIEW sold; DROP FOREIGN TABLE sales; DROP VIEW cheap; DROP TABLE books; DROP TABLE writers")
+        client.execute(
+            b"DROP VIEW sold; DROP FOREIGN TABLE sales; DROP VIEW cheap; DROP TABLE books; DROP TABLE writers"
+        )
 
 
 def psql(server: Millstream, *commands: str) -> str:
