@@ -123,7 +123,7 @@ def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
         **_of_type(relation, place, column.type),
         "attname": column.name,
         "attnotnull": column.not_null,
-        "atthasdef": column.default is not None or column.generated is not None,
+        "atthasdef": _shown_default(column) is not None,
         "attidentity": column.identity,
         "attgenerated": "s" if column.generated is not None else "",
     }
@@ -162,11 +162,18 @@ def _typmod(kind: SqlType) -> int:
     return kind.typmod
 
 
+def _shown_default(column: ColumnDefinition) -> str | None:
+    """A default's text, or a generated column's; an identity's sequence is called by no default."""
+    if column.generated is not None:
+        return column.generated
+    return None if column.identity else column.default
+
+
 def pg_attrdef(catalog: Catalog) -> Iterator[Row]:
     """Defaults, and the expressions of generated columns."""
     for item in own_objects(catalog):
         for place, column in enumerate(item.columns, 1):
-            text = column.generated if column.generated is not None else column.default
+            text = _shown_default(column)
             if text is not None:
                 yield {
                     "oid": part_oid(item.oid, "default", column.name),
