@@ -283,6 +283,7 @@ def test_changing_functions_above_a_grouping_stay(database: Database) -> None:
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_long_chains_bind_and_deep_nesting_is_an_error(database: Database) -> None:
     assert database.scalar("select 1" + " + 1" * 3000).type == INT4
     for text in ("select " + "upper(" * 2000 + "'a'" + ")" * 2000, "select 1" + " + 1" * 20000):
