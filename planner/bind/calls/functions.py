@@ -136,6 +136,8 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
     """Digits of a function's numeric result."""
     if name in ("factorial", "whole_quotient"):
         return numeric(38, 0)
+    if name == "to_number":
+        return NUMERIC
     precision, scale = arguments[0].type.modifiers
     match name:
         case "round" | "trunc" if len(arguments) == 2:
