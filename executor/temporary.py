@@ -33,19 +33,20 @@ class TemporaryOids:
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
         self._next = FIRST_OID
+        self._taking = threading.Lock()
         self._left: set[int] = {oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP}
-        self._lock = threading.Lock()
+        self._dropping = threading.Lock()  # apart from the other, which who writes may want
         self.drop(())
 
     def take(self, count: int) -> int:
         """The first of so many that follow each other."""
-        with self._lock:
+        with self._taking:
             first, self._next = self._next, self._next + count
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
         """Tables that no session has any more go as soon as nobody writes."""
-        with self._lock:
+        with self._dropping:
             self._left.update(oids)
             if not self._left:
                 return
