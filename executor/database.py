@@ -21,7 +21,7 @@ import pyarrow as pa
 from catalog.errors import undefined_table
 from catalog.objects import Catalog, Sequence, Stream, SystemView, View
 from catalog.system.rows import Own
-from executor import ddl
+from executor import ddl, stored_catalog
 from executor.admission import Admission
 from executor.analytics import Analytics
 from executor.appender import Appender
@@ -134,7 +134,7 @@ class Database:
 
     def _load_catalog(self) -> Catalog:
         text = self.tables.load_catalog()
-        return self._stored if text is None else ddl.load_catalog(text, self._stored)
+        return self._stored if text is None else stored_catalog.load_catalog(text, self._stored)
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
@@ -280,8 +280,8 @@ class Database:
             catalog = transaction.catalog.permanent()
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
-                    catalog = replace(catalog.change(ddl.numbered(item, lsn)), version=catalog.version)
-            write.save_catalog(ddl.dump_catalog(catalog))
+                    catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
+            write.save_catalog(stored_catalog.dump_catalog(catalog))
         write.commit(lsn)
         transaction.write = None
         if catalog is not None:

@@ -35,7 +35,7 @@ from executor.queries import ATTEMPTS, Reader
 from executor.result import Result, changed
 from executor.row_values import row_values
 from executor.sequences import SessionSequences
-from executor.temporary import Temporary
+from executor.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
@@ -410,7 +410,7 @@ class DatabaseSession:
 
     def discard_temporary(self) -> None:
         """DISCARD TEMP: drops the session's own relations."""
-        drop = ddl.drop_of(self.catalog.contents(PG_TEMP), self.catalog)
+        drop = drop_temporary(self.catalog.contents(PG_TEMP), self.catalog)
         if drop.oids:
             self.execute(drop)
 
