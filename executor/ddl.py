@@ -15,7 +15,18 @@ import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import (
+    PUBLIC,
+    SYSTEM_SCHEMAS,
+    Catalog,
+    CatalogObject,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
 from executor.transaction import NewView, OutdatedError, Transaction
@@ -25,9 +36,11 @@ from planner.bind.definitions.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -43,7 +56,17 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession
 
 Definition = (
-    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
+    CreateSchema
+    | AlterSchema
+    | CreateTable
+    | CreateStream
+    | CreateView
+    | Drop
+    | AlterView
+    | CreateSequence
+    | AlterSequence
+    | AlterTable
+    | Redefine
 )
 
 
@@ -65,6 +88,14 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
     database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
+        case CreateSchema(schema=schema, exists=exists):
+            if exists:
+                notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
+                return Result("CREATE SCHEMA", notices=(notice,))
+            _add(transaction, catalog, replace(schema, oid=_oid(catalog, schema.oid)))
+            return Result("CREATE SCHEMA")
+        case AlterSchema():
+            return _alter_schema(transaction, catalog, statement)
         case CreateTable():
             return _create_table(transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
@@ -96,6 +127,22 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
+    """A schema under another name: what is in it refers to it by that."""
+
+    before, after = statement.before, statement.after
+    if catalog.schemas.get(before.name) != before:
+        raise OutdatedError
+    _change(transaction, catalog, after)
+    for item in catalog.contents(before.name) if before.name != after.name else ():
+        assert not isinstance(item, SystemView)
+        moved = replace(item, schema=after.name)
+        _change(transaction, transaction.catalog or catalog, moved)
+        if isinstance(moved, Table):
+            transaction.writer().define(moved)
+    return Result(statement.tag)
 
 
 def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
@@ -251,13 +298,13 @@ def _oid(catalog: Catalog, proposed: int) -> int:
     return max(proposed, catalog.next_oid)
 
 
-def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
+def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
     transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
 
 
-def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
-    if item.oid not in catalog.objects:
+def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
         raise undefined_table(item.name)
     transaction.catalog = catalog.change(item)
     transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
@@ -265,7 +312,7 @@ def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> 
 
 def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
     item = catalog.objects.get(oid)
-    if item is None:
+    if item is None and catalog.schema(oid) is None:
         return catalog
     if isinstance(item, Table):
         transaction.writer().require_settled(item, "DROP TABLE")
@@ -294,7 +341,7 @@ def changed_table(change: dict[str, Any]) -> Table | None:
     return item if isinstance(item, Table) else None
 
 
-def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
+def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
     """The object with its creation LSN, where it has one."""
     return replace(item, created_lsn=lsn) if isinstance(item, View) else item
 
@@ -302,13 +349,16 @@ def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
 def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
     items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
+    schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
+    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "objects": items})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
-    """``start`` (the system views) with the stored objects."""
+    """``start`` (the system views) with the stored objects; before there were schemas, the only one was public."""
     data = json.loads(text)
     catalog = start
-    for item in data["objects"]:
+    if "schemas" in data:
+        catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
+    for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     return replace(catalog, next_oid=data["next_oid"], version=data["version"])

@@ -135,13 +135,11 @@ class Caller:
     def _sequence(self, named: object) -> Sequence:
         if isinstance(named, int):
             found = self.catalog.objects.get(named)
-            shown = str(named)
         else:
             schema, name = split_name(str(named))
-            found = self.catalog.find(name, schema, self.search_path)
-            shown = f"{schema}.{name}" if schema else name
+            found = self.catalog.require(name, schema, self.search_path)
         if found is None:
-            raise undefined_table(shown)
+            raise undefined_table(str(named))
         if not isinstance(found, Sequence):
             raise SqlError("42809", f'"{found.name}" is not a sequence')
         return found

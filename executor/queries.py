@@ -136,6 +136,13 @@ class Reader:
             return "embedded", f"about {rows} rows of files, but {reason}"
         return "spark", f"about {rows} rows of files"
 
+    def explained(self, plan: Plan, parameters: Parameters) -> str:
+        """Which engine answers a query, and why. Raises as the query would where that is Spark and does not."""
+        engine, reason = self.engine(plan, parameters)
+        if engine == "spark":
+            self.database.analytics.require(spark_query(plan.relation, parameters), self.time_zone)
+        return f"{engine} ({reason})"
+
     def answer(
         self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> pa.Table:

@@ -18,7 +18,6 @@ import pyarrow as pa
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
-from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.block import Block
 from executor.commit.records import StreamRows
@@ -33,16 +32,19 @@ from executor.planned import Planned
 from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result, changed
+from executor.row_values import row_values
 from executor.sequences import SessionSequences
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
     CopyIn,
     CopyOut,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -213,9 +215,9 @@ class DatabaseSession:
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
-            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+            case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
-            case AlterView() | AlterSequence() | AlterTable() | Redefine():
+            case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)

@@ -116,6 +116,15 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("regex_count", 3, 3),  # text, pattern, options
     Function("regex_extract", 4, 4),  # text, pattern, group, options
     Function("regex_groups", 4, 4),  # text, pattern, number of groups, options
+    # The same with all of PostgreSQL's arguments, matched as it matches.
+    Function("regexp_count", 4, 4),
+    Function("regexp_instr", 7, 7),
+    Function("regexp_like", 3, 3),
+    Function("regexp_match", 3, 3),
+    Function("regexp_replace", 6, 6),
+    Function("regexp_substr", 6, 6),
+    Function("regexp_substring", 2, 2),
+    Function("similar", 2, 2),  # an SQL pattern as a regular expression
     Function("overlay", 3, 4),
     Function("translate", 3, 3),
     Function("normalize", 1, 1),  # to NFC
@@ -141,6 +150,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds
+    Function("late", 2, -1),  # a function's name and its arguments, of which some are constants elsewhere
     Function("array", 0, -1),
     Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
     Function("all", 3, 3),

@@ -18,10 +18,12 @@ from executor.result import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
     CopyIn,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -63,6 +65,8 @@ WRITES: Final[dict[type, str]] = {
     Merge: "MERGE",
     Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
+    CreateSchema: "CREATE SCHEMA",
+    AlterSchema: "ALTER SCHEMA",
     CreateTable: "CREATE TABLE",
     CreateTableAs: "CREATE TABLE AS",
     CreateSequence: "CREATE SEQUENCE",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: States of notices; others are warnings.
-_NOTICES: Final = ("00000", "42P07")
+_NOTICES: Final = ("00000", "42P06", "42P07")
 _LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
-from tests.rig.server import java_is_there
+from tests.rig.server import Millstream, java_is_there
 from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
 
@@ -22,7 +22,7 @@ settings.load_profile("millstream")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
-    parser.addoption("--every-engine", action="store_true", help="also what a sample stands for: minutes of Spark")
+    parser.addoption("--whole", action="store_true", help="all scripts, views, and TPC-H at scale 0.1, on Spark too")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,19 +45,26 @@ def rewrite(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite")) or os.environ.get("MILLSTREAM_REWRITE") == "1"
 
 
-@pytest.fixture
-def every_engine(request: pytest.FixtureRequest) -> None:
-    """Skips a test that takes minutes, for which others stand, but with ``--every-engine``."""
-    if not request.config.getoption("--every-engine"):
-        pytest.skip("a sample of it has run: --every-engine")
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[rig.Postgres]:
     """A real PostgreSQL; tests that use it are marked ``postgres`` and make schemas of their own."""
     server = rig.Postgres()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_server() -> Iterator[Millstream]:
+    """A server with Spark, for ad hoc queries on it: tests that use it are marked ``spark`` and drop their tables."""
+    with Millstream(settings={"spark_master": "local[2]", "spark_driver_memory": "1g"}) as server:
+        server.wait_for_spark()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether all is to run on Spark of which there is a sample otherwise: ``--whole``."""
+    return bool(request.config.getoption("--whole"))
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from executor.embedded import late, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
@@ -39,7 +40,6 @@ from executor.embedded.textual import (
     octets,
     overlay,
     padded,
-    regex,
     regex_count,
     regex_extract,
     regex_groups,
@@ -65,6 +65,7 @@ BYTEA: Final = frozenset(
         "sha256",
         "encode_hex",
         "encode_base64",
+        "late",
     )
 )
 
@@ -145,8 +146,12 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "concat": concat,
     "like": like(exp.Like),
     "ilike": like(exp.ILike),
-    "regex_match": regex("s"),
-    "regex_imatch": regex("is"),
+    "regex_match": regexes.matches(False),
+    "regex_imatch": regexes.matches(True),
+    **{f"regexp_{name}": _named(f"re_{name}") for name in ("like", "count", "instr", "substr", "match", "substring")},
+    "regexp_replace": _named("re_replace"),
+    "regexp_split_to_array": regexes.split,
+    "similar": _named("re_similar"),
     "is_distinct": _compared(exp.NullSafeNEQ),
     "is_not_distinct": _compared(exp.NullSafeEQ),
     "not": lambda printer, arguments, node: exp.Not(this=operand(arguments[0])),
@@ -251,6 +256,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     "hashed_chance": _named("ms_hashed_chance"),
+    "late": late.call,
     **ARRAYS,
     **JSONS,
     **SETS,

@@ -75,11 +75,16 @@ _SIGNATURES: Final[dict[str, str]] = {
     + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
     "to_timestamp": "=: float8 > timestamptz | read_moment: text text > timestamptz",
     "to_date": "read_moment: text text > date",
-    "regexp_replace": "regex_replace: text text text > text; text text text text > text",
+    "regexp_replace": "=: text text text > text; text text text text > text; text text text int4 > text;"
+    " text text text int4 int4 > text; text text text int4 int4 text > text",
     "regexp_like": "=: text text > bool; text text text > bool",
-    "regexp_count": "regex_count: text text > int4",
-    "regexp_substr": "regex_extract: text text > text",
-    "regexp_match": "regex_groups: text text > text; text text text > text",
+    "regexp_count": "=: text text > int4; text text int4 > int4; text text int4 text > int4",
+    "regexp_instr": "=: text text > int4; text text int4 > int4; text text int4 int4 > int4;"
+    " text text int4 int4 int4 > int4; text text int4 int4 int4 text > int4;"
+    " text text int4 int4 int4 text int4 > int4",
+    "regexp_substr": "=: text text > text; text text int4 > text; text text int4 int4 > text;"
+    " text text int4 int4 text > text; text text int4 int4 text int4 > text",
+    "regexp_match": "=: text text > _text; text text text > _text",
     "lower": "=: text > text",
     "upper": "=: text > text",
     "initcap": "=: text > text",
@@ -91,7 +96,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "char_length": "=: text > int4; bpchar > int4",
     "character_length": "char_length: text > int4; bpchar > int4",
     "octet_length": "=: text > int4; bytea > int4; bpchar > int4",
-    "substring": "=: text int4 > text; text int4 int4 > text | regex_extract: text text > text",
+    "substring": "=: text int4 > text; text int4 int4 > text | regexp_substr: text text > text; text text text > text",
     "substr": "substring: text int4 > text; text int4 int4 > text",
     "position": "=: text text > int4",
     "strpos": "position: text text > int4",

@@ -19,7 +19,7 @@ from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import check_generation
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
-from planner.bind.sources import find_object
+from planner.bind.relations import require_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
@@ -358,7 +358,7 @@ def make_foreign_key(
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
     if node.pktable.relname == table.name and node.pktable.schemaname in (None, table.schema):
         return table
-    found = find_object(binding, node.pktable)
+    found = require_object(binding, node.pktable)
     if not isinstance(found, Table):
         raise SqlError(
             "42809", f'referenced relation "{found.name}" is not a table', position=binding.position(node.pktable)
