@@ -22,7 +22,7 @@ settings.load_profile("millstream")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
-    parser.addoption("--whole", action="store_true", help="all scripts, views, and TPC-H at scale 0.1, on Spark too")
+    parser.addoption("--whole", action="store_true", help="also what a sample stands for: minutes of Spark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,7 +63,7 @@ def spark_server() -> Iterator[Millstream]:
 
 @pytest.fixture(scope="session")
 def whole(request: pytest.FixtureRequest) -> bool:
-    """Whether all is to run on Spark of which there is a sample otherwise: ``--whole``."""
+    """Whether all of that runs of which there is a sample otherwise, minutes of Spark above all: ``--whole``."""
     return bool(request.config.getoption("--whole"))
 
 

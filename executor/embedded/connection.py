@@ -27,7 +27,17 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded import batches, documents, late, macros, macros_functions, regexes
+from executor.embedded import (
+    batches,
+    documents,
+    identifiers,
+    late,
+    macros,
+    macros_functions,
+    octets,
+    regexes,
+    transcendental,
+)
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.nodes import column_name
@@ -102,7 +112,8 @@ class Database:
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        batches.register(self._database, {**documents.FUNCTIONS, **regexes.FUNCTIONS})
+        for family in (documents, identifiers, octets, regexes, transcendental):
+            batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)
         self._database.execute(macros.STATEMENTS + macros_functions.STATEMENTS)

@@ -13,7 +13,7 @@ from pglast import ast
 
 from catalog.errors import unsupported
 from catalog.objects import Catalog
-from catalog.types import FLOAT8, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
@@ -33,7 +33,7 @@ from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Subquery
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
-from planner.bind.types import blank_padded, coerce, numeric_result, target_type
+from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
 from planner.expression import Cast, Literal, Scalar
 from planner.functions import WINDOW_FUNCTIONS
 from planner.parse import Raw
@@ -139,7 +139,9 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
         case "round" | "trunc" if len(arguments) == 2:
             digits = arguments[1]
             assert isinstance(digits, Literal)
-            kept = max(min(digits.value, 38), 0) if isinstance(digits.value, int) else 0
+            kept = max(digits.value, 0) if isinstance(digits.value, int) else 0
+            if kept >= scale:
+                return numeric(precision - scale + kept, min(kept, MAX_PRECISION - precision + scale))
             return numeric(precision - scale + 1 + kept, kept)
         case "round" | "trunc" | "ceil" | "floor":
             return numeric(precision - scale + 1, 0)
@@ -147,8 +149,13 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
             return numeric(1, 0)
         case "abs":
             return arguments[0].type
-        case "sqrt":
+        case "sqrt" | "exp" | "ln" | "log" | "power":
             return SqlType("numeric", QUOTIENT)
+        case "gcd" | "lcm":
+            kind = common_numeric([item.type for item in arguments])
+            return numeric(38, kind.scale)
+        case "trim_scale":
+            return NUMERIC
         case "mod":
             return numeric_result("mod", arguments[0].type, arguments[1].type)
         case _:

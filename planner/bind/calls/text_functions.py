@@ -179,11 +179,11 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
     word = str(encoding.value).lower()
     if encoding.value is not None and word not in ("hex", "base64", "escape"):
         raise env.error("22023", f'unrecognized encoding: "{encoding.value}"', None)
-    if word == "escape":
-        raise unsupported(f"{name}() with escape", "Use hex or base64.", env.binding.position(node))
     kind = TEXT if name == "encode" else BYTEA
     if encoding.value is None:
         return Literal(None, kind)
+    if word == "escape":
+        return Call("octets_encode_escape" if name == "encode" else "octets_read", (arguments[0],), kind)
     return Call(f"{name}_{word}", (arguments[0],), kind)
 
 
