@@ -152,6 +152,8 @@ class View:
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
     session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
     that the text names, each with the schema as written ('' where there is none) and the oid that it stood for.
+    ``reads`` are their columns, by oid: as the text calls them and as they are called now. ``moved`` are the columns
+    that a continuous view's program reads and that have another name now: oid, name in the program, name now.
     """
 
     oid: int
@@ -166,6 +168,8 @@ class View:
     schema: str = PUBLIC
     comment: str | None = None
     names: tuple[tuple[str, str, int], ...] = ()
+    reads: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
+    moved: tuple[tuple[int, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

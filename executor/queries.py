@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table
-from catalog.objects import Catalog, FileTable
+from catalog.objects import Catalog, FileTable, View
 from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, spark_query
@@ -301,7 +301,9 @@ class Reader:
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
         runtime = self.database.view(oid)
-        final = self.database.plans.get(runtime.program.final)
+        known = moment.catalog.objects.get(oid)
+        view = known if isinstance(known, View) else runtime.view
+        final = self.database.plans.get(runtime.final(view))
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
             table = None if final.small is None else final.small.run(states)
@@ -311,7 +313,7 @@ class Reader:
             return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
-        return table.rename_columns([column.name for column in runtime.view.columns])
+        return table.rename_columns([column.name for column in view.columns])
 
     def cancel(self) -> None:
         """Interrupts what runs."""

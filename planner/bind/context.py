@@ -34,6 +34,8 @@ class Context:
     database: str = "millstream"
     #: What the relations that a view's text names stand for, by schema as written ('': none) and name.
     names: Mapping[tuple[str, str], int] | None = None
+    #: The columns of these relations that the text knows, by oid: as it calls them and as they are called now.
+    reads: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 

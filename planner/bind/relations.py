@@ -152,4 +152,4 @@ def as_created(context: Context, view: View) -> Context:
     path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
     names = {(schema, name): oid for schema, name, oid in view.names}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names)
+    return within(context, search_path=path, time_zone=zone, names=names, reads=dict(view.reads))

@@ -141,11 +141,12 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query = _of_view(_expand(level.binding, found), found)
-        names = tuple(column.name for column in found.columns)
-        return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
+        called = {now: text for text, now in level.binding.context.reads.get(found.oid, ())}
+        names = tuple(called.get(column.name, column.name) for column in found.columns)
+        return _derived(level, query, names, node.alias, node.relname, node, nullable, found.schema)
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
-    scan, scope = scan_object(level.binding, found, _alias(node), nullable)
+    scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
     return scan, _renamed(level.binding, scope, node.alias, node)
 
 
@@ -163,8 +164,12 @@ _SCANS: Final[dict[type, Kind]] = {
 }
 
 
-def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
-    """All columns of a table, stream, continuous view or system view under fresh identities."""
+def scan_object(
+    binding: Binding, item: CatalogObject, alias: str | None, nullable: bool, name: str | None = None
+) -> tuple[Scan, Scope]:
+    """All columns of a table, stream, continuous view or system view under fresh identities.
+
+    Within a view's text these are the columns that it knows, as it calls them, and so is the relation's ``name``."""
     columns = tuple(
         binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View | FileTable))
         for column in item.columns
@@ -172,15 +177,32 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
     names = tuple(column.name for column in item.columns)
     scan = Scan(item.oid, item.name, _SCANS[type(item)], columns, names)
     entries = tuple(
-        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type), declared.not_null)
-        for index, (column, declared) in enumerate(zip(columns, item.columns, strict=True))
+        Entry(
+            label,
+            ColumnRef(columns[index]),
+            item.oid,
+            index + 1,
+            declared_typmod(columns[index].type),
+            item.columns[index].not_null,
+        )
+        for label, index in _labels(binding, item.oid, names)
     )
     by_name = dict(zip(names, columns, strict=True))
     keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
-    relation, oid = "" if alias is None else item.name, item.oid if isinstance(item, Table | SystemView) else 0
-    return scan, Scope((Source(alias or item.name, entries, schema, key, relation, oid=oid),), entries)
+    called = item.name if name is None else name
+    relation, oid = "" if alias is None else called, item.oid if isinstance(item, Table | SystemView) else 0
+    return scan, Scope((Source(alias or called, entries, schema, key, relation, oid=oid),), entries)
+
+
+def _labels(binding: Binding, oid: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
+    """What columns are called where the statement stands, each with its place."""
+    known = binding.context.reads.get(oid)
+    if known is None:
+        return [(name, place) for place, name in enumerate(names)]
+    places = {name: place for place, name in enumerate(names)}
+    return [(text, places[now]) for text, now in known if now in places]
 
 
 @lru_cache(512)
