@@ -25,9 +25,9 @@ from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot
-from planner.expression import Column, Literal, Parameter, Value
+from planner.expression import Column, Literal, Value
 from planner.program import State, Statement
-from planner.walk import transform, walk
+from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
 Stored = tuple[Path, ...] | OwnFiles
@@ -73,12 +73,12 @@ def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery
     def change(node: object) -> object:
         if isinstance(node, Scan):
             return Snapshot(_trace(node), node.columns, node.sources)
-        return Literal(parameters[node.index], node.type) if isinstance(node, Parameter) else node
+        return node
 
     leaves = tuple(
         Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
     )
-    statement = Statement(_STATE, transform(relation, change))
+    statement = Statement(_STATE, transform(replace_parameters(relation, parameters), change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 

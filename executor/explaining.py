@@ -40,6 +40,7 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     measured: dict[str, Any] = {}
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
         measured["Engine"] = "{} ({})".format(*reader.engine(plan, parameters))
+    measured |= reader.files_in_words(plan, parameters)
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -38,10 +38,13 @@ Owner = Stream | FileTable
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """Files as they are, and whose."""
+    """Files as they are, and whose. ``partitions``: columns that are in no file, with their value for each file as the
+    column's type writes it.
+    """
 
     owner: Owner
     files: tuple[SourceFile, ...]
+    partitions: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 #: Bits of __ordinal that number the rows of one file.
@@ -121,6 +124,13 @@ def reader_options(owner: Owner) -> dict[str, str]:
         "delimiter": owner.option("delimiter", ","),
         "null": owner.option("null", ""),
     }
+
+
+def stored_columns(owner: Owner) -> tuple[ColumnDefinition, ...]:
+    """The columns that the files themselves have."""
+    if isinstance(owner, Stream) or not owner.partition:
+        return owner.columns
+    return tuple(column for column in owner.columns if column.name not in owner.partition)
 
 
 def read_files(files: Sequence[SourceFile], stream: Stream, lsn: int) -> pa.Table:
@@ -229,7 +239,7 @@ def _read_parquet(path: str, wanted: Sequence[ColumnDefinition]) -> pa.Table:
 
 def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa.Table:
     options = reader_options(owner)
-    names = [item.name for item in owner.columns]
+    names = [item.name for item in stored_columns(owner)]
     if os.path.getsize(path) == 0:
         return pa.table({item.name: pa.array([], _parsed(item.type)) for item in wanted})
     return pyarrow.csv.read_csv(
@@ -237,7 +247,7 @@ def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
         read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
         parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=False),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types={item.name: _parsed(item.type) for item in owner.columns},
+            column_types={item.name: _parsed(item.type) for item in stored_columns(owner)},
             include_columns=[item.name for item in wanted],
             null_values=[options["null"]],
             strings_can_be_null=True,

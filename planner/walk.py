@@ -6,7 +6,7 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -170,6 +170,15 @@ def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
         if isinstance(item, ColumnRef):
             return mapping.get(item.column, item)
         return item
+
+    return transform(node, change)
+
+
+def replace_parameters(node: Any, values: Sequence[Any]) -> Any:
+    """The tree with constants for its parameters."""
+
+    def change(item: Any) -> Any:
+        return Literal(values[item.index], item.type) if isinstance(item, Parameter) else item
 
     return transform(node, change)
 

@@ -18,6 +18,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,9 +31,11 @@ from catalog.types import SqlType
 from executor.embedded import documents, macros, macros_functions
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
+from executor.files import FileRows
 from executor.nodes import column_name
 from planner.algebra import Relation
 from planner.expression import Literal
+from planner.walk import replace_parameters
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -53,7 +56,8 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 Parameters = Sequence[object]
-Bindings = Mapping[str, pa.Table]
+#: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
+Bindings = Mapping[str, pa.Table | FileRows]
 NOTHING: Final[Bindings] = MappingProxyType({})
 #: A relation's rows, with some more leaves bound.
 Run = Callable[[Relation, Bindings], pa.Table]
@@ -97,9 +101,11 @@ class Plan:
 
 
 class Database:
-    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches files or network."""
+    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
+    outside ``folders``.
+    """
 
-    def __init__(self, threads: int = 0, path: Path | None = None) -> None:
+    def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
         documents.register(self._database)
@@ -107,6 +113,8 @@ class Database:
         if path is not None:
             quoted = str(path).replace("'", "''")
             self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+        if folders:
+            self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
         )
@@ -222,8 +230,9 @@ class Connection:
     def bind(self, bindings: Bindings) -> None:
         """Makes tables available under their leaves' names. Raises 57014: an interrupt may come here, too."""
         try:
-            for name, table in bindings.items():
-                self._bind(name, table)
+            for name, rows in bindings.items():
+                if not isinstance(rows, FileRows):
+                    self._bind(name, rows)
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -260,9 +269,11 @@ class Connection:
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table:
         """The relation's rows, columns c<id> in exactly their Arrow types."""
+        files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
+        attempt = partial(self._over_files, files) if files else self._attempt
         self.bind(bindings)
         try:
-            return self._attempt(relation, parameters, timezone, wide=self.in_transaction)
+            return attempt(relation, parameters, timezone, wide=self.in_transaction)
         except duckdb.Error as error:
             if self.in_transaction or not overflowed(error):
                 raise translate(error) from error
@@ -270,7 +281,7 @@ class Connection:
             self.unbind(bindings)
         self.bind(bindings)
         try:
-            return self._attempt(relation, parameters, timezone, wide=True)
+            return attempt(relation, parameters, timezone, wide=True)
         except duckdb.Error as error:
             raise translate(error) from error
         finally:
@@ -291,6 +302,15 @@ class Connection:
                 return table
             result = self._cursor.execute(call)
         return conform(result.to_arrow_table(), plan.schema)
+
+    def _over_files(
+        self, files: Mapping[str, FileRows], relation: Relation, parameters: Parameters, timezone: str, wide: bool
+    ) -> pa.Table:
+        """The same where files are read: they are named in the text, which is for this once. With its parameters as
+        constants the engine sees at planning which row groups it need not read.
+        """
+        sql = _printed(DuckPrinter(wide=wide, timezone=timezone, read=files), replace_parameters(relation, parameters))
+        return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
 
     def stream(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
@@ -316,8 +336,8 @@ class Connection:
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
         self._names += 1
-        schema = pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
-        plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), schema)
+        plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), _schema(relation))
+        schema = plan.schema
         self._cursor.execute(f"PREPARE {plan.name} AS {sql}")
         self._plans[key] = plan
         if len(schema) and all(map(_is_plain, schema.types)):
@@ -339,6 +359,10 @@ class Connection:
         for name in self._texts.values():
             self._cursor.execute(f"DEALLOCATE {name}")
         self._texts.clear()
+
+
+def _schema(relation: Relation) -> pa.Schema:
+    return pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
 
 
 def _printed(printer: DuckPrinter, relation: Relation) -> str:

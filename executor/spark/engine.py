@@ -12,12 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
-from executor.sources import Owner, OwnFiles, SourceFile, reader_options
+from executor.sources import Owner, OwnFiles, SourceFile, reader_options, stored_columns
 from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
@@ -28,6 +29,8 @@ from planner.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
+#: Spark plans the files of each partition apart.
+_MOST_PARTITIONS: Final = 256
 #: Seconds between looks whether a job was cancelled.
 _LOOK: Final = 0.1
 
@@ -140,17 +143,24 @@ def _input(view: View, job: Job, delta: Frame) -> Frame:
         return spec | delta
     static = job.inputs.statics[view.trace]
     if isinstance(static, OwnFiles):
-        return spec | (_raw(static.owner, [(0, static.files)]) if static.files else {"files": []})
+        return spec | (_raw(static.owner, [(0, static.files)], static.partitions) if static.files else {"files": []})
     return spec | {"files": _paths(static, f"static {view.trace}")}
 
 
-def _raw(owner: Owner, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> Frame:
-    """Files that Spark's workers read as they are, by log record."""
+def _raw(
+    owner: Owner,
+    arrived: Sequence[tuple[int, Sequence[SourceFile]]],
+    partitions: Mapping[str, Sequence[str | None]] = MappingProxyType({}),
+) -> Frame:
+    """Files that Spark's workers read as they are, by log record, with their values of partition columns."""
+    count = len(set(zip(*partitions.values(), strict=True)))
+    if count > _MOST_PARTITIONS:
+        raise EngineUnavailable(f"{count} partitions of a foreign table are not supported on Spark")
     if owner.option("null") and owner.option("format") == "csv":
         raise EngineUnavailable("option null of CSV files is not supported on Spark")
     files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
     try:
-        columns = [[column.name, spark_type(column.type)] for column in owner.columns]
+        columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
     except SqlError as error:
         raise EngineUnavailable(f"{error.message} on Spark") from None
     return {
@@ -162,6 +172,7 @@ def _raw(owner: Owner, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> F
         "mtimes": [item[2] for item, _, _ in files],
         "lsns": [lsn for _, lsn, _ in files],
         "places": [place for _, _, place in files],
+        "partitions": {name: list(texts) for name, texts in partitions.items()},
         "options": reader_options(owner),
         "stream": columns,
     }

@@ -106,6 +106,8 @@ def _sized(spec: Frame) -> _Sized:
     files, view = tuple(spec["files"]), "in_" + spec["view"]
     if not spec.get("raw"):
         return _Sized(spec, rows, Leaf(view, _ddl(spec), (), files))
+    if len(set(zip(*spec["partitions"].values(), strict=True))) > 1:
+        return _Sized(spec, rows, None)
     schema = own_schema(spec, [footer.schema.to_arrow_schema() for footer in footers])
     return _Sized(spec, rows, Leaf(view, schema, values(spec), files) if schema is not None else None)
 

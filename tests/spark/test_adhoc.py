@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -185,6 +187,31 @@ def test_files_are_read_by_spark_itself(
     assert client.run(f"SELECT upper(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
     client.session.query_engine = "embedded"
     assert client.run(query) == found
+
+
+@pytest.mark.spark
+def test_partitions_and_statistics_without_nan(client: Client, tmp_path: Path) -> None:
+    for year, kind in ((2023, "a"), (2024, "it's \\ it"), (2024, "__HIVE_DEFAULT_PARTITION__")):
+        folder = tmp_path / f"year={year}" / f"kind={quote(kind)}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"v": [1, year], "f": [0.5, math.nan]}), folder / "x.parquet")
+    client.run(
+        "CREATE FOREIGN TABLE parts (v int, f float8, year int, kind text) "
+        f"SERVER files OPTIONS (path '{tmp_path}', partition 'year, kind')"
+    )
+    for query in (
+        "SELECT year, kind, v, f FROM parts ORDER BY year, kind, v",
+        "SELECT kind, sum(v) FROM parts WHERE year = 2024 GROUP BY kind ORDER BY kind",
+        "SELECT count(*) FROM parts WHERE kind = 'a'",
+        "SELECT v FROM parts WHERE f > 100 ORDER BY v",
+        "SELECT v FROM parts WHERE f = 'NaN' AND year = 2023",
+        "SELECT max(f) FROM parts",
+    ):
+        client.session.query_engine = "spark"
+        found = client.run(query)
+        client.session.query_engine = "embedded"
+        assert str(found) == str(client.run(query))  # NaN is not NaN
+        assert found
 
 
 def test_without_spark_it_says_so(tmp_path: Path) -> None:

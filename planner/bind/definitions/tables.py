@@ -32,7 +32,9 @@ from planner.statements import CreateStream, CreateTable
 SERVERS: Final = ("stream", "pipelinedb")
 #: The server whose foreign tables are files at rest.
 FILES: Final = "files"
-_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
+_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partition")
+#: Types that a value in a folder's name may have.
+_PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
@@ -124,8 +126,22 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     if any(column.type.name == "interval" for column in parts.columns):
         instead = "Use two timestamps, or a number of seconds."
         raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
-    oid = binding.context.catalog.next_oid
-    return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+    table = FileTable(binding.context.catalog.next_oid, base.relation.relname, tuple(parts.columns), options, schema)
+    _check_partition(table)
+    return CreateStream(table, exists)
+
+
+def _check_partition(table: FileTable) -> None:
+    """Raises 42703, 42601 or 0A000 where a table cannot be partitioned as it says."""
+    kinds = {column.name: column.type for column in table.columns}
+    for name in table.partition:
+        if name not in kinds:
+            raise SqlError("42703", f'column "{name}" named in option "partition" does not exist')
+        if kinds[name].name not in _PARTITION_TYPES:
+            instead = f"Types of partition columns are {', '.join(_PARTITION_TYPES)}."
+            raise unsupported(f"a partition column of type {kinds[name]}", instead)
+    if set(table.partition) == set(kinds):
+        raise SqlError("42601", f'foreign table "{table.name}" has no column that is not a partition column')
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
