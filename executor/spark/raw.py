@@ -26,6 +26,8 @@ _PARTITION_ROWS: Final = (1 << 33) - 1
 WHOLE_FILES: Final = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": str(1 << 50)}
 #: Columns that no file has: a row's arrival.
 _HIDDEN: Final = frozenset(("__lsn", "__ordinal"))
+#: Types that have NaN.
+FLOATING: Final = ("FLOAT", "DOUBLE")
 #: What stands for NULL while Spark parses CSV; no field has this text.
 _NULL: Final = "\x00NULL"
 
@@ -111,7 +113,13 @@ def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
 
 
 def _value(name: str, kind: str) -> str:
-    return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
+    value = f"CAST({quoted(name)} AS {kind})"
+    return f"{guarded(value) if kind in FLOATING else value} AS {quoted(name)}"
+
+
+def guarded(value: str) -> str:
+    """The value where Spark does not compare it with a file's statistics: those leave NaN out, which is the largest."""
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE {value} END"
 
 
 def _literal(value: str | None) -> str:

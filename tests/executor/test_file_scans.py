@@ -115,7 +115,7 @@ def explained(client: Client, query: str) -> str:
 def test_columns_in_use_and_row_groups_that_a_filter_leaves_are_read(client: Client) -> None:
     read = explained(client, "SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320")
     assert "Row Groups Scanned: 1 / 10" in read
-    assert ("  ->  File Scan on n (i, d)",) in client.run("EXPLAIN SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320")
+    assert ("        ->  File Scan on n (i, d)",) in client.run("EXPLAIN SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320")
     read = explained(client, "SELECT d FROM n WHERE f > 100")
     assert "Row Groups Scanned: 10 / 10" in read
 
