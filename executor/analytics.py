@@ -24,9 +24,11 @@ from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
-from planner.algebra import Project, Relation, Scan, Snapshot
+from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
 from planner.program import State, Statement
+from planner.rules import optimise
+from planner.rules.inline_shared import inline_shared
 from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
@@ -68,7 +70,9 @@ class SparkQuery:
 
 
 def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
-    """A query's form for Spark."""
+    """A query's form for Spark, which finds by itself what it computes twice."""
+    if isinstance(relation, With):
+        relation = optimise(inline_shared(relation))
 
     def change(node: object) -> object:
         if isinstance(node, Scan):

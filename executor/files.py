@@ -160,7 +160,7 @@ def _readable(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> FileRows |
     columns = [_column(found, column, footers) for column in wanted]
     if any(column is None for column in columns):
         return None
-    paths = tuple(path for path, _, _ in found.files)
+    paths = tuple(os.path.realpath(path) for path, _, _ in found.files)  # by which the engine knows what it may read
     return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, tuple(item for item in columns if item))
 
 

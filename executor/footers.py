@@ -84,5 +84,6 @@ def is_exact(own: pa.DataType, kind: SqlType) -> bool:
     if kind.name == "numeric" and types.is_decimal(own) and own.scale >= 0:
         return bool(own.scale <= kind.scale and own.precision - own.scale <= kind.precision - kind.scale)
     if kind.name in _TEXTS:
-        return bool(types.is_large_string(own) or (types.is_dictionary(own) and types.is_string(own.value_type)))
+        text = own.value_type if types.is_dictionary(own) else own
+        return bool(types.is_string(text) or types.is_large_string(text) or types.is_string_view(text))
     return bool(kind.name == "float8" and types.is_float32(own))

@@ -27,6 +27,7 @@ from planner.algebra import (
     Unnest,
     Values,
     Window,
+    With,
     Working,
 )
 from planner.expression import (
@@ -48,7 +49,7 @@ from planner.expression import (
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
 RELATIONS = (
     *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Unnest, Sort, Limit, SetOperation),
-    *(Fixpoint, Working),
+    *(Fixpoint, Working, With),
 )
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
 NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
@@ -137,6 +138,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (left, right)
         case Fixpoint(base=base, step=step):
             return (base, step)
+        case With(definitions=definitions, body=body):
+            return (*(relation for _, relation in definitions), body)
         case Filter() | Project() | Aggregate() | Window() | Unnest() | Sort() | Limit():
             return (relation.input,)
         case _:

@@ -137,7 +137,17 @@ def _picked(path: str, schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     for name in names:
         if name not in schema.names:
             raise SqlError("22P04", f'file "{path}" has no column "{name}"')
-    return pa.schema([schema.field(name).remove_metadata() for name in names])
+    return pa.schema([pa.field(name, _stored(schema.field(name).type)) for name in names])
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """A column's type without what only Arrow knows of: how its writer held the values."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if types.is_large_binary(kind) or types.is_binary_view(kind) else kind
 
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:

@@ -115,7 +115,9 @@ def explained(client: Client, query: str) -> str:
 def test_columns_in_use_and_row_groups_that_a_filter_leaves_are_read(client: Client) -> None:
     read = explained(client, "SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320")
     assert "Row Groups Scanned: 1 / 10" in read
-    assert ("        ->  File Scan on n (i, d)",) in client.run("EXPLAIN SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320")
+    assert ("        ->  File Scan on n (i, d)",) in client.run(
+        "EXPLAIN SELECT sum(d) FROM n WHERE i BETWEEN 310 AND 320"
+    )
     read = explained(client, "SELECT d FROM n WHERE f > 100")
     assert "Row Groups Scanned: 10 / 10" in read
 
@@ -137,6 +139,12 @@ def test_the_engine_reaches_the_folder_of_the_files_alone(client: Client, number
     assert client.run("SELECT count(*) FROM n") == [(ROWS,)]
     (folder,) = client.session.database.engine._of_files
     assert Path(folder) == numbers.parent
+    elsewhere = tmp_path / "links"
+    elsewhere.mkdir()
+    (elsewhere / "link.parquet").symlink_to(numbers)
+    client.run(f"CREATE FOREIGN TABLE linked (i int) SERVER files OPTIONS (path '{elsewhere}')")
+    assert client.run("SELECT count(*) FROM linked JOIN n USING (i)") == [(ROWS,)]
+    assert list(client.session.database.engine._of_files) == [folder]
     connection = client.session.database.engine._of_files[folder].acquire()
     for text in ("SELECT * FROM read_csv('/etc/passwd')", "ATTACH '/var/tmp/x.db'", "SET threads = 4"):
         with pytest.raises(SqlError):

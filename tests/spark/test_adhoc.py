@@ -34,6 +34,8 @@ CREATE FOREIGN TABLE s (k int, v int) SERVER stream;
 CREATE VIEW c AS SELECT k, count(*) AS n, sum(v) AS v FROM s GROUP BY k;
 INSERT INTO s VALUES (1, 2), (1, 3), (2, 5), (0, 1);
 """
+#: How Arrow may hold texts, which a Parquet file remembers.
+TEXTS = {"a": pa.string_view(), "b": pa.dictionary(pa.int32(), pa.large_string())}
 QUERIES = (
     "SELECT * FROM t ORDER BY n DESC, k",
     "SELECT k, count(*), sum(n), avg(n), avg(u), avg(k), avg(f), max(d) FROM t GROUP BY k ORDER BY k NULLS FIRST",
@@ -166,7 +168,7 @@ def test_files_are_read_by_spark_itself(
         if format == "parquet":
             numbers = pa.array([Decimal("1.255"), Decimal("-2.5")], pa.decimal128(9, 3))
             pq.write_table(
-                pa.table({"n": numbers, "i": pa.array([1, 2], pa.int32()), "t": [part, None]}),
+                pa.table({"n": numbers, "i": pa.array([1, 2], pa.int32()), "t": pa.array([part, None], TEXTS[part])}),
                 tmp_path / f"{part}.{format}",
             )
         elif format == "csv":
