@@ -26,6 +26,7 @@ from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
+from planner.placement import Power
 from planner.program import State, Statement
 from planner.rules import optimise
 from planner.rules.inline_shared import inline_shared
@@ -118,6 +119,11 @@ class Analytics:
         if time_zone != "UTC" and _has_zones(query.statements[0].relation):
             return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
         return None if self._spark is None else self._spark.supports(query.statements, query.states)
+
+    @property
+    def power(self) -> Power:
+        """What Spark has for a query; one core where it is switched off."""
+        return Power(1) if self._spark is None else self._spark.power
 
     def unready(self) -> str | None:
         """Why Spark takes no query now; None when it does."""

@@ -24,6 +24,7 @@ from catalog.objects import ColumnDefinition, FileTable
 from catalog.types import SqlType
 from executor.footers import Footer, footer, is_exact
 from executor.sources import OwnFiles, SourceFile, names_of_format, read_file
+from planner.placement import Size
 
 #: Files of fewer rows are read here: an engine that may read files is another instance, whose first query costs 0.1 s.
 _FEW_ROWS: Final = 250_000
@@ -52,14 +53,6 @@ class FileRows:
     folder: str
     paths: tuple[str, ...]
     columns: tuple[FileColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How much there is to read, about: ``size`` is in bytes, of the columns in use where files tell."""
-
-    rows: int
-    size: int
 
 
 # Finding --------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.files import FileRows, Size
+from executor.files import FileRows
 from executor.nodes import column_name, leaf_name
 from executor.pruning import FileReading, filters_of, needed
 from executor.small import Small, small_of
@@ -35,6 +35,7 @@ from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Project, Relation, Scan, Values
 from planner.expression import ColumnRef, Value
+from planner.placement import Size, estimate
 from planner.rules import optimise
 from planner.statement_nodes import roots
 from planner.statements import Query, Statement
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 PLANS = 1024
 ATTEMPTS = 20
-#: From so many rows of files on a query goes to Spark by itself.
-SPARK_ROWS = 10_000_000
 #: What says that Spark did not run a query, which the embedded engine may.
 SPARK_FAILED = ("0A000", "55000", "58000")
 
@@ -184,15 +183,16 @@ class Reader:
         return self._suited(plan, parameters)
 
     def _suited(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
-        """The engine for a query over files."""
-        rows = sum(size.rows for size in self._sizes(plan, parameters))
-        if rows < SPARK_ROWS:
-            return "embedded", f"about {rows} rows of files, below {SPARK_ROWS}"
+        """The engine for a query over files: the one that takes less time, if it may."""
+        sizes = list(self._sizes(plan, parameters))
         analytics = self.database.analytics
+        cost = estimate(plan.relation, sizes, self.database.engine.power, analytics.power)
+        rows = sum(size.rows for size in sizes)
+        words = f"about {rows} rows of files: {cost.embedded:.2f} s embedded, {cost.spark:.2f} s on Spark"
+        if cost.embedded <= cost.spark:
+            return "embedded", words
         reason = analytics.unready() or analytics.reason(spark_query(plan.relation, parameters), self.time_zone)
-        if reason is not None:
-            return "embedded", f"about {rows} rows of files, but {reason}"
-        return "spark", f"about {rows} rows of files"
+        return ("spark", words) if reason is None else ("embedded", f"{words}, but {reason}")
 
     def _sizes(self, plan: Plan, parameters: Parameters) -> Iterator[Size]:
         """How much each foreign table's files have for a plan; nothing of one that is not there."""

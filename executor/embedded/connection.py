@@ -35,6 +35,7 @@ from executor.files import FileRows
 from executor.nodes import column_name
 from planner.algebra import Relation
 from planner.expression import Literal
+from planner.placement import Power
 from planner.walk import replace_parameters
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
@@ -43,6 +44,7 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 
 _PLANS: Final = 256
 _BATCH: Final = 65536
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 _SETTINGS: Final[dict[str, Any]] = {
@@ -121,6 +123,14 @@ class Database:
         self._idle: list[Connection] = []
         self._busy: dict[Connection, object] = {}
         self._lock = threading.Lock()
+
+    def power(self) -> Power:
+        """Its threads and memory, which it says in words: 18.8 GiB."""
+        threads, limit = self._database.execute(
+            "SELECT current_setting('threads'), current_setting('memory_limit')"
+        ).fetchall()[0]
+        number, unit = limit.split()
+        return Power(int(threads), float(number) * _UNITS[unit])
 
     def acquire(self, owner: object = None) -> Connection:
         """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""

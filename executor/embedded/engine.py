@@ -30,6 +30,7 @@ from executor.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
+from planner.placement import Power
 from planner.program import State, Statement
 from planner.walk import walk
 
@@ -70,6 +71,7 @@ class EmbeddedEngine:
         """``threads`` of one statement; 0 is one per core."""
         self._threads = threads
         self._database = Database(threads)
+        self._power = self._database.power()
         self._single: Database | None = None
         #: Those that read files, by the folder to which they are bound.
         self._of_files: dict[str, Database] = {}
@@ -81,6 +83,11 @@ class EmbeddedEngine:
         """Ends the engine; nothing may run."""
         for database in self._instances():
             database.close()
+
+    @property
+    def power(self) -> Power:
+        """What the engine has for a query."""
+        return self._power
 
     def _instances(self) -> list[Database]:
         with self._lock:

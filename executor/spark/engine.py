@@ -23,8 +23,9 @@ from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
-from executor.spark.settings import SparkSettings
+from executor.spark.settings import SparkSettings, cores, heap
 from executor.spark.statements import Printed, View, print_statements
+from planner.placement import Power
 from planner.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
@@ -69,6 +70,11 @@ class SparkEngine:
     def close(self) -> None:
         """Ends the driver and its JVM; running jobs fail with EngineUnavailable."""
         self.process.stop()
+
+    @property
+    def power(self) -> Power:
+        """What Spark has for a query; of the memory of a cluster nothing is known."""
+        return Power(cores(self.process.settings), heap(self.process.settings))
 
     def status(self) -> Status:
         """How the driver is."""

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
-from executor import queries
 from executor.analytics import Analytics
 from executor.database import Database
 from executor.spark.engine import SparkEngine
+from planner import placement
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
@@ -182,7 +182,7 @@ def test_files_are_read_by_spark_itself(
     query = f"SELECT i, avg(f.n), count(f.t), max(x) FROM files_{format} f LEFT JOIN t ON i = k GROUP BY i ORDER BY i"
     found = client.run(query)
     assert client.run(f"SELECT count(*) FROM files_{format}") == [(4,)]
-    monkeypatch.setattr(queries, "SPARK_ROWS", 1)
+    monkeypatch.setattr(placement, "EMBEDDED_ROWS", 0.1)
     client.session.query_engine = "auto"
     assert client.run(f"EXPLAIN {query}")[-1][0].startswith("Engine: spark (about")
     assert client.run(query) == found
