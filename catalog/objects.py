@@ -123,7 +123,7 @@ class FileTable:
     """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
 
     ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
-    columns that are in the names of folders).
+    columns that are in the names of folders) or version (of a Delta table).
     """
 
     oid: int

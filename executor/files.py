@@ -19,9 +19,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, FileTable
 from catalog.types import SqlType
+from executor import delta
 from executor.footers import Footer, footer, is_exact
 from executor.sources import OwnFiles, SourceFile, names_of_format, read_file
 from planner.placement import Size
@@ -61,6 +62,8 @@ class FileRows:
 def find(table: FileTable) -> OwnFiles:
     """The table's files in order of their names. Raises 58P01 where there is none, 22P04 for what is no partition."""
     path = table.option("path")
+    if table.option("format") == "delta":
+        return delta.listed(table)
     try:
         names = _names(path, names_of_format(table.option("format", "parquet")), bool(table.partition))
         found = [(name, (stat := os.stat(name)).st_size, stat.st_mtime_ns) for name in names]
@@ -166,6 +169,17 @@ def _column(found: OwnFiles, column: ColumnDefinition, footers: Sequence[Footer]
     if kinds or kind is None or not is_exact(kind, column.type):
         return None
     return FileColumn(column.name, column.type, kind == column.type.arrow, column.type.name in ("float4", "float8"))
+
+
+def require_columns(found: OwnFiles, names: Sequence[str]) -> None:
+    """Raises 0A000 where a file of a Delta table is older than one of the columns: Spark gets files as they are."""
+    if found.owner.option("format") != "delta":
+        return
+    stored = [name for name in names if name not in found.partitions]
+    for file in found.files:
+        missing = next((name for name in stored if name not in footer(file).columns), None)
+        if missing is not None:
+            raise unsupported(f'column "{missing}" of a Delta table with older files on Spark')
 
 
 def read(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]) -> pa.Table:

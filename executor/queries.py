@@ -237,7 +237,9 @@ class Reader:
             if self._is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
-                stored[leaf.trace] = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
+                found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
+                files.require_columns(found, leaf.scan.sources)
+                stored[leaf.trace] = found
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             path = folder / f"{leaf.trace}.parquet"

@@ -210,8 +210,8 @@ def read_file(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
                 table = _read_csv(path, owner, wanted)
             case "json":
                 table = _read_json(path, wanted)
-            case _:
-                table = _read_parquet(path, wanted)
+            case form:
+                table = _read_parquet(path, wanted, lenient=form == "delta")
         columns = [_cast(table.column(item.name), item.type) for item in wanted]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
         reason = str(error).splitlines()[0]
@@ -228,13 +228,16 @@ def _numbered(table: pa.Table, lsn: int, place: int) -> pa.Table:
     return table.append_column("__ordinal", pa.arange(first, first + count))
 
 
-def _read_parquet(path: str, wanted: Sequence[ColumnDefinition]) -> pa.Table:
-    names = [item.name for item in wanted]
+def _read_parquet(path: str, wanted: Sequence[ColumnDefinition], lenient: bool) -> pa.Table:
+    """Some columns; with ``lenient`` one that was added to the table after the file was written is NULL."""
     with pq.ParquetFile(path) as file:
-        for name in names:
-            if name not in file.schema_arrow.names:
-                raise SqlError("22P04", f'file "{path}" has no column "{name}"')
-        return file.read(columns=names)
+        missing = [item for item in wanted if item.name not in file.schema_arrow.names]
+        if missing and not lenient:
+            raise SqlError("22P04", f'file "{path}" has no column "{missing[0].name}"')
+        table = file.read(columns=[item.name for item in wanted if item not in missing])
+        for item in missing:
+            table = table.append_column(item.name, pa.nulls(file.metadata.num_rows, item.type.arrow))
+        return table
 
 
 def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa.Table:

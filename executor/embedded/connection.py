@@ -33,10 +33,10 @@ from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.files import FileRows
 from executor.nodes import column_name
-from planner.algebra import Relation
+from planner.algebra import Relation, Scan
 from planner.expression import Literal
 from planner.placement import Power
-from planner.walk import replace_parameters
+from planner.walk import replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -94,10 +94,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A relation prepared on a connection as ``name``."""
+    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters.
+
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
+    """
 
     relation: Relation
     name: str
+    text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
 
@@ -346,24 +350,30 @@ class Connection:
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
         self._names += 1
-        plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), _schema(relation))
-        schema = plan.schema
-        self._cursor.execute(f"PREPARE {plan.name} AS {sql}")
+        name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
+        is_prepared = bool(parameters) or not _reads_tables(relation)
+        plan = Plan(relation, name, f"EXECUTE {name}" if is_prepared else sql, parameters, schema)
+        if is_prepared:
+            self._cursor.execute(f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
         if len(schema) and all(map(_is_plain, schema.types)):
             self._few.add(plan.name)
         if len(self._plans) > _PLANS:
             _, oldest = self._plans.popitem(last=False)
             self._few.discard(oldest.name)
-            self._cursor.execute(f"DEALLOCATE {oldest.name}")
+            self._deallocate(oldest)
         return plan
 
     def _drop_plans(self) -> None:
         for plan in self._plans.values():
-            self._cursor.execute(f"DEALLOCATE {plan.name}")
+            self._deallocate(plan)
         self._plans.clear()
         self._few.clear()
         self._drop_texts()
+
+    def _deallocate(self, plan: Plan) -> None:
+        if plan.text.startswith("EXECUTE "):
+            self._cursor.execute(f"DEALLOCATE {plan.name}")
 
     def _drop_texts(self) -> None:
         for name in self._texts.values():
@@ -385,10 +395,14 @@ def _printed(printer: DuckPrinter, relation: Relation) -> str:
 def _call(plan: Plan, parameters: Parameters) -> str:
     """EXECUTE with the parameters as literals, since DuckDB takes none from outside there."""
     if not plan.parameters:
-        return f"EXECUTE {plan.name}"
+        return plan.text
     printer = DuckPrinter()
     values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
     return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def _reads_tables(relation: Relation) -> bool:
+    return any(isinstance(node, Scan) and node.kind == "table" for node in walk(relation))
 
 
 def _is_plain(kind: pa.DataType) -> bool:

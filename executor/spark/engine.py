@@ -172,7 +172,7 @@ def _raw(
     return {
         "raw": True,
         "name": owner.name,
-        "format": owner.option("format", "parquet"),
+        "format": "parquet" if owner.option("format") == "delta" else owner.option("format", "parquet"),
         "files": [item[0] for item, _, _ in files],
         "sizes": [item[1] for item, _, _ in files],
         "mtimes": [item[2] for item, _, _ in files],

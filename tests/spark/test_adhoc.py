@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import threading
 from collections.abc import Iterator
@@ -214,6 +215,35 @@ def test_partitions_and_statistics_without_nan(client: Client, tmp_path: Path) -
         client.session.query_engine = "embedded"
         assert str(found) == str(client.run(query))  # NaN is not NaN
         assert found
+
+
+@pytest.mark.spark
+def test_delta_tables_are_lists_of_files(client: Client, tmp_path: Path) -> None:
+    deltalake: Any = pytest.importorskip("deltalake")
+    for day in (1, 2):
+        rows = pa.table({"i": [day, day * 10], "day": [datetime.date(2024, 1, day)] * 2, "kind": ["a", None]})
+        deltalake.write_deltalake(str(tmp_path), rows, partition_by=["day", "kind"], mode="append")
+    client.run(
+        "CREATE FOREIGN TABLE delta (i bigint, day date, kind text) "
+        f"SERVER files OPTIONS (path '{tmp_path}', format 'delta')"
+    )
+    for query in (
+        "SELECT * FROM delta ORDER BY i",
+        "SELECT sum(i) FROM delta WHERE kind IS NULL AND day > '2024-01-01'",
+    ):
+        client.session.query_engine = "spark"
+        found = client.run(query)
+        client.session.query_engine = "embedded"
+        assert found == client.run(query)
+    assert found == [(20,)]
+    later = pa.table({"i": [3], "day": [datetime.date(2024, 1, 1)], "kind": ["a"], "late": ["x"]})
+    deltalake.write_deltalake(str(tmp_path), later, mode="append", schema_mode="merge")
+    client.run(f"CREATE FOREIGN TABLE late (late text) SERVER files OPTIONS (path '{tmp_path}', format 'delta')")
+    client.session.query_engine = "spark"
+    with pytest.raises(SqlError, match="older files on Spark"):
+        client.run("SELECT late FROM late")
+    client.session.query_engine = "auto"
+    assert client.run("SELECT count(late), count(*) FROM late") == [(1, 5)]
 
 
 def test_without_spark_it_says_so(tmp_path: Path) -> None:
