@@ -60,9 +60,15 @@ def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
 
 def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
     """A SELECT or VALUES statement; where it ``shares``, WITH queries that it reads several times may be shared."""
-    binding.shares = shares
+    binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
     return Query(with_shared(binding, query.relation), query.outputs, binding.volatile)
+
+
+def _changes_rows(node: Any) -> bool:
+    """Whether its WITH queries change rows, which may stand at a statement's top only."""
+    clause = getattr(node, "withClause", None)
+    return clause is not None and any(type(item.ctequery).__name__ != "SelectStmt" for item in clause.ctes)
 
 
 def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQuery:

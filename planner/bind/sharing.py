@@ -1,8 +1,8 @@
 """WITH queries that a statement reads more than once and that are dear: bound once, and computed once.
 
 Owns: which are shared (PostgreSQL shares each that is read twice; here it must group, join, sort or the like, or be
-MATERIALIZED, and NOT MATERIALIZED keeps it apart), and the ``With`` at the statement's root. What reads a stream or
-changes rows shares nothing: its plan is taken apart by other rules.
+MATERIALIZED, and NOT MATERIALIZED keeps it apart), and the ``With`` at the statement's root. What reads a stream shares
+nothing: its plan is taken apart by other rules.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def with_shared(binding: Binding, relation: Relation) -> Relation:
     if not definitions:
         return relation
     whole = With(tuple(definitions), relation)
-    return inline_shared(whole) if binding.streams or binding.modifications else whole
+    return inline_shared(whole) if binding.streams else whole
 
 
 def _read(relation: Relation) -> set[str]:
