@@ -18,6 +18,7 @@ from catalog.objects import (
     FileTable,
     ForeignKey,
     Index,
+    Schema,
     Sequence,
     Stream,
     SystemView,
@@ -36,7 +37,8 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, FileTable, View, SystemView, Sequence, Index
+    *(SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
+    *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
 )
 
 

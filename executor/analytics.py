@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.engine import EngineUnavailable, Inputs, Job
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -37,8 +37,6 @@ Stored = tuple[Path, ...] | OwnFiles
 
 _STATE: Final = "rows"
 _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
-#: How Spark names what it does not do, where our printer has let it pass.
-_UNSUPPORTED: Final = "[UNSUPPORTED_"
 #: What a file of rows without columns has.
 _NOTHING: Final = Column(0, "__none", INT4)
 
@@ -118,7 +116,7 @@ class Analytics:
         """Why Spark does not compute a query; None when it does."""
         if time_zone != "UTC" and _has_zones(query.statements[0].relation):
             return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
-        return None if self._spark is None else self._spark.supports(query.statements, query.states)
+        return None if self._spark is None else self._spark.supports(query.statements, query.states, is_query=True)
 
     @property
     def power(self) -> Power:
@@ -159,12 +157,12 @@ class Analytics:
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
             result = self._spark.run(job, is_cancelled)
+        except EngineRefused as error:
+            raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
-            if _UNSUPPORTED in str(error):
-                raise unsupported("the query on Spark", f"{error} {_HINT}") from None
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)

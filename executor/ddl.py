@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,22 @@ import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import (
+    PG_TEMP,
+    PUBLIC,
+    SYSTEM_SCHEMAS,
+    Catalog,
+    CatalogObject,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+    is_temporary,
+)
 from executor.altering import alter_rows, require_free, require_same
+from executor.result import Result
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -24,9 +39,11 @@ from planner.bind.definitions.sequences import call_of, require_within
 from planner.incremental.names import stored_name
 from planner.program import Static
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -39,10 +56,20 @@ from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import DatabaseSession, Result
+    from executor.session import DatabaseSession
 
 Definition = (
-    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
+    CreateSchema
+    | AlterSchema
+    | CreateTable
+    | CreateStream
+    | CreateView
+    | Drop
+    | AlterView
+    | CreateSequence
+    | AlterSequence
+    | AlterTable
+    | Redefine
 )
 
 
@@ -61,17 +88,23 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
-    from executor.session import Result
-
     database = session.database
-    catalog = transaction.catalog or database.catalog
+    catalog = transaction.sees(database.catalog)
     match statement:
+        case CreateSchema(schema=schema, exists=exists):
+            if exists:
+                notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
+                return Result("CREATE SCHEMA", notices=(notice,))
+            _add(transaction, catalog, replace(schema, oid=_oid(database, catalog, schema)))
+            return Result("CREATE SCHEMA")
+        case AlterSchema():
+            return _alter_schema(transaction, catalog, statement)
         case CreateTable():
-            return _create_table(transaction, catalog, statement)
+            return _create_table(database, transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
             if exists:
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
-            _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
+            _add(transaction, catalog, replace(sequence, oid=_oid(database, catalog, sequence), state=_new_state()))
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
@@ -84,7 +117,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            _add(transaction, catalog, replace(stream, oid=_oid(catalog, stream.oid)))
+            _add(transaction, catalog, replace(stream, oid=_oid(database, catalog, stream)))
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -99,13 +132,27 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
-    from executor.session import Result
+def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
+    """A schema under another name: what is in it refers to it by that."""
+    before, after = statement.before, statement.after
+    if catalog.schemas.get(before.name) != before:
+        raise OutdatedError
+    _change(transaction, catalog, after)
+    for item in catalog.contents(before.name) if before.name != after.name else ():
+        assert not isinstance(item, SystemView)
+        moved = replace(item, schema=after.name)
+        _change(transaction, transaction.catalog or catalog, moved)
+        if isinstance(moved, Table):
+            transaction.writer().define(moved)
+    return Result(statement.tag)
 
+
+def _create_table(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
-    table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
+    oid = _oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    table, sequences = _renumbered(statement, oid - statement.table.oid)
     _add(transaction, catalog, table)
     for sequence in sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
@@ -123,8 +170,6 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
-    from executor.session import Result
-
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
     for sequence in statement.sequences:
@@ -134,7 +179,8 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
     transaction.catalog = (transaction.catalog or catalog).change(statement.table)
-    transaction.catalog_changes.append(document)
+    if not is_temporary(statement.table):
+        transaction.catalog_changes.append(document)
     for oid in statement.drops:
         _drop(transaction, transaction.catalog, oid)
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
@@ -151,11 +197,11 @@ def _follow(
             transaction.writer().define(after)
 
 
-def truncate(database: Database, transaction: Transaction, statement: Truncate) -> None:
+def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
     """TRUNCATE, and the sequences that it restarts."""
     transaction.writer().truncate(statement.targets)
     for sequence in statement.restarts:
-        catalog = transaction.catalog or database.catalog
+        catalog = session.catalog
         require_same(catalog, sequence)
         _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
 
@@ -189,8 +235,6 @@ def _new_state() -> int:
 
 def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
     """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
-    from executor.session import Result
-
     sequence = statement.sequence
     if statement.restarts:
         sequence = replace(sequence, state=_new_state())
@@ -201,8 +245,6 @@ def _alter_sequence(database: Database, transaction: Transaction, catalog: Catal
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    from executor.session import Result
-
     view = statement.view
     tag = "CREATE VIEW"
     if statement.exists:
@@ -212,7 +254,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         raise undefined_table(str(missing[0]))
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         catalog = _drop(transaction, catalog, old.oid)
-    view = replace(view, oid=_oid(catalog, view.oid))
+    view = replace(view, oid=_oid(database, catalog, view))
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
@@ -255,25 +297,31 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def _oid(catalog: Catalog, proposed: int) -> int:
-    """The oid that the binder chose, or the next free one if another transaction took it since."""
-    return max(proposed, catalog.next_oid)
+def _oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
+    return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
 
 
-def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
+def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:
+    """Notes a change of the catalog for the record; of temporary relations there is nothing in it."""
+    if not is_temporary(item):
+        transaction.catalog_changes.append(json.dumps(change))
+
+
+def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
-    transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
+    _log(transaction, item, {"add": encode(item)})
 
 
-def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
-    if item.oid not in catalog.objects:
+def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
         raise undefined_table(item.name)
     transaction.catalog = catalog.change(item)
-    transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
+    _log(transaction, item, {"change": encode(item)})
 
 
 def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
-    item = catalog.objects.get(oid)
+    item = catalog.objects.get(oid) or catalog.schema(oid)
     if item is None:
         return catalog
     if isinstance(item, Table):
@@ -281,8 +329,34 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
         transaction.writer().drop(oid)
     transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
     transaction.catalog = catalog.drop(oid)
-    transaction.catalog_changes.append(json.dumps({"drop": oid}))
+    _log(transaction, item, {"drop": oid})
     return transaction.catalog
+
+
+def drop_of(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
+    """Drops temporary relations and what needs them."""
+    found = {item.oid: None for item in items}
+    for oid in list(found):
+        found |= dict.fromkeys(item.oid for item in catalog.owned(oid))
+    for oid in list(found):  # views above come first
+        above = [item.oid for item in catalog.dependents(oid) if isinstance(item, View)]
+        found = {**dict.fromkeys(above), **found}
+    tables_last = sorted(found, key=lambda oid: isinstance(catalog.objects[oid], Table))
+    return Drop("TABLE", tuple(tables_last))
+
+
+def end_temporary(database: Database, transaction: Transaction) -> None:
+    """ON COMMIT: rows of temporary tables go, or the tables themselves."""
+    catalog = transaction.sees(database.catalog)
+    tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
+    writer = transaction.write
+    if not tables or writer is None:
+        return
+    emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
+    if emptied:
+        writer.truncate(emptied)
+    for oid in drop_of((table for table in tables if table.on_commit == "drop"), catalog).oids:
+        catalog = _drop(transaction, catalog, oid)
 
 
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
@@ -303,7 +377,7 @@ def changed_table(change: dict[str, Any]) -> Table | None:
     return item if isinstance(item, Table) else None
 
 
-def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
+def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
     """The object with its creation LSN, where it has one."""
     return replace(item, created_lsn=lsn) if isinstance(item, View) else item
 
@@ -311,13 +385,16 @@ def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
 def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
     items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
+    schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
+    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "objects": items})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
-    """``start`` (the system views) with the stored objects."""
+    """``start`` (the system views) with the stored objects; before there were schemas, the only one was public."""
     data = json.loads(text)
     catalog = start
-    for item in data["objects"]:
+    if "schemas" in data:
+        catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
+    for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     return replace(catalog, next_oid=data["next_oid"], version=data["version"])

@@ -44,6 +44,8 @@ class Job:
     output: Path | None = None
     #: The view's TimeZone, which conversions between time zones and local time use.
     timezone: str = "UTC"
+    #: Whether it is a query by itself, whose floating point numbers no other engine adds to.
+    is_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,7 @@ class Engine(Protocol):
 
 class EngineUnavailable(Exception):
     """The engine died, hangs or was never there; its job changed nothing."""
+
+
+class EngineRefused(EngineUnavailable):
+    """The engine has no plan for the job, however often it is asked."""

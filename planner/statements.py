@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import FileTable, Sequence, Stream, Table, UniqueKey, View
+from catalog.objects import FileTable, Schema, Sequence, Stream, Table, UniqueKey, View
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.eventtime import Keeping
@@ -164,6 +164,23 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSchema:
+    """CREATE SCHEMA; ``schema`` has the next free oid."""
+
+    schema: Schema
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSchema:
+    """A schema under another name, which all in it follows, or with a comment."""
+
+    tag: str
+    before: Schema
+    after: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
 
@@ -260,12 +277,12 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP of relations; ``oids`` includes what CASCADE takes along, dependents first.
+    """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
     ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after.
     """
 
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW', 'SEQUENCE'
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table, Table], ...] = ()
@@ -407,6 +424,8 @@ Statement = (
     | Merge
     | Modifying
     | Truncate
+    | CreateSchema
+    | AlterSchema
     | CreateTable
     | CreateTableAs
     | CreateSequence

@@ -14,14 +14,16 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from executor.planned import Planned
-from executor.session import Result
+from executor.result import Result
 from planner.algebra import Project, Values
 from planner.expression import Cast, Column, Value
 from planner.statements import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterView,
     CopyIn,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -63,6 +65,8 @@ WRITES: Final[dict[type, str]] = {
     Merge: "MERGE",
     Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
+    CreateSchema: "CREATE SCHEMA",
+    AlterSchema: "ALTER SCHEMA",
     CreateTable: "CREATE TABLE",
     CreateTableAs: "CREATE TABLE AS",
     CreateSequence: "CREATE SEQUENCE",
@@ -240,6 +244,8 @@ def _discard(session: Session, statement: Discard) -> Result:
         session.db.sequences.discard()
     if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
         session.portals.clear()
+    if what in ("ALL", "DISCARD ALL", "TEMP", "DISCARD TEMP"):
+        session.db.discard_temporary()
     words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"
     return Result("CLOSE CURSOR ALL" if words == "CLOSE ALL" else "UNLISTEN" if words.startswith("UNLISTEN") else words)
 

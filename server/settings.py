@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SqlError
+from catalog.names import split_list
 from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
@@ -46,6 +47,7 @@ class Settings:
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
         self.read_only = False
+        self._own = ""
         self._key: tuple[str, ...] | None = None
         for name, value in defaults.items():
             parameter = _find(name)
@@ -94,15 +96,25 @@ class Settings:
         return int(self.value(name)) / 1000
 
     def search_path(self) -> tuple[str, ...]:
-        """The schemas of search_path. ``$user`` stands for none: users have no schemas of their own."""
+        """The schemas of search_path. ``$user`` stands for none: the one role's name is the system views' schema."""
         return _schemas(self.value("search_path"))
 
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for two sessions in which the same text gives the same bytes, as far as settings matter."""
         if self._key is None:
-            self._key = tuple(self.value(name) for name in _MATTERS_TO_RESULTS)
+            self._key = (self._own, *(self.value(name) for name in _MATTERS_TO_RESULTS))
         return self._key
+
+    def see(self, own: str) -> None:
+        """``own`` tells the relations that only this session sees from those of all others; '' where there are none."""
+        if own != self._own:
+            self._own, self._key = own, None
+
+    @property
+    def own(self) -> str:
+        """What ``see`` was told."""
+        return self._own
 
     def report(self) -> list[tuple[str, str]]:
         """The reported parameters whose value the client does not know yet; it counts as told now."""
@@ -212,6 +224,4 @@ def _check_context(parameter: Parameter) -> None:
 
 @functools.lru_cache(256)
 def _schemas(text: str) -> tuple[str, ...]:
-    words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', text)
-    names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
-    return tuple(name for name in names if name and name != "$user")
+    return tuple(name for name in split_list(text) if name and name != "$user")

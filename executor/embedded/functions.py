@@ -11,35 +11,37 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from executor.embedded import late, octets, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
     divide,
-    float_only,
     multiply,
+    of_integers,
     rounded,
+    scale,
     shifted,
     square_root,
     to_hex,
+    transcendental,
     variance_final,
     whole_quotient,
     width_bucket,
 )
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
-from executor.embedded.jsons import JSONS
+from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.sets import SETS
-from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
+from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.textual import (
     concat,
     concat_values,
     concat_ws,
     like,
-    octets,
+    octet_length,
     overlay,
     padded,
-    regex,
     regex_count,
     regex_extract,
     regex_groups,
@@ -50,21 +52,11 @@ from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
 #: Functions that take bytea.
-BYTEA: Final = frozenset(
-    ("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct")
-) | frozenset(
+BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
     (
-        "is_not_distinct",
-        "coalesce",
-        "nullif",
-        "greatest",
-        "least",
-        "concat",
-        "octet_length",
-        "md5",
-        "sha256",
-        "encode_hex",
-        "encode_base64",
+        *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
+        *("coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5", "sha256"),
+        *("encode_hex", "encode_base64", "late"),
     )
 )
 
@@ -79,23 +71,31 @@ def _retyped(name: str) -> Build:
     return lambda printer, arguments, node: cast_to(printer, called(name, *arguments), node.type)
 
 
-def _compared(kind: type[Any]) -> Build:
+def _operator(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: binary(kind, arguments[0], arguments[1])
+
+
+def _compared(kind: type[Any]) -> Build:
+    return lambda printer, arguments, node: binary(kind, *_ordered(arguments, node))
+
+
+def _ordered(arguments: list[Expr], node: Call) -> list[Expr]:
+    return [ordered(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
 def _chained(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: chain(kind, arguments)
 
 
-def _extreme(name: str, of_intervals: str) -> Build:
-    """GREATEST and LEAST; intervals by their comparison, which DuckDB's function does not follow."""
+def _extreme(name: str, by_pair: str) -> Build:
+    """GREATEST and LEAST; intervals and jsonb by their comparison, which DuckDB's function does not follow."""
 
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        if node.type.name != "interval":
+        if node.type.name not in ("interval", "jsonb"):
             return called(name, *arguments)
         found, *rest = arguments
         for item in rest:
-            found = macro(of_intervals, found, item)
+            found = macro(f"{by_pair}_jsonb" if node.type.name == "jsonb" else by_pair, found, item)
         return found
 
     return build
@@ -118,7 +118,8 @@ def _truth(default: bool, negated: bool) -> Build:
 
 
 def _in(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return exp.In(this=operand(arguments[0]), expressions=arguments[1:])
+    first, *others = _ordered(arguments, node)
+    return exp.In(this=operand(first), expressions=others)
 
 
 def _error(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -133,7 +134,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "sub": add(exp.Sub),
     "mul": multiply,
     "div": divide,
-    "mod": _compared(exp.Mod),
+    "mod": _operator(exp.Mod),
     "eq": _compared(exp.EQ),
     "ne": _compared(exp.NEQ),
     "lt": _compared(exp.LT),
@@ -145,8 +146,12 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "concat": concat,
     "like": like(exp.Like),
     "ilike": like(exp.ILike),
-    "regex_match": regex("s"),
-    "regex_imatch": regex("is"),
+    "regex_match": regexes.matches(False),
+    "regex_imatch": regexes.matches(True),
+    **{f"regexp_{name}": _named(f"re_{name}") for name in ("like", "count", "instr", "substr", "match", "substring")},
+    "regexp_replace": _named("re_replace"),
+    "regexp_split_to_array": regexes.split,
+    "similar": _named("re_similar"),
     "is_distinct": _compared(exp.NullSafeNEQ),
     "is_not_distinct": _compared(exp.NullSafeEQ),
     "not": lambda printer, arguments, node: exp.Not(this=operand(arguments[0])),
@@ -173,26 +178,30 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **{name: _named(f"ms_{name}") for name in ("sin", "cos", "tan", "cot", "asin", "acos", "acosh", "atanh")},
     **{name: _named(f"ms_{name}") for name in ("cbrt", "degrees", "radians")},
     "whole_quotient": whole_quotient,
-    "gcd": _retyped("gcd"),
-    "lcm": _retyped("lcm"),
+    "gcd": of_integers("gcd"),
+    "lcm": of_integers("lcm"),
     "factorial": _retyped("ms_factorial"),
     "width_bucket": width_bucket,
-    "bitand": _compared(exp.BitwiseAnd),
-    "bitor": _compared(exp.BitwiseOr),
+    "bitand": _operator(exp.BitwiseAnd),
+    "bitor": _operator(exp.BitwiseOr),
     "bitxor": _named("xor"),
     "bitnot": lambda printer, arguments, node: exp.BitwiseNot(this=operand(arguments[0])),
     "shift_left": shifted("ms_shift_left"),
     "shift_right": shifted("ms_shift_right"),
     "to_hex": to_hex,
-    "power": float_only("ms_power"),
-    "exp": float_only("ms_exp"),
-    "ln": float_only("ln"),
-    "log": float_only("log10"),
+    "power": transcendental("ms_power"),
+    "exp": transcendental("ms_exp"),
+    "ln": transcendental("ln"),
+    "log": transcendental("log10"),
+    "scale": scale,
+    "min_scale": scale,
+    "trim_scale": lambda printer, arguments, node: cast_to(printer, arguments[0], node.type),
+    **{name: _named(f"deg_{name}") for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d")},
     "lower": _named("lower"),
     "upper": _named("ms_upper"),
     "initcap": _named("ms_initcap"),
     "char_length": _retyped("length"),
-    "octet_length": octets,
+    "octet_length": octet_length,
     "substring": substring,
     "position": _retyped("strpos"),
     "btrim": trimmed("trim"),
@@ -200,7 +209,10 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "rtrim": trimmed("rtrim"),
     "replace": _named("replace"),
     "left": _named("left"),
-    "right": _named("right"),
+    "right": _named("ms_right"),
+    "parse_ident": lambda printer, arguments, node: function(
+        "names_parse", *arguments, *([exp.true()] if len(arguments) == 1 else [])
+    ),
     "lpad": padded("ms_lpad"),
     "rpad": padded("ms_rpad"),
     "repeat": _named("repeat"),
@@ -222,11 +234,13 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
+    **{name: _named(name) for name in octets.FUNCTIONS},
     "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
     "encode_base64": _named("ms_base64"),
     "decode_hex": _named("ms_unhex"),
     "decode_base64": _named("ms_unbase64"),
     "extract": extract,
+    "julian": julian,
     "date_trunc": date_trunc,
     "date_bin": date_bin,
     "hop_start": hop_start,
@@ -251,6 +265,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     "hashed_chance": _named("ms_hashed_chance"),
+    "late": late.call,
     **ARRAYS,
     **JSONS,
     **SETS,

@@ -50,10 +50,6 @@ def like(kind: type[Any]) -> Build:
     return build
 
 
-def regex(options: str) -> Build:
-    return lambda printer, arguments, node: function("regexp_matches", *arguments, text(options))
-
-
 def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     value, pattern, options = arguments
     found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))
@@ -109,6 +105,6 @@ def trimmed(name: str) -> Build:
     )
 
 
-def octets(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def octet_length(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     name = "octet_length" if node.arguments[0].type.name == "bytea" else "strlen"
     return cast_to(printer, function(name, *arguments), node.type)

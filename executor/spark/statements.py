@@ -6,12 +6,13 @@ which columns of which leaves a job reads. Pure; the printed form is plain data 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError
-from executor.printer import column_name, leaf_name
+from executor.nodes import column_name, leaf_name
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
 from planner.program import State, Statement
@@ -37,7 +38,7 @@ class Printed:
 
 
 def print_statements(
-    statements: Sequence[Statement], states: Sequence[State], printer: type[SparkPrinter] = SparkPrinter
+    statements: Sequence[Statement], states: Sequence[State], printer: Callable[[], SparkPrinter] = SparkPrinter
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
@@ -57,7 +58,7 @@ def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | No
     return None
 
 
-def _run(state: State, relations: list[Relation], printer: type[SparkPrinter]) -> str:
+def _run(state: State, relations: list[Relation], printer: Callable[[], SparkPrinter]) -> str:
     """The rows that a job adds to one state."""
     arms = [_arm(state, relation, printer()) for relation in relations]
     union = " UNION ALL ".join(arms)
@@ -74,7 +75,7 @@ def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     outputs = ", ".join(
         f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
-    return f"SELECT {outputs} FROM ({printer.print_relation(_filtered_joins(relation))}) AS `run`"
+    return f"SELECT {outputs} FROM ({printer.print_relation(three_valued(_filtered_joins(relation)))}) AS `run`"
 
 
 def _filtered_joins(relation: Relation) -> Relation:

@@ -135,6 +135,11 @@ def fit_text(text: str, kind: SqlType, explicit: bool) -> str:
 
 
 def _bytea(text: str, kind: SqlType) -> Value:
+    return read_bytea(text)
+
+
+def read_bytea(text: str) -> bytes:
+    """byteain: hexadecimal digits behind \\x, else characters and octal escapes. Raises 22023 and 22P02."""
     if text.startswith("\\x"):
         digits = re.sub(r"[ \t\n\r]", "", text[2:])
         if (wrong := re.search("[^0-9a-fA-F]", digits)) is not None:
@@ -271,7 +276,7 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     """A one-dimensional array's text."""
     assert kind.element is not None
     element = kind.element
-    return tuple(None if item is None else value_of(item, element, time_zone) for item in _elements(text))
+    return tuple(None if item is None else value_of(item, element, time_zone) for item in array_elements(text))
 
 
 _ELEMENT: Final = re.compile(
@@ -281,8 +286,8 @@ _ELEMENT: Final = re.compile(
 _BLANKS: Final = " \t\n\v\f\r"
 
 
-def _elements(text: str) -> Iterator[str | None]:
-    """The elements' texts; quotes and backslashes as PostgreSQL's array_in has them."""
+def array_elements(text: str) -> Iterator[str | None]:
+    """The texts of an array's elements; quotes and backslashes as PostgreSQL's array_in has them."""
     word = text.strip(_BLANKS)
     inner = word[1:-1].strip(_BLANKS)
     if word.startswith("[") or (word.startswith("{") and inner.startswith("{")):

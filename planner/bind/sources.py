@@ -14,16 +14,17 @@ from typing import Any, Final
 
 from pglast.enums import JoinType
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.operation import operate
 from planner.bind.calls.sets import bind_columns
-from planner.bind.context import Binding, within
+from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, unify
 from planner.bind.names import output_name
+from planner.bind.relations import as_created, find_object
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
@@ -95,18 +96,21 @@ def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
     for item in items[1:]:
         right, right_scope = _item(level, item, False, scope)
         relation = Join("inner", relation, right, None)
-        scope = _beside(level, scope, right_scope, item)
+        scope = _beside(scope, right_scope)
     return relation, replace(scope, outer=level.outer)
 
 
-def _beside(level: Level, left: Scope, right: Scope, node: Any) -> Scope:
-    names = {(source.name) for source in left.sources}
+def _beside(left: Scope, right: Scope) -> Scope:
     for source in right.sources:
-        if source.name in names and source.name:
-            raise SqlError(
-                "42712", f'table name "{source.name}" specified more than once', position=level.binding.position(node)
-            )
+        if source.name and any(_in_the_way(source, other) for other in left.sources):
+            raise SqlError("42712", f'table name "{source.name}" specified more than once')
     return Scope(left.sources + right.sources, left.entries + right.entries)
+
+
+def _in_the_way(one: Source, other: Source) -> bool:
+    """Two relations of different schemas may have one name beside each other."""
+    apart = one.schema is not None and other.schema is not None and one.schema != other.schema
+    return one.name == other.name and not apart
 
 
 def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
@@ -130,19 +134,6 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
 
 
 # --- named relations -------------------------------------------------------------------------------------------------
-
-
-def find_object(binding: Binding, node: Any) -> CatalogObject:
-    """What a RangeVar names. Raises 42P01."""
-    if node.catalogname and node.catalogname != binding.context.database:
-        full = f"{node.catalogname}.{node.schemaname}.{node.relname}"
-        message = f'cross-database references are not implemented: "{full}"'
-        raise SqlError("0A000", message, position=binding.position(node))
-    found = binding.context.catalog.find(node.relname, node.schemaname, binding.context.search_path)
-    if found is None:
-        name = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
-        raise undefined_table(name, binding.position(node))
-    return found
 
 
 def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
@@ -204,10 +195,8 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
     from planner.bind.select import bind_select
 
     context = binding.context
-    settings = dict(view.settings)
-    path = tuple(name for name in settings.get("search_path", "").split(",") if name) or context.search_path
     binding.views.append(view.oid)
-    binding.context = within(context, search_path=path, time_zone=settings.get("TimeZone", context.time_zone))
+    binding.context = as_created(context, view)
     try:
         return bind_select(Level(binding), _parsed(view.definition).node)
     finally:
@@ -383,14 +372,14 @@ _KINDS: Mapping[Any, JoinKind] = {
 def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     kind = _KINDS[node.jointype]
     left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"), beside)
-    visible = _beside(level, beside, left_scope, node.larg)
+    visible = _beside(beside, left_scope)
     right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"), visible)
     left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
     right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
     if kind in ("right", "full") and is_dependent(right, left):
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
-    both = replace(_beside(level, left_scope, right_scope, node.rarg), outer=level.outer)
+    both = replace(_beside(left_scope, right_scope), outer=level.outer)
     env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
     predicate: Scalar | None = None
     entries = both.entries

@@ -56,6 +56,7 @@ def at_every_step(folder: Path, check: Callable[[Database, Database], None]) -> 
                 check(database, again)
 
 
+@pytest.mark.slow
 def test_every_step_survives_a_crash(tmp_path: Path) -> None:
     def check(database: Database, again: Database) -> None:
         names = [item.name for item in database.catalog.objects.values() if hasattr(item, "keys")]

@@ -16,7 +16,7 @@ from catalog.errors import SqlError
 from executor import files
 from executor.embedded.connection import Database
 from executor.embedded.dialect import DuckPrinter
-from executor.queries import plan_of
+from executor.plans import plan_of
 from planner.rules import optimise
 from planner.statements import Query
 from tests.executor.client import Client, open_database

@@ -54,11 +54,11 @@ def rows(client: Client, text: str) -> int:
     return total
 
 
-def _counted(root: dict[str, Any]) -> int:
-    total, stack = 0, [root]
+def _counted(document: dict[str, Any]) -> int:
+    total, stack = 0, list(document["operator"])
     while stack:
         node = stack.pop()
-        total += node.get("operator_cardinality", 0)
+        total += node["intermediate_rows"]
         stack.extend(node.get("children", ()))
     return total
 

@@ -285,6 +285,7 @@ def test_changing_functions_above_a_grouping_stay(database: Database) -> None:
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_long_chains_bind_and_deep_nesting_is_an_error(database: Database) -> None:
     assert database.scalar("select 1" + " + 1" * 3000).type == INT4
     for text in ("select " + "upper(" * 2000 + "'a'" + ")" * 2000, "select 1" + " + 1" * 20000):
@@ -305,9 +306,7 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
     ("query", "construct"),
     [
         ("select array[array[1, 2]]", "array"),
-        ("select i from a where t similar to t", "similar"),
         ("select unistr(t) from a", "unistr"),
-        ("select ts at time zone t from a", None),
         ("select i from a for update", None),
     ],
 )
@@ -330,9 +329,6 @@ def test_literals_are_typed_values(database: Database) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "select jb < jb from a",
-        "select greatest(jb, jb) from a",
-        "select jb from a order by jb",
         "select i from a where (i, n) < any (select i, n from a)",
         "select random() < any (select d from a) from a",
     ],

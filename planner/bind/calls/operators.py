@@ -80,10 +80,8 @@ def _comparison(name: str) -> Iterator[Overload]:
     for family in (_INTEGERS, _FLOATS, _STAMPS):
         for left, right in product(family, family):
             yield Overload(name, (left, right), "bool")
-    for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid"):
+    for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid", "jsonb"):
         yield Overload(name, (alike, alike), "bool")
-    if name in ("eq", "ne"):  # jsonb's order is by kind, size and parts, which its text is not
-        yield Overload(name, ("jsonb", "jsonb"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
@@ -105,6 +103,8 @@ def _binary(symbol: str) -> Iterator[Overload]:
     elif symbol in MATCHES:
         for kind in ("text", "name", "bpchar"):
             yield Overload(MATCHES[symbol], (kind, "text"), "bool")
+        if symbol == "~~":
+            yield Overload("octets_like", ("bytea", "bytea"), "bool")
     elif symbol in BITS:
         for kind in _INTEGERS:
             yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)

@@ -14,12 +14,12 @@ from pglast.enums import ConstrType
 from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Check, ColumnDefinition, ForeignKey, Index, Sequence, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, ForeignKey, Index, Sequence, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import check_generation
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
-from planner.bind.sources import find_object
+from planner.bind.relations import require_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
@@ -346,6 +346,10 @@ def make_foreign_key(
                 "42703", f'column "{name}" referenced in foreign key constraint does not exist', position=position
             )
     target = _referenced(binding, table, node)
+    if is_temporary(target) != is_temporary(table):
+        kind = "temporary" if is_temporary(table) else "permanent"
+        message = f"constraints on {kind} tables may reference only {kind} tables"
+        raise SqlError("42P16", message, position=None)
     wanted = _referenced_columns(target, node, columns, position)
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):
@@ -358,7 +362,7 @@ def make_foreign_key(
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
     if node.pktable.relname == table.name and node.pktable.schemaname in (None, table.schema):
         return table
-    found = find_object(binding, node.pktable)
+    found = require_object(binding, node.pktable)
     if not isinstance(found, Table):
         raise SqlError(
             "42809", f'referenced relation "{found.name}" is not a table', position=binding.position(node.pktable)

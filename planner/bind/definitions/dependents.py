@@ -6,10 +6,13 @@ columns that each uses; a text that binds to the same columns without a column d
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog.errors import SqlError
 from catalog.objects import Catalog, Table, View
 from catalog.types import SqlType
-from planner.bind.context import Binding, Context
+from planner.bind.context import Binding
+from planner.bind.relations import as_created
 from planner.bind.select import bind_query
 from planner.parse import parse
 
@@ -39,11 +42,8 @@ def broken_by(binding: Binding, after: Table) -> list[View]:
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:
     """A view's columns by its text; None where that does not bind."""
-    settings = dict(view.settings)
-    path = tuple(name for name in settings.get("search_path", "").split(",") if name)
-    zone = settings.get("TimeZone", binding.context.time_zone)
     raw = parse(view.definition)[0]
-    inner = Binding(raw, Context(catalog, path or binding.context.search_path, (), zone))
+    inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
         return tuple((output.name, output.type) for output in bind_query(inner, raw.node).outputs)

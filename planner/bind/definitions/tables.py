@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.objects import FileTable, Stream, Table
+from catalog.errors import SqlError, unsupported
+from catalog.objects import PG_TEMP, FileTable, Stream, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import (
     Parts,
@@ -26,6 +26,7 @@ from planner.bind.definitions.columns import (
 from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
+from planner.bind.relations import is_taken, on_commit, target_schema
 from planner.statements import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
@@ -38,32 +39,15 @@ _PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "v
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
-def target_schema(binding: Binding, node: Any) -> str:
-    """Where a new relation goes: the schema it names, or the first of the search path."""
-    schema = node.schemaname or next(iter(binding.context.search_path), "public")
-    if schema != "public":
-        raise SqlError("3F000", f'schema "{schema}" does not exist', position=binding.position(node))
-    if node.relpersistence == "t":
-        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", binding.position(node))
-    return str(schema)
-
-
-def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
-    """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
-    found = binding.context.catalog.find(node.relname, schema)
-    if found is not None and not tolerated:
-        raise duplicate_table(node.relname)
-    return found is not None
-
-
 def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     """CREATE TABLE. Storage parameters are accepted and do nothing."""
     _refuse_table_clauses(binding, node)
-    schema = target_schema(binding, node.relation)
+    schema = target_schema(binding, node.relation, placed=True)
     exists = is_taken(binding, node.relation, schema, node.if_not_exists)
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
-    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
+    kept = on_commit(node.oncommit, schema)
+    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema, on_commit=kept)
     checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
     used = check_generations(binding, parts)
     foreign = tuple(make_foreign_key(binding, parts, table, item) for item in parts.foreign)
@@ -82,6 +66,13 @@ def _refuse_table_clauses(binding: Binding, node: Any) -> None:
         raise unsupported("CREATE TABLE OF type", "List the columns.", position)
 
 
+def _stream_schema(binding: Binding, node: Any) -> str:
+    schema = target_schema(binding, node, placed=True)
+    if schema == PG_TEMP:
+        raise unsupported("a temporary foreign table", "Create it in another schema.", binding.position(node))
+    return schema
+
+
 def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER stream or files."""
     base = node.base
@@ -90,7 +81,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if node.servername not in SERVERS:
         hint = "Streams are foreign tables of the server named stream, files those of the server named files."
         raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
-    schema = target_schema(binding, base.relation)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     name = base.relation.relname
     parts = _read(binding, base, stream=True)
@@ -113,7 +104,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
 def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER files."""
     base = node.base
-    schema = target_schema(binding, base.relation)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     parts = _read(binding, base, stream=True)
     if not parts.columns:

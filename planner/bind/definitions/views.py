@@ -13,15 +13,14 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, View
+from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.definitions.table_as import bind_table_as
-from planner.bind.definitions.tables import is_taken, target_schema
 from planner.bind.definitions.watermarks import bind_length, keeping_of
+from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.select import bind_query
-from planner.bind.sources import find_object
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -60,14 +59,14 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
 def _create(
     binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
 ) -> CreateView:
-    schema = target_schema(binding, name)
-    catalog = binding.context.catalog
-    old = catalog.find(name.relname, schema)
-    exists = is_taken(binding, name, schema, tolerated or replaces)
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
     continuous = bool(binding.streams)
+    schema, notices = _schema(binding, name, continuous)
+    catalog = binding.context.catalog
+    old = catalog.find(name.relname, schema)
+    exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
         _refuse_changing(binding, query.relation)
         _refuse_sequences(binding, query.relation)
@@ -81,14 +80,31 @@ def _create(
         0,
         tuple(binding.depends_on),
         _options((), options, binding),
-        (("TimeZone", binding.context.time_zone), ("search_path", ",".join(binding.context.search_path))),
+        settings_of(binding.context),
         schema,
+        names=tuple((*written, oid) for written, oid in binding.names.items()),
     )
     if exists and replaces:
         _check_replaced(binding, view)
     position = binding.streams[0][1] if binding.streams else None
     keeping = keeping_of(binding, dict(view.options), continuous)
-    return CreateView(view, query, replaces and exists, exists and not replaces, position=position, keeping=keeping)
+    return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping)
+
+
+def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[str, ...]]:
+    """Where a view goes, with a notice: one over temporary relations is temporary. Raises 0A000 for continuous ones."""
+    objects = binding.context.catalog.objects
+    below = any(is_temporary(objects[oid]) for oid in binding.depends_on)
+    schema = target_schema(binding, name)
+    if continuous and (below or schema == PG_TEMP):
+        raise unsupported(
+            "a temporary continuous view", "Use durable tables, and no TEMPORARY.", binding.position(name)
+        )
+    if not below or schema == PG_TEMP:
+        return schema, ()
+    if name.schemaname is not None:
+        raise SqlError("42P16", "cannot create temporary relation in non-temporary schema")
+    return PG_TEMP, (f'view "{name.relname}" will be a temporary view',)
 
 
 def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
@@ -175,9 +191,9 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
 
 def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
-    if node.missing_ok and binding.context.catalog.find(node.relation.relname, node.relation.schemaname) is None:
+    if node.missing_ok and look_up(binding, node.relation.relname, node.relation.schemaname) is None:
         return None
-    view = find_object(binding, node.relation)
+    view = require_object(binding, node.relation)
     if not isinstance(view, View):
         raise SqlError("42809", f'"{view.name}" is not a view')
     for command in node.cmds:
