@@ -170,6 +170,11 @@ class Database:
         finally:
             self.release(connection)
 
+    def is_idle(self) -> bool:
+        """Whether no connection is in use."""
+        with self._lock:
+            return not self._busy
+
     def interrupt(self, owner: object = None) -> None:
         """Interrupts what runs for an owner; without one, everything."""
         with self._lock:

@@ -22,7 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Database, Parameters
+from executor.embedded.connection import Bindings, Connection, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
 from executor.files import FileRows
@@ -36,6 +36,8 @@ from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
+#: Folders of files for which an instance is kept.
+_FOLDERS: Final = 8
 #: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
 FEW_ROWS: Final = 8192
 
@@ -74,7 +76,7 @@ class EmbeddedEngine:
         self._power = self._database.power()
         self._single: Database | None = None
         #: Those that read files, by the folder to which they are bound.
-        self._of_files: dict[str, Database] = {}
+        self._of_files: OrderedDict[str, Database] = OrderedDict()
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
@@ -118,18 +120,25 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
-        return self._query(self._for_files(bindings), relation, bindings, parameters, timezone, owner)
-
-    def _for_files(self, bindings: Bindings) -> Database:
-        """The instance that may read the files among the leaves, and no others."""
         folders = [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
         if not folders:
-            return self._database
-        folder = os.path.commonpath(folders)
+            return self._query(self._database, relation, bindings, parameters, timezone, owner)
+        database, connection = self._of_folder(os.path.commonpath(folders), owner)
+        try:
+            return connection.query(relation, bindings, parameters, timezone)
+        finally:
+            database.release(connection)
+
+    def _of_folder(self, folder: str, owner: object) -> tuple[Database, Connection]:
+        """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
         with self._lock:
             if folder not in self._of_files:
+                idle = [name for name, found in self._of_files.items() if found.is_idle()]
+                for old in idle[: max(0, len(self._of_files) + 1 - _FOLDERS)]:
+                    self._of_files.pop(old).close()
                 self._of_files[folder] = Database(self._threads, folders=(folder,))
-            return self._of_files[folder]
+            self._of_files.move_to_end(folder)
+            return self._of_files[folder], self._of_files[folder].acquire(owner)
 
     def query_few(
         self, relation: Relation, bindings: Bindings, timezone: str = "UTC", owner: object = None

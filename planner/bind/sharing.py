@@ -7,6 +7,7 @@ nothing: its plan is taken apart by other rules.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from pglast.enums import CTEMaterialize
@@ -45,11 +46,14 @@ def read_shared(binding: Binding, cte: Cte) -> BoundQuery | None:
 
 def _name(binding: Binding, name: str) -> str:
     """The query's own name; with a number, where another one of the statement has it."""
-    taken = any(item is not None and item.name == name for item in binding.shared.values())
-    return f"{name}_{len(binding.shared)}" if taken else name
+    taken = {item.name for item in binding.shared.values() if item is not None}
+    numbered = (f"{name}_{number}" for number in itertools.count(1))
+    return next(found for found in itertools.chain([name], numbered) if found not in taken)
 
 
 def _may_be_shared(cte: Cte) -> bool:
+    if cte.recursive:  # which may have no end, and is read no further than needed where it is read
+        return False
     wanted = CTEMaterialize(cte.node.ctematerialized)
     if wanted == CTEMaterialize.CTEMaterializeAlways:
         return True

@@ -152,6 +152,18 @@ def test_the_engine_reaches_the_folder_of_the_files_alone(client: Client, number
     client.session.database.engine._of_files[folder].release(connection)
 
 
+def test_few_folders_have_an_instance(client: Client, tmp_path: Path) -> None:
+    for number in range(10):
+        folder = tmp_path / f"folder{number}"
+        folder.mkdir()
+        pq.write_table(pa.table({"i": [number]}), folder / "x.parquet")
+        client.run(f"CREATE FOREIGN TABLE of{number} (i bigint) SERVER files OPTIONS (path '{folder}')")
+        assert client.run(f"SELECT i FROM of{number}") == [(number,)]
+    assert client.run("SELECT i FROM of0") == [(0,)]
+    kept = list(client.session.database.engine._of_files)
+    assert kept == [str(tmp_path / f"folder{number}") for number in (3, 4, 5, 6, 7, 8, 9, 0)]
+
+
 def test_files_of_several_types_are_read_by_us(client: Client, numbers: Path) -> None:
     client.run(f"CREATE FOREIGN TABLE m (i int, d numeric(9,1)) SERVER files OPTIONS (path '{numbers}')")
     assert client.run("SELECT sum(d) FROM m WHERE i < 4") == [(Decimal("1.6"),)]  # 0.25 and 0.75 are rounded

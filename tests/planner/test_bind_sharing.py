@@ -42,6 +42,7 @@ def relation(database: Database, text: str) -> Relation:
         ("WITH q AS (SELECT i, x AS n FROM b WHERE x > 0) " + TWICE, []),  # as cheap as to read it again
         ("SELECT (WITH q AS (SELECT max(a.i) AS i FROM a WHERE a.i = b.i) SELECT x.i FROM q x, q y) FROM b", []),
         (f"SELECT (WITH {GROUPED} {TWICE} LIMIT 1), (WITH {GROUPED} {TWICE} LIMIT 1)", ["q", "q_1"]),
+        ("WITH RECURSIVE q (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM q) SELECT x.i FROM q x, q y LIMIT 3", []),
         ("WITH q AS (SELECT k AS i, count(*) AS n FROM s GROUP BY k) SELECT n FROM q", []),
         (f"WITH {GROUPED}, r AS (SELECT k FROM s) SELECT r.k FROM r JOIN q x ON x.i = k JOIN q y ON y.i = k", []),
     ],
