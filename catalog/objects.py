@@ -130,7 +130,8 @@ class Stream:
 class FileTable:
     """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
 
-    ``options`` are path (a file, a folder or a pattern), format, header, delimiter and null.
+    ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
+    columns that are in the names of folders) or version (of a Delta table).
     """
 
     oid: int
@@ -143,6 +144,11 @@ class FileTable:
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""
         return dict(self.options).get(name, default)
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """Columns whose values are in the names of folders."""
+        return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
 
 
 @dataclass(frozen=True, slots=True)

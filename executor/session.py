@@ -264,7 +264,7 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement, transaction)
+            bindings = self._reader.bindings(statement, transaction, parameters)
             changes = self._changes(statement, parameters, transaction, bindings)
             return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -299,7 +299,7 @@ class DatabaseSession:
     ) -> Result:
         for part in parts_of(statement):
             self._require(part.target)
-        bindings = self._reader.bindings(statement, transaction)
+        bindings = self._reader.bindings(statement, transaction, parameters)
         changes = self._changes(statement, parameters, transaction, bindings)
         main = statement.main if isinstance(statement, Modifying) else statement
         if isinstance(main, Query):

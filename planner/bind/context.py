@@ -14,9 +14,10 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from catalog.objects import PUBLIC, Catalog
 from catalog.types import TEXT, SqlType
+from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_position
-from planner.statements import Delete, Insert, Update
+from planner.statements import Delete, Insert, Output, Update
 
 #: Relations in FROM of one statement, inlined CTEs and views counted each time they are named.
 _RELATIONS: Final = 5000
@@ -48,6 +49,16 @@ class Origin:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A WITH query that is computed once, and the name under which it is read."""
+
+    node: Any
+    name: str
+    relation: Relation
+    outputs: tuple[Output, ...]
+
+
 class Binding:
     """The state of binding one statement."""
 
@@ -68,6 +79,8 @@ class Binding:
         self._origins: dict[int, Origin] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
+        self.shares = False  # whether WITH queries that are read several times may be computed once
+        self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
         """A new column."""

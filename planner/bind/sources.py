@@ -37,11 +37,15 @@ from planner.walk import is_dependent
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A WITH query: bound anew for each reference, with what was visible where it was written."""
+    """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
+
+    ``references`` are about those in its statement.
+    """
 
     node: Any
     level: Level
     recursive: bool = False
+    references: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,7 @@ def _reference(
     level: Level, cte: Cte | Itself | Returned | Refused, node: Any, nullable: bool
 ) -> tuple[Relation, Scope]:
     from planner.bind.changes.modifying import read_returned
+    from planner.bind.sharing import read_shared
 
     binding = level.binding
     if isinstance(cte, Refused):
@@ -249,7 +254,7 @@ def _reference(
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
     else:
-        query = bind_cte(binding, cte)
+        query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return _derived(level, query, names, node.alias, node.relname, node, nullable)
 
