@@ -19,9 +19,9 @@ from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
+from planner.definitions import AlterTable
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
-from planner.statements import AlterTable
 from planner.walk import used_columns, walk
 
 if TYPE_CHECKING:

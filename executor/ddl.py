@@ -21,9 +21,7 @@ from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
-from planner.incremental.names import stored_name
-from planner.program import Static
-from planner.statements import (
+from planner.definitions import (
     AlterSequence,
     AlterTable,
     AlterView,
@@ -35,6 +33,8 @@ from planner.statements import (
     Redefine,
     Truncate,
 )
+from planner.incremental.names import stored_name
+from planner.program import Static
 from planner.walk import walk
 
 if TYPE_CHECKING:

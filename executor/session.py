@@ -34,20 +34,24 @@ from executor.queries import ATTEMPTS, Reader
 from executor.sequences import SessionSequences
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
-from planner.expression import Value
-from planner.statements import (
+from planner.definitions import (
     AlterSequence,
     AlterTable,
     AlterView,
-    CopyIn,
-    CopyOut,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
     CreateView,
-    Delete,
     Drop,
+    Redefine,
+    Truncate,
+)
+from planner.expression import Value
+from planner.statements import (
+    CopyIn,
+    CopyOut,
+    Delete,
     Explain,
     Insert,
     Merge,
@@ -55,12 +59,10 @@ from planner.statements import (
     NoOperation,
     Output,
     Query,
-    Redefine,
     Returning,
     SetConstraints,
     Statement,
     TransactionControl,
-    Truncate,
     Update,
 )
 

@@ -16,21 +16,25 @@ from catalog.types import SqlType
 from executor.planned import Planned
 from executor.session import Result
 from planner.algebra import Project, Values
-from planner.expression import Cast, Column, Value
-from planner.statements import (
+from planner.definitions import (
     AlterSequence,
     AlterTable,
     AlterView,
-    CopyIn,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
     CreateView,
+    Drop,
+    Redefine,
+    Truncate,
+)
+from planner.expression import Cast, Column, Value
+from planner.statements import (
+    CopyIn,
     Deallocate,
     Delete,
     Discard,
-    Drop,
     ExecutePrepared,
     Insert,
     Merge,
@@ -38,11 +42,9 @@ from planner.statements import (
     Output,
     Prepare,
     Query,
-    Redefine,
     SetVariable,
     ShowVariable,
     TransactionControl,
-    Truncate,
     Update,
 )
 from server import functions

@@ -15,18 +15,14 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
-from planner.bind.definitions.columns import (
-    add_column,
-    check_default,
-    constrain_column,
-)
+from planner.bind.definitions.columns import add_column, check_default, constrain_column
 from planner.bind.definitions.dependents import broken_by
 from planner.bind.definitions.sequences import numbered, with_options
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import type_of
 from planner.bind.types import coerce, display
+from planner.definitions import AlterSequence
 from planner.expression import Scalar
-from planner.statements import AlterSequence
 from planner.walk import used_columns
 
 

@@ -16,7 +16,8 @@ from planner.bind.context import Binding
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.typenames import names_of
-from planner.statements import AlterTable, NoOperation, Redefine, Statement
+from planner.definitions import AlterTable, Redefine
+from planner.statements import NoOperation, Statement
 
 _KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
     ObjectType.OBJECT_TABLE: (Table, "a table"),

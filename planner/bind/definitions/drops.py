@@ -17,7 +17,7 @@ from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.sources import find_object
 from planner.bind.typenames import names_of
-from planner.statements import Drop, Truncate
+from planner.definitions import Drop, Truncate
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),

@@ -21,9 +21,10 @@ from planner.bind.context import Binding
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.indexes import bind_rename_index
 from planner.bind.sources import scan_object
+from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
 from planner.parse import parse
-from planner.statements import AlterTable, NoOperation, Redefine, Statement
+from planner.statements import NoOperation, Statement
 
 #: An object before and after.
 Follower = tuple[Table | Sequence, Table | Sequence]

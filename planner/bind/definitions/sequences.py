@@ -21,7 +21,8 @@ from planner.bind.calls.sequence_calls import sequence_named, written_name
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
-from planner.statements import AlterSequence, CreateSequence, NoOperation, Statement
+from planner.definitions import AlterSequence, CreateSequence
+from planner.statements import NoOperation, Statement
 
 _BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 #: Types of columns that bring their own sequence.

@@ -18,9 +18,10 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
+from planner.definitions import CreateTableAs
 from planner.expression import ColumnRef
 from planner.parse import first_parameter
-from planner.statements import CreateTableAs, Output, Query
+from planner.statements import Output, Query
 
 
 def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:

@@ -12,21 +12,13 @@ from typing import Any, Final
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.objects import FileTable, Stream, Table
 from planner.bind.context import Binding
-from planner.bind.definitions.columns import (
-    Parts,
-    add_column,
-    add_table_constraint,
-    check_generations,
-    constrain_column,
-    copy_keys,
-    make_check,
-    make_foreign_key,
-    with_sequences,
-)
+from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
+from planner.bind.definitions.constraints import add_table_constraint, copy_keys, make_check, make_foreign_key
 from planner.bind.definitions.generated import check_actions
+from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
-from planner.statements import CreateStream, CreateTable
+from planner.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")

@@ -25,10 +25,11 @@ from planner.bind.sources import find_object
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
+from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
 from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
-from planner.statements import AlterView, CreateTableAs, CreateView, Query
+from planner.statements import Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
