@@ -25,7 +25,7 @@ from catalog.objects import (
     UniqueKey,
     View,
 )
-from catalog.types import SqlType
+from catalog.types import Enumeration, SqlType
 
 Classes = Mapping[str, type]
 
@@ -36,7 +36,8 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Table, Stream, FileTable, View, SystemView, Sequence, Index
+    *(SqlType, Enumeration, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
+    *(Table, Stream, FileTable, View, SystemView, Sequence),
 )
 
 

@@ -1,4 +1,4 @@
-"""What names stand for: tables, streams, views and sequences, in an immutable catalog with a version.
+"""What names stand for: tables, streams, views, sequences and types, in an immutable catalog with a version.
 
 Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
 checks) and view definitions are kept as SQL text and bound by the planner each time.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from catalog.errors import duplicate_table
-from catalog.types import BOOL, INT8, SqlType
+from catalog.errors import SqlError, duplicate_table
+from catalog.types import BOOL, INT8, Enumeration, SqlType, redeclared
 
 PUBLIC = "public"
 #: oids below this are PostgreSQL's own.
@@ -204,17 +204,63 @@ class SystemView:
 
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
+UserType = Enumeration
 Kind = Literal["table", "stream", "files", "view", "system"]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All objects at one version. ``version`` grows with every DDL statement and keys plan caches."""
+    """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
+
+    ``types`` are those that users declared, by schema and name. A relation is a type, too (of its rows), so that both
+    share their names.
+    """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
     names: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 0
     next_oid: int = FIRST_OID
+    types: Mapping[tuple[str, str], UserType] = field(default_factory=lambda: MappingProxyType({}))
+
+    def find_type(
+        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
+    ) -> UserType | None:
+        """The user's type that a possibly unqualified name means, or None."""
+        for candidate in (schema,) if schema is not None else search_path:
+            found = self.types.get((candidate, name))
+            if found is not None:
+                return found
+        return None
+
+    def type_oid(self) -> int:
+        """The oid of the next type: odd, and the one before it is for its array type."""
+        return self.next_oid + 1 + self.next_oid % 2
+
+    def add_type(self, item: UserType) -> Catalog:
+        """A catalog with one type more. Raises 42710 when the name is taken."""
+        key = (item.schema, item.name)
+        if key in self.types or key in self.names:
+            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
+            raise SqlError(
+                "42710",
+                f'type "{item.name}" already exists',
+                hint=None if key in self.types else f"{hint}with any existing type.",
+            )
+        return replace(
+            self,
+            types=MappingProxyType({**self.types, key: item}),
+            version=self.version + 1,
+            next_oid=max(self.next_oid, item.oid + 1),
+        )
+
+    def drop_type(self, oid: int) -> Catalog:
+        """A catalog without one type."""
+        types = {key: item for key, item in self.types.items() if item.oid != oid}
+        return replace(self, types=MappingProxyType(types), version=self.version + 1)
+
+    def change_type(self, item: UserType) -> Catalog:
+        """A catalog with one type's definition replaced (same oid; the name may differ)."""
+        return replace(self.drop_type(item.oid).add_type(item), version=self.version + 1)
 
     def find(
         self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
@@ -231,11 +277,15 @@ class Catalog:
         key = (item.schema, item.name)
         if key in self.names:
             raise duplicate_table(item.name)
-        return Catalog(
-            MappingProxyType({**self.objects, item.oid: item}),
-            MappingProxyType({**self.names, key: item.oid}),
-            self.version + 1,
-            max(self.next_oid, item.oid + 1),
+        if key in self.types:
+            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
+            raise SqlError("42710", f'type "{item.name}" already exists', hint=f"{hint}with any existing type.")
+        return replace(
+            self,
+            objects=MappingProxyType({**self.objects, item.oid: item}),
+            names=MappingProxyType({**self.names, key: item.oid}),
+            version=self.version + 1,
+            next_oid=max(self.next_oid, item.oid + 1),
         )
 
     def drop(self, oid: int) -> Catalog:
@@ -268,3 +318,11 @@ class Catalog:
         for item in self.objects.values():
             if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
                 yield item
+
+
+def retyped(item: CatalogObject, declared: Enumeration) -> CatalogObject:
+    """A relation whose columns of an enum are of its new definition."""
+    if isinstance(item, Sequence):
+        return item
+    columns = tuple(replace(column, type=redeclared(column.type, declared)) for column in item.columns)
+    return item if columns == item.columns else replace(item, columns=columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, View
+from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, UserType, View
 from executor.altering import alter_rows, require_free, require_same
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
@@ -24,12 +25,15 @@ from planner.bind.definitions.sequences import call_of, require_within
 from planner.definitions import (
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
     CreateSequence,
     CreateStream,
     CreateTable,
+    CreateType,
     CreateView,
     Drop,
+    DropType,
     Redefine,
     Truncate,
 )
@@ -42,7 +46,18 @@ if TYPE_CHECKING:
     from executor.session import DatabaseSession, Result
 
 Definition = (
-    CreateTable | CreateStream | CreateView | Drop | AlterView | CreateSequence | AlterSequence | AlterTable | Redefine
+    CreateTable
+    | CreateStream
+    | CreateView
+    | CreateSequence
+    | CreateType
+    | Drop
+    | DropType
+    | AlterView
+    | AlterSequence
+    | AlterTable
+    | AlterType
+    | Redefine
 )
 
 
@@ -91,12 +106,44 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
+        case CreateType() | AlterType() | DropType():
+            return _define_type(transaction, catalog, statement)
         case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
             _follow(transaction, catalog, changes)
             catalog = transaction.catalog or catalog
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _define_type(transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType) -> Result:
+    """A type; the relations that have columns of it follow what becomes of it."""
+    from executor.session import Result
+
+    match statement:
+        case CreateType(item=item):
+            item = replace(item, oid=max(item.oid, catalog.type_oid()))
+            transaction.catalog = catalog.add_type(item)
+            transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
+            return Result("CREATE TYPE")
+        case AlterType(before=before, item=item, changes=changes):
+            _require_same_type(catalog, before)
+            transaction.catalog = catalog.change_type(item)
+            transaction.catalog_changes.append(json.dumps({"change_type": encode(item)}))
+            _follow(transaction, transaction.catalog, changes)
+            return Result("ALTER TYPE")
+        case DropType(kind=kind, items=items, notices=notices):
+            for item in items:
+                _require_same_type(catalog, item)
+                transaction.catalog = catalog = catalog.drop_type(item.oid)
+                transaction.catalog_changes.append(json.dumps({"drop_type": item.oid}))
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _require_same_type(catalog: Catalog, before: UserType) -> None:
+    """Raises 40001 where another transaction has changed a type since a statement was bound."""
+    if catalog.types.get((before.schema, before.name)) != before:
+        raise OutdatedError
 
 
 def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
@@ -140,9 +187,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
-def _follow(
-    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
-) -> None:
+def _follow(transaction: Transaction, catalog: Catalog, changes: Iterable[tuple[CatalogObject, CatalogObject]]) -> None:
     """Other objects that change with a statement."""
     for before, after in changes:
         require_same(catalog, before)
@@ -290,6 +335,12 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
+    if "drop_type" in data:
+        return catalog.drop_type(data["drop_type"])
+    if "change_type" in data:
+        return catalog.change_type(decode(data["change_type"], CATALOG_CLASSES))
+    if "add_type" in data:
+        return catalog.add_type(decode(data["add_type"], CATALOG_CLASSES))
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
@@ -311,13 +362,16 @@ def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
 def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
     items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "objects": items})
+    types = [encode(item) for item in catalog.types.values()]
+    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "types": types, "objects": items})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
     """``start`` (the system views) with the stored objects."""
     data = json.loads(text)
     catalog = start
+    for item in data.get("types", ()):
+        catalog = catalog.add_type(decode(item, CATALOG_CLASSES))
     for item in data["objects"]:
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     return replace(catalog, next_oid=data["next_oid"], version=data["version"])

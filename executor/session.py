@@ -37,13 +37,16 @@ from planner.algebra import Relation
 from planner.definitions import (
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
     Drop,
+    DropType,
     Redefine,
     Truncate,
 )
@@ -320,6 +323,8 @@ class DatabaseSession:
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
             case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+                return self._define(statement, transaction)
+            case CreateType() | AlterType() | DropType():
                 return self._define(statement, transaction)
             case AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from catalog.objects import FileTable, Sequence, Stream, Table, View
+from catalog.objects import CatalogObject, FileTable, Sequence, Stream, Table, UserType, View
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -133,6 +133,31 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateType:
+    """CREATE TYPE; ``item`` has the next free oid for types."""
+
+    item: UserType
+
+
+@dataclass(frozen=True, slots=True)
+class AlterType:
+    """ALTER TYPE: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before and after."""
+
+    before: UserType
+    item: UserType
+    changes: tuple[tuple[CatalogObject, CatalogObject], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropType:
+    """DROP TYPE of types that nothing uses."""
+
+    kind: str  # the command's word, for the tag
+    items: tuple[UserType, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AlterView:
     """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
 
@@ -151,4 +176,7 @@ Definition = (
     | CreateView
     | Drop
     | AlterView
+    | CreateType
+    | AlterType
+    | DropType
 )

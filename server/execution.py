@@ -19,13 +19,16 @@ from planner.algebra import Project, Values
 from planner.definitions import (
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
     Drop,
+    DropType,
     Redefine,
     Truncate,
 )
@@ -75,6 +78,9 @@ WRITES: Final[dict[type, str]] = {
     CreateView: "CREATE VIEW",
     Drop: "DROP",
     AlterView: "ALTER VIEW",
+    CreateType: "CREATE TYPE",
+    AlterType: "ALTER TYPE",
+    DropType: "DROP TYPE",
     CopyIn: "COPY FROM",
 }
 #: Rows encoded at once: bounds the memory of a portion.

@@ -254,4 +254,5 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **ARRAYS,
     **JSONS,
     **SETS,
+    "declared": lambda printer, arguments, node: arguments[0],
 }

@@ -198,7 +198,7 @@ def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scala
     call = Call("nullif", (left, right), left.type)
     if own == "text" and left.type.name == "varchar":
         return Cast(call, TEXT)
-    if own in (left.type.name, "anyelement", "anyarray"):
+    if own in (left.type.name, "anyelement", "anyarray", "anyenum"):
         return call
     if left.type.name == "timestamptz":  # the way back is not unique where clocks are set back
         raise unsupported("NULLIF of a time with and one without a zone", "Cast one.", env.binding.position(node))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name
+from catalog.objects import UserType
+from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
 from planner.bind.context import Binding
 
 _ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "char": "bpchar", "string": "text"}
@@ -29,19 +30,39 @@ def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
 
 def type_of(binding: Binding, node: Any) -> SqlType:
     """The type that a TypeName node names."""
-    *_, written = names = names_of(node.names)
+    *schema, written = names = names_of(node.names)
     name = _ALIASES.get(written, written)
     position = binding.position(node)
     if node.setof or node.pct_type:
         raise unsupported("SETOF and %TYPE", position=position)
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
+    is_own = schema == ["pg_catalog"] or (not schema and name in _KNOWN | _FOREIGN)
+    declared = None if is_own else find_type(binding, names)
+    if declared is not None:
+        if node.typmods:
+            raise SqlError("42601", f'type modifier is not allowed for type "{declared.name}"', position=position)
+        return array(enum(declared)) if node.arrayBounds else enum(declared)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
     return array(kind) if node.arrayBounds else kind
+
+
+def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
+    """The user's type of a name. Raises 42704."""
+    found = find_type(binding, names)
+    if found is None:
+        raise SqlError("42704", f'type "{".".join(names)}" does not exist')
+    return found
+
+
+def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
+    """The user's type of a name, or None."""
+    *schema, name = names
+    return binding.context.catalog.find_type(name, schema[-1] if schema else None, binding.context.search_path)
 
 
 def _modifiers(node: Any) -> tuple[int, ...]:

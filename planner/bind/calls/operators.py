@@ -85,6 +85,7 @@ def _comparison(name: str) -> Iterator[Overload]:
     if name in ("eq", "ne"):  # jsonb's order is by kind, size and parts, which its text is not
         yield Overload(name, ("jsonb", "jsonb"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
+    yield Overload(name, ("anyenum", "anyenum"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
 

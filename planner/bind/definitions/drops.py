@@ -13,11 +13,13 @@ from pglast.enums import DropBehavior, ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Catalog, CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
+from planner.bind.definitions.dependents import describe
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
+from planner.bind.definitions.user_types import bind_drop_type
 from planner.bind.sources import find_object
 from planner.bind.typenames import names_of
-from planner.definitions import Drop, Truncate
+from planner.definitions import Drop, DropType, Truncate
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
@@ -28,25 +30,12 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 }
 
 
-_WORDS: Final[dict[type, str]] = {
-    Table: "table",
-    Stream: "foreign table",
-    FileTable: "foreign table",
-    View: "view",
-    SystemView: "view",
-    Sequence: "sequence",
-}
-
-
-def describe(item: CatalogObject) -> str:
-    """An object as errors name it."""
-    return f"{_WORDS[type(item)]} {item.name}"
-
-
-def bind_drop(binding: Binding, node: Any) -> Drop:
+def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
+    if node.removeType == ObjectType.OBJECT_TYPE:
+        return bind_drop_type(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")
         raise unsupported(f"DROP {words}")

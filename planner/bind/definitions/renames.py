@@ -20,6 +20,7 @@ from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.indexes import bind_rename_index
+from planner.bind.definitions.user_types import bind_rename_type
 from planner.bind.sources import scan_object
 from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
@@ -45,6 +46,8 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
     words = ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
     if kind == ObjectType.OBJECT_INDEX:
         return bind_rename_index(binding, node)
+    if kind == ObjectType.OBJECT_TYPE:
+        return bind_rename_type(binding, node)
     if kind not in _RELATIONS:
         raise unsupported(f"ALTER {words} RENAME")
     name, tag = node.relation, f"ALTER {words}"

@@ -30,12 +30,18 @@ _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "nu
 
 def target_schema(binding: Binding, node: Any) -> str:
     """Where a new relation goes: the schema it names, or the first of the search path."""
-    schema = node.schemaname or next(iter(binding.context.search_path), "public")
-    if schema != "public":
-        raise SqlError("3F000", f'schema "{schema}" does not exist', position=binding.position(node))
+    schema = schema_of(binding, node.schemaname, binding.position(node))
     if node.relpersistence == "t":
         raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", binding.position(node))
-    return str(schema)
+    return schema
+
+
+def schema_of(binding: Binding, name: str | None, position: int | None = None) -> str:
+    """A schema that is named, or the first of the search path. Raises 3F000."""
+    schema = name or next(iter(binding.context.search_path), "public")
+    if schema != "public":
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
+    return schema
 
 
 def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
@@ -90,9 +96,8 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     options = tuple(_stream_option(binding, item) for item in node.options or ())
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
-    if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
-        instead = "Use two timestamps, or a number of seconds."
-        raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
+    if dict(options).get("source") == "files":
+        _refuse_in_files(binding, parts, base.relation, "a stream of files")
     for item in node.options or ():
         if item.defname == "watermark":
             bind_watermark(binding, item.arg.sval, parts.columns, item)
@@ -113,11 +118,20 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     options = tuple(_file_option(binding, item) for item in node.options or ())
     if "path" not in dict(options):
         raise SqlError("HV00J", "path is required for files foreign tables")
-    if any(column.type.name == "interval" for column in parts.columns):
-        instead = "Use two timestamps, or a number of seconds."
-        raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
+    _refuse_in_files(binding, parts, base.relation, "a table of files")
     oid = binding.context.catalog.next_oid
     return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+
+
+def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> None:
+    """Types that files' readers do not know. Raises 0A000."""
+    for column in parts.columns:
+        if column.type.name == "interval":
+            instead = "Use two timestamps, or a number of seconds."
+            raise unsupported(f"an interval column in {where}", instead, binding.position(node))
+        if column.type.enum is not None:
+            instead = "Use text, and cast it where it is read."
+            raise unsupported(f"a column of an enum type in {where}", instead, binding.position(node))
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from catalog.objects import ColumnDefinition, View
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
+from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.tables import is_taken, target_schema
 from planner.bind.definitions.watermarks import bind_length, keeping_of
@@ -72,6 +73,7 @@ def _create(
     if continuous:
         _refuse_changing(binding, query.relation)
         _refuse_sequences(binding, query.relation)
+        refuse_labels(binding, query.relation)
     columns = _columns(name.relname, names_of(aliases), query)
     view = View(
         old.oid if old is not None and replaces else catalog.next_oid,
