@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from catalog.errors import SqlError, duplicate_table
-from catalog.types import BOOL, INT8, Enumeration, SqlType, redeclared
+from catalog.types import BOOL, INT8, Enumeration, SqlType, array, enum, redeclared
 
 PUBLIC = "public"
 #: oids below this are PostgreSQL's own.
@@ -230,6 +230,13 @@ class Catalog:
             found = self.types.get((candidate, name))
             if found is not None:
                 return found
+        return None
+
+    def type_of(self, oid: int) -> SqlType | None:
+        """The values' type of a user's type or of its arrays, by oid."""
+        for item in self.types.values() if oid >= FIRST_OID else ():
+            if oid in (item.oid, item.oid - 1):
+                return enum(item) if oid == item.oid else array(enum(item))
         return None
 
     def type_oid(self) -> int:

@@ -50,7 +50,9 @@ class Binding:
     def __init__(self, raw: Raw, context: Context) -> None:
         self.raw = raw
         self.context = context
-        self.parameters: list[SqlType | None] = list(context.parameter_types)
+        # What a client declared of an enum may be older than the catalog.
+        declared = context.parameter_types
+        self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
