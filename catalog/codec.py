@@ -15,6 +15,7 @@ from typing import Any
 from catalog.objects import (
     Check,
     ColumnDefinition,
+    Domain,
     FileTable,
     ForeignKey,
     Index,
@@ -36,7 +37,7 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    *(SqlType, Enumeration, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
+    *(SqlType, Enumeration, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Table, Stream, FileTable, View, SystemView, Sequence),
 )
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from catalog.errors import SqlError, duplicate_table
+from catalog.names import quote_name
 from catalog.types import BOOL, INT8, Enumeration, SqlType, array, enum, redeclared
 
 PUBLIC = "public"
@@ -25,7 +26,8 @@ class ColumnDefinition:
     """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
-    ``generated`` is the SQL text of the expression over the row's other columns that is its value.
+    ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
+    type of a ``domain`` (its oid).
     """
 
     name: str
@@ -36,6 +38,7 @@ class ColumnDefinition:
     sequences: tuple[int, ...] = ()
     comment: str | None = None
     generated: str | None = None
+    domain: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +207,30 @@ class SystemView:
 
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
-UserType = Enumeration
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A type of CREATE DOMAIN: values of ``base`` (and of the domain ``parent``, if any) that its constraints let pass.
+
+    In ``checks`` the column ``value`` is the value. ``oid`` is odd, as all users' types have it.
+    """
+
+    oid: int
+    name: str
+    base: SqlType
+    parent: int = 0
+    default: str | None = None
+    not_null: bool = False
+    checks: tuple[Check, ...] = ()
+    schema: str = PUBLIC
+
+    def __str__(self) -> str:
+        """The name as format_type() prints it."""
+        return quote_name(self.name)
+
+
+UserType = Enumeration | Domain
 Kind = Literal["table", "stream", "files", "view", "system"]
 
 
@@ -235,9 +261,13 @@ class Catalog:
     def type_of(self, oid: int) -> SqlType | None:
         """The values' type of a user's type or of its arrays, by oid."""
         for item in self.types.values() if oid >= FIRST_OID else ():
-            if oid in (item.oid, item.oid - 1):
+            if isinstance(item, Enumeration) and oid in (item.oid, item.oid - 1):
                 return enum(item) if oid == item.oid else array(enum(item))
         return None
+
+    def domain(self, oid: int) -> Domain:
+        """A domain by its oid."""
+        return next(item for item in self.types.values() if isinstance(item, Domain) and item.oid == oid)
 
     def type_oid(self) -> int:
         """The oid of the next type: odd, and the one before it is for its array type."""

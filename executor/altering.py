@@ -85,7 +85,9 @@ def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step
 
 def _is_one_value(scalar: Scalar) -> bool:
     volatile = (isinstance(item, Call) and FUNCTIONS[item.function].volatility == "volatile" for item in walk(scalar))
-    return not used_columns(scalar) and not any(volatile)
+    # What a domain requires is required of rows alone.
+    requires = any(isinstance(item, Call) and item.function == "require" for item in walk(scalar))
+    return not used_columns(scalar) and not any(volatile) and not requires
 
 
 def _value(transaction: Transaction, scalar: Scalar) -> Literal:

@@ -107,7 +107,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
         case CreateType() | AlterType() | DropType():
-            return _define_type(transaction, catalog, statement)
+            return _define_type(transaction, catalog, statement, session.time_zone)
         case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
             _follow(transaction, catalog, changes)
             catalog = transaction.catalog or catalog
@@ -116,22 +116,27 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def _define_type(transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType) -> Result:
+def _define_type(
+    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType, time_zone: str
+) -> Result:
     """A type; the relations that have columns of it follow what becomes of it."""
     from executor.session import Result
 
     match statement:
-        case CreateType(item=item):
+        case CreateType(tag=tag, item=item):
             item = replace(item, oid=max(item.oid, catalog.type_oid()))
             transaction.catalog = catalog.add_type(item)
             transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
-            return Result("CREATE TYPE")
-        case AlterType(before=before, item=item, changes=changes):
+            return Result(tag)
+        case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
             _require_same_type(catalog, before)
+            for error, relation in checks:
+                if transaction.writer().query(relation, {}, (), time_zone).num_rows:
+                    raise error
             transaction.catalog = catalog.change_type(item)
             transaction.catalog_changes.append(json.dumps({"change_type": encode(item)}))
             _follow(transaction, transaction.catalog, changes)
-            return Result("ALTER TYPE")
+            return Result(tag)
         case DropType(kind=kind, items=items, notices=notices):
             for item in items:
                 _require_same_type(catalog, item)

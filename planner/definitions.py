@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from catalog.errors import SqlError
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, Table, UserType, View
 from planner.algebra import Relation
 from planner.eventtime import Keeping
@@ -134,18 +135,23 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class CreateType:
-    """CREATE TYPE; ``item`` has the next free oid for types."""
+    """CREATE TYPE and CREATE DOMAIN; ``item`` has the next free oid for types."""
 
+    tag: str
     item: UserType
 
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """ALTER TYPE: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before and after."""
+    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before
+    and after; ``checks`` are relations that must have no row, each with the error that one is.
+    """
 
+    tag: str
     before: UserType
     item: UserType
-    changes: tuple[tuple[CatalogObject, CatalogObject], ...]
+    changes: tuple[tuple[CatalogObject, CatalogObject], ...] = ()
+    checks: tuple[tuple[SqlError, Relation], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

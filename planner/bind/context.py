@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -90,6 +91,15 @@ class Binding:
             below = next((getattr(node, name) for name in names if getattr(node, name, None) is not None), None)
             node = below[0] if isinstance(below, tuple) else below
         return min(found, default=None)
+
+    @contextmanager
+    def without_positions(self) -> Iterator[None]:
+        """Errors in here have no place in the statement."""
+        self.views.append(0)
+        try:
+            yield
+        finally:
+            self.views.pop()
 
     def remember(self, scalar: Scalar, node: Any, name: str = "") -> None:
         """Notes where a scalar was written, for errors that are found later."""

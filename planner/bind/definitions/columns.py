@@ -19,8 +19,9 @@ from planner.bind.definitions.constraints import add_constraint, refuse_subquery
 from planner.bind.definitions.generated import check_generation
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
+from planner.bind.domains import is_constrained
 from planner.bind.texts import bind_tree
-from planner.bind.typenames import names_of, type_of
+from planner.bind.typenames import names_of, type_or_domain
 from planner.bind.types import display
 
 #: Names of hidden columns.
@@ -39,11 +40,14 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
-    kind = serial or type_of(binding, node.typeName)
+    kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
+    if stream and domain is not None and is_constrained(binding, domain.oid):
+        instead = "Use its base type, and filter the rows in the views."
+        raise unsupported("a stream's column of a constrained domain", instead, binding.position(node.typeName))
     if stream and kind.element is not None:
         instead = "Use one row for each element."
         raise unsupported("a stream's column of an array type", instead, binding.position(node.typeName))
-    parts.columns.append(ColumnDefinition(name, kind, serial is not None))
+    parts.columns.append(ColumnDefinition(name, kind, serial is not None, domain=0 if domain is None else domain.oid))
     if serial is not None:
         parts.owned[name] = ()
 

@@ -9,6 +9,7 @@ from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
 from planner.bind.definitions.comments import bind_comment
+from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
 from planner.bind.definitions.indexes import bind_create_index
@@ -45,6 +46,8 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "DropStmt": bind_drop,
     "CreateEnumStmt": bind_create_enum,
     "AlterEnumStmt": bind_alter_enum,
+    "CreateDomainStmt": bind_create_domain,
+    "AlterDomainStmt": bind_alter_domain,
     "CompositeTypeStmt": refuse_composite,
     "CreateRangeStmt": refuse_range,
     "TruncateStmt": bind_truncate,

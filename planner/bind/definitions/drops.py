@@ -34,7 +34,7 @@ def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
-    if node.removeType == ObjectType.OBJECT_TYPE:
+    if node.removeType in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
         return bind_drop_type(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")

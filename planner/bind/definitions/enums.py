@@ -43,7 +43,7 @@ def bind_create_enum(binding: Binding, node: Any) -> CreateType:
     catalog = binding.context.catalog
     declared = Enumeration(catalog.type_oid(), name, labels, places, schema_of(binding, schema[-1] if schema else None))
     catalog.add_type(declared)  # raises where the name is taken
-    return CreateType(declared)
+    return CreateType("CREATE TYPE", declared)
 
 
 def bind_alter_enum(binding: Binding, node: Any) -> Statement:
@@ -110,7 +110,7 @@ def _rename(binding: Binding, found: Enumeration, old: str, new: str) -> AlterTy
 def alter_enum(catalog: Catalog, before: Enumeration, after: Enumeration) -> AlterType:
     """The type's new definition, and those of all relations that have columns of it."""
     items = ((item, retyped(item, after)) for item in catalog.objects.values())
-    return AlterType(before, after, tuple((item, new) for item, new in items if new != item))
+    return AlterType("ALTER TYPE", before, after, tuple((item, new) for item, new in items if new != item))
 
 
 def after_all(catalog: Catalog, altered: AlterType) -> Catalog:

@@ -19,6 +19,7 @@ from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.indexes import bind_rename_index
 from planner.bind.definitions.user_types import bind_rename_type
 from planner.bind.sources import scan_object
@@ -46,6 +47,10 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
     words = ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
     if kind == ObjectType.OBJECT_INDEX:
         return bind_rename_index(binding, node)
+    if kind == ObjectType.OBJECT_DOMAIN:
+        return bind_rename_domain(binding, node)
+    if kind == ObjectType.OBJECT_DOMCONSTRAINT:
+        return bind_rename_domain_constraint(binding, node)
     if kind == ObjectType.OBJECT_TYPE:
         return bind_rename_type(binding, node)
     if kind not in _RELATIONS:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pglast.enums import DropBehavior
+from pglast.enums import DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, Stream, Table, UserType, View
+from catalog.objects import Catalog, Domain, Stream, Table, UserType, View
 from catalog.types import enum_of
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import describe, first_broken
+from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import after_all, alter_enum
 from planner.bind.typenames import declared_type, find_type, names_of
 from planner.definitions import AlterType, DropType
@@ -34,6 +35,8 @@ def refuse_range(binding: Binding, node: Any) -> Statement:
 def bind_rename_type(binding: Binding, node: Any) -> AlterType:
     """ALTER TYPE name RENAME TO name. Texts name a type, so one that does must go first (0A000)."""
     found = declared_type(binding, names_of(node.object))
+    if isinstance(found, Domain):
+        return bind_rename_domain(binding, node, "ALTER TYPE")
     catalog = binding.context.catalog
     altered = alter_enum(catalog, found, replace(found, name=node.newname))
     catalog.drop_type(found.oid).add_type(altered.item)  # raises where the name is taken
@@ -54,15 +57,18 @@ def bind_drop_type(binding: Binding, node: Any) -> DropType:
             if not node.missing_ok:
                 raise SqlError("42704", message)
             notices.append(f"{message}, skipping")
+        elif node.removeType == ObjectType.OBJECT_DOMAIN and not isinstance(known, Domain):
+            raise SqlError("42809", f'"{known.name}" is not a domain')
         elif known not in found:
             found.append(known)
     _require_unused(binding, found, node.behavior == DropBehavior.DROP_CASCADE)
-    return DropType("TYPE", tuple(found), tuple(notices))
+    kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
+    return DropType(kind, tuple(found), tuple(notices))
 
 
 def _require_unused(binding: Binding, types: list[UserType], cascade: bool) -> None:
     catalog = binding.context.catalog
-    lines = [line for item in types for line in _users(catalog, item)]
+    lines = [line for item in types for line in _users(catalog, item, types)]
     after = catalog
     for item in types:
         after = after.drop_type(item.oid)
@@ -78,11 +84,17 @@ def _require_unused(binding: Binding, types: list[UserType], cascade: bool) -> N
         raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(lines), hint)
 
 
-def _users(catalog: Catalog, declared: UserType) -> list[str]:
-    return [
+def _users(catalog: Catalog, declared: UserType, dropped: list[UserType]) -> list[str]:
+    """What depends on a type and stays, described."""
+    lines = [
         f"column {column.name} of {describe(item)} depends on type {declared}"
         for item in catalog.objects.values()
         if isinstance(item, Table | Stream | View)
         for column in item.columns
-        if (enum := enum_of(column.type)) is not None and enum.oid == declared.oid
+        if declared.oid in (column.domain, getattr(enum_of(column.type), "oid", None))
+    ]
+    return lines + [
+        f"type {item} depends on type {declared}"
+        for item in catalog.types.values()
+        if isinstance(item, Domain) and item.parent == declared.oid and item not in dropped
     ]
