@@ -16,7 +16,7 @@ from typing import Final
 from bench.harness import ROOT, Rig, Row
 from catalog.objects import Catalog
 from executor.embedded.dialect import DuckPrinter
-from executor.queries import PlanCache as Optimised
+from executor.plans import PlanCache as Optimised
 from planner.bind import Context, bind
 from planner.definitions import CreateTable
 from planner.parse import parse

@@ -19,6 +19,7 @@ from catalog.objects import (
     FileTable,
     ForeignKey,
     Index,
+    Schema,
     Sequence,
     Stream,
     SystemView,
@@ -38,7 +39,7 @@ def classes(*items: type) -> dict[str, type]:
 
 CATALOG_CLASSES: Classes = classes(
     *(SqlType, Enumeration, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
-    *(Table, Stream, FileTable, View, SystemView, Sequence),
+    *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
 )
 
 

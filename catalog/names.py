@@ -6,11 +6,13 @@ Owns: folding, quotes and dots (https://www.postgresql.org/docs/15/datatype-oid.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from catalog.errors import SqlError
 
 _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
+_ELEMENT: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*(,|$)')
 _PLAIN: Final = re.compile("[a-z_][a-z0-9_$]*")
 #: Bytes of PostgreSQL's type name.
 _LONGEST: Final = 63
@@ -30,6 +32,25 @@ def split_name(text: str) -> tuple[str | None, str]:
     if len(parts) > 3:
         raise SqlError("42601", f"improper relation name (too many dotted names): {text}")
     return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The names of a list such as search_path. Raises ValueError where it is none."""
+    names: list[str] = []
+    position, more = 0, bool(text.strip())
+    while more:
+        match = _ELEMENT.match(text, position)
+        if match is None:
+            raise ValueError(text)
+        quoted, plain, end = match.groups()
+        names.append(quoted.replace('""', '"') if quoted is not None else plain.lower())
+        position, more = match.end(), end == ","
+    return tuple(names)
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Names as a list that ``split_list`` takes."""
+    return ", ".join(map(quote_name, names))
 
 
 def quote_name(name: str) -> str:

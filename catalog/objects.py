@@ -1,4 +1,4 @@
-"""What names stand for: tables, streams, views, sequences and types, in an immutable catalog with a version.
+"""What names stand for: schemas, tables, streams, views, sequences and types, in an immutable catalog with a version.
 
 Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
 checks) and view definitions are kept as SQL text and bound by the planner each time.
@@ -7,16 +7,20 @@ A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seein
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from catalog.errors import SqlError, duplicate_table
+from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import quote_name
 from catalog.types import BOOL, INT8, Enumeration, SqlType, array, enum, redeclared
 
-PUBLIC = "public"
+PUBLIC: Final = "public"
+PG_CATALOG: Final = "pg_catalog"
+#: The schema of a session's own temporary relations, which no other session sees.
+PG_TEMP: Final = "pg_temp"
 #: oids below this are PostgreSQL's own.
 FIRST_OID = 16384
 
@@ -145,7 +149,8 @@ class View:
     """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
 
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
-    session settings of its creation that its meaning depends on (TimeZone, search_path).
+    session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
+    that the text names, each with the schema as written ('' where there is none) and the oid that it stood for.
     """
 
     oid: int
@@ -159,6 +164,7 @@ class View:
     settings: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
     comment: str | None = None
+    names: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +212,24 @@ class SystemView:
     columns: tuple[ColumnDefinition, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A namespace of relations."""
+
+    oid: int
+    name: str
+    comment: str | None = None
+
+
+#: Schemas that are there without being created; all but ``public`` stay.
+BUILT_IN: Final = (
+    Schema(11, PG_CATALOG, "system catalog schema"),
+    Schema(2200, PUBLIC, "standard public schema"),
+    Schema(13_000, "information_schema"),
+    Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
+)
+SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
+
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 
 
@@ -238,14 +262,17 @@ Kind = Literal["table", "stream", "files", "view", "system"]
 class Catalog:
     """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
 
-    ``types`` are those that users declared, by schema and name. A relation is a type, too (of its rows), so that both
-    share their names.
+    ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
+    and name. A relation is a type, too (of its rows), so that both share their names.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
     names: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 0
     next_oid: int = FIRST_OID
+    schemas: Mapping[str, Schema] = field(
+        default_factory=lambda: MappingProxyType({item.name: item for item in BUILT_IN})
+    )
     types: Mapping[tuple[str, str], UserType] = field(default_factory=lambda: MappingProxyType({}))
 
     def find_type(
@@ -303,38 +330,70 @@ class Catalog:
         self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
     ) -> CatalogObject | None:
         """The object that a possibly unqualified name means, or None."""
-        for candidate in (schema,) if schema is not None else ("pg_catalog", *search_path):
+        for candidate in (schema,) if schema is not None else whole_path(search_path):
             oid = self.names.get((candidate, name))
             if oid is not None:
                 return self.objects[oid]
         return None
 
-    def add(self, item: CatalogObject) -> Catalog:
-        """A catalog with one object more. Raises 42P07 when the name is taken."""
+    def require(self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)) -> CatalogObject:
+        """The object that a name means. Raises 3F000 and 42P01."""
+        found = self.find(name, schema, search_path)
+        if found is not None:
+            return found
+        if schema not in (None, PG_TEMP, *self.schemas):
+            raise SqlError("3F000", f'schema "{schema}" does not exist')
+        raise undefined_table(f"{schema}.{name}" if schema else name)
+
+    def contents(self, schema: str) -> Iterator[CatalogObject]:
+        """The relations in a schema."""
+        return (item for item in self.objects.values() if item.schema == schema)
+
+    def schema(self, oid: int) -> Schema | None:
+        """The schema with an oid."""
+        return next((item for item in self.schemas.values() if item.oid == oid), None)
+
+    def add(self, item: CatalogObject | Schema) -> Catalog:
+        """A catalog with one object more. Raises 42P07 and 42P06 when the name is taken."""
+        next_oid = max(self.next_oid, item.oid + 1)
+        if isinstance(item, Schema):
+            if item.name in self.schemas:
+                raise SqlError("42P06", f'schema "{item.name}" already exists')
+            schemas = MappingProxyType({**self.schemas, item.name: item})
+            return replace(self, schemas=schemas, version=self.version + 1, next_oid=next_oid)
         key = (item.schema, item.name)
         if key in self.names:
             raise duplicate_table(item.name)
         if key in self.types:
             hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
             raise SqlError("42710", f'type "{item.name}" already exists', hint=f"{hint}with any existing type.")
+        objects, names = {**self.objects, item.oid: item}, {**self.names, key: item.oid}
         return replace(
             self,
-            objects=MappingProxyType({**self.objects, item.oid: item}),
-            names=MappingProxyType({**self.names, key: item.oid}),
+            objects=MappingProxyType(objects),
+            names=MappingProxyType(names),
             version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
+            next_oid=next_oid,
         )
 
     def drop(self, oid: int) -> Catalog:
-        """A catalog without one object."""
+        """A catalog without one object; of a schema nothing may be left."""
+        schema = None if oid in self.objects else self.schema(oid)
+        if schema is not None:
+            assert next(self.contents(schema.name), None) is None
+            schemas = {name: item for name, item in self.schemas.items() if item is not schema}
+            return replace(self, schemas=MappingProxyType(schemas), version=self.version + 1)
         item = self.objects[oid]
         objects = {key: value for key, value in self.objects.items() if key != oid}
         names = {key: value for key, value in self.names.items() if value != oid}
         assert item.oid == oid
         return replace(self, objects=MappingProxyType(objects), names=MappingProxyType(names), version=self.version + 1)
 
-    def change(self, item: CatalogObject) -> Catalog:
+    def change(self, item: CatalogObject | Schema) -> Catalog:
         """A catalog with one object's definition replaced (same oid; the name may differ)."""
+        if isinstance(item, Schema):
+            kept = {name: known for name, known in self.schemas.items() if known.oid != item.oid}
+            return replace(self, schemas=MappingProxyType(kept), version=self.version).add(item)
         return replace(self.drop(item.oid).add(item), version=self.version + 1)
 
     def dependents(self, oid: int) -> Iterator[View | Table]:
@@ -363,3 +422,9 @@ def retyped(item: CatalogObject, declared: Enumeration) -> CatalogObject:
         return item
     columns = tuple(replace(column, type=redeclared(column.type, declared)) for column in item.columns)
     return item if columns == item.columns else replace(item, columns=columns)
+
+
+@functools.lru_cache(256)
+def whole_path(search_path: tuple[str, ...]) -> tuple[str, ...]:
+    """The schemas in which a relation's name is looked up: what a path leaves out of these two comes first."""
+    return tuple(name for name in (PG_TEMP, PG_CATALOG) if name not in search_path) + search_path

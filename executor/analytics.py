@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.engine import EngineUnavailable, Inputs, Job
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -34,8 +34,6 @@ Stored = tuple[Path, ...] | OwnFiles
 
 _STATE: Final = "rows"
 _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
-#: How Spark names what it does not do, where our printer has let it pass.
-_UNSUPPORTED: Final = "[UNSUPPORTED_"
 #: What a file of rows without columns has.
 _NOTHING: Final = Column(0, "__none", INT4)
 
@@ -152,9 +150,9 @@ class Analytics:
         job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output)
         try:
             result = self._spark.run(job, is_cancelled)
+        except EngineRefused as error:
+            raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
-            if _UNSUPPORTED in str(error):
-                raise unsupported("the query on Spark", f"{error} {_HINT}") from None
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)

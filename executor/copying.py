@@ -18,10 +18,11 @@ from catalog.objects import Stream, Table
 from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.effects import bound, numbered
+from executor.embedded.effects import numbered
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values
 from planner.expression import Column, ColumnRef
+from planner.rows import bound
 from planner.statements import CopyIn
 
 if TYPE_CHECKING:

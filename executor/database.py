@@ -12,14 +12,14 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Sequence, Stream, Table, View
+from catalog.objects import Catalog, Sequence, Stream, View
 from executor import ddl
 from executor.admission import Admission
 from executor.analytics import Analytics
@@ -41,11 +41,13 @@ from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
 from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore, WriteTransaction
+from executor.embedded.tables import TableStore
+from executor.frontiers import Frontiers
+from executor.indexes import ViewIndexes
 from executor.maintenance import Maintenance
 from executor.options import Options
-from executor.points import Indexed, Row, ViewIndex
-from executor.queries import PlanCache
+from executor.plans import PlanCache
+from executor.recovery import recover_tables
 from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
@@ -53,19 +55,11 @@ from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import system_catalog, system_table
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
+from executor.versions import Versions
 from executor.views import ViewError, ViewRuntime
 from executor.watching import SourceWatcher
 
 _LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Kept:
-    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
-
-    version: int
-    index: Indexed
-    checked: int = -1
 
 
 class Database:
@@ -86,19 +80,19 @@ class Database:
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
-        self._changed: dict[int, int] = {}
+        self._versions = Versions()
         self._committing: dict[int, Transaction] = {}
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
         self._copies_lock = threading.Lock()
-        self._indexes: dict[int, _Kept] = {}
-        self._reads: Mapping[int, tuple[int, ...]] = {}
+        self.indexes = ViewIndexes(self)
+        self.frontiers = Frontiers(self)
         self._recover()
         self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
-        self.admission = Admission(options.backlog_bytes, self._backlog)
+        self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(self)
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
@@ -141,19 +135,11 @@ class Database:
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
-        changed = self._changed
-        newest = 0
-        for oid in oids:
-            for below in self._reads.get(oid, (oid,)):
-                newest = max(newest, changed.get(below, 0))
-        return newest
+        return self._versions.newest(oids)
 
     def _refresh_reads(self) -> None:
         """For each view, everything whose change may change its result."""
-        reads: dict[int, tuple[int, ...]] = {}
-        for oid in self._views:
-            reads[oid] = tuple(self._closure(oid))
-        self._reads = MappingProxyType(reads)
+        self._versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
 
     def _closure(self, oid: int) -> Iterator[int]:
         runtime = self._views.get(oid)
@@ -181,44 +167,6 @@ class Database:
         if runtime is None:
             raise undefined_table(str(oid))
         return runtime
-
-    def point_key(self, oid: int) -> tuple[str, ...]:
-        """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
-        program = self.view(oid).program
-        names = {column: item.name for column, item in zip(program.columns, self.view(oid).view.columns, strict=True)}
-        return tuple(names[column] for column in program.point_key)
-
-    def fresh_index(self, oid: int) -> Indexed | None:
-        """The view's index if nothing arrived since it was refreshed. Never blocks."""
-        known = self._indexes.get(oid)
-        if known is None:
-            return None
-        visible = self.sequencer.visible  # before the version: what is published meanwhile is asked for next time
-        if visible != known.checked:
-            if known.version != self.version_of((oid,)):
-                return None
-            known.checked = visible
-        return known.index
-
-    def point_read(self, oid: int, key: tuple[object, ...]) -> Row:
-        """One row of a view that has a point key, at the present LSN."""
-        runtime = self.view(oid)
-        with runtime.lock:
-            with self.sequencer.lock:  # a record being published has changed the version before it is visible
-                version, lsn = self.version_of((oid,)), self.sequencer.visible
-            runtime.advance(lsn)
-            if runtime.index is None:
-                runtime.index = ViewIndex(runtime, self.point_key(oid))
-            index = runtime.index.refresh(lambda states: self._final(runtime, states))
-            self._indexes[oid] = _Kept(version, index)
-            return index.get(key)
-
-    def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
-        final = self.plans.get(runtime.program.final)
-        table = None if final.small is None else final.small.run(states)
-        if table is None:
-            table = self.engine.query(final.relation, states, (), runtime.time_zone)
-        return table.rename_columns([column.name for column in runtime.view.columns])
 
     def runtimes(self) -> tuple[ViewRuntime, ...]:
         """All continuous views."""
@@ -301,7 +249,8 @@ class Database:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
             elif isinstance(part, TableChange):
-                self._changed[part.table] = self.tables_lsn = lsn
+                self.tables_lsn = lsn
+                self._versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
 
@@ -311,7 +260,7 @@ class Database:
             return
         runtime.feed.publish(lsn, part)
         runtime.arrived(lsn, time.monotonic())
-        self._changed[part.stream] = lsn
+        self._versions.change(part.stream, lsn)
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
         write, catalog = transaction.write, transaction.catalog
@@ -333,7 +282,9 @@ class Database:
         for oid in dropped:
             self._forget(oid)
         for item in catalog.objects.values():
-            if isinstance(item, Stream) and item.oid not in self.streams:
+            if isinstance(item, Stream) and item.oid in self.streams:
+                self.streams[item.oid].stream = item
+            elif isinstance(item, Stream):
                 self._open_stream(item)
             if isinstance(item, View) and item.oid in self._views:
                 self._views[item.oid].view = item
@@ -349,8 +300,8 @@ class Database:
         if stream is not None:
             stream.dropped()
             self.storage.drop_stream(oid)
-        self._changed.pop(oid, None)
-        self._indexes.pop(oid, None)
+        self._versions.forget(oid)
+        self.indexes.forget(oid)
 
     def _open_stream(self, stream: Stream) -> None:
         schema = ddl.schema_of(stream)
@@ -385,7 +336,7 @@ class Database:
     def _recover(self) -> None:
         """Brings tables and catalog to the log's end and refills the rings above the views' durable frontiers."""
         started = time.monotonic()
-        self._recover_tables()
+        self._catalog = recover_tables(self.tables, self.log, self._catalog)
         for item in list(self._catalog.objects.values()):
             if isinstance(item, Stream):
                 self._open_stream(item)
@@ -399,52 +350,9 @@ class Database:
         if self.log.last_lsn:
             _LOGGER.info("recovered to LSN %d in %.2f s", self.log.last_lsn, time.monotonic() - started)
 
-    def _recover_tables(self) -> None:
-        for lsn, record in replay(self.log, self.tables.applied_lsn):
-            documents = [part.document for part in record if isinstance(part, CatalogChange)]
-            changes = [part for part in record if isinstance(part, TableChange)]
-            if not documents and not changes:
-                continue
-            before = self._catalog
-            for document in documents:
-                self._catalog = ddl.apply_change(self._catalog, document, lsn)
-            self._recover_record(lsn, before, changes, documents)
-
-    def _recover_record(self, lsn: int, before: Catalog, changes: list[TableChange], documents: list[str]) -> None:
-        """One record's table changes and DDL, in one table transaction that also notes its LSN."""
-        after = self._catalog
-        writer = self.tables.begin_write(0.0)
-        for oid in set(before.objects) - set(after.objects):
-            if isinstance(before.objects[oid], Table):
-                writer.drop(oid)
-        for oid in set(after.objects) - set(before.objects):
-            item = after.objects[oid]
-            if isinstance(item, Table):
-                writer.create(item)
-        self._recover_definitions(writer, before, documents)
-        writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
-        if documents:
-            writer.save_catalog(ddl.dump_catalog(after))
-        writer.commit(lsn)
-
-    def _recover_definitions(self, writer: WriteTransaction, before: Catalog, documents: list[str]) -> None:
-        """What a record changed of tables that were there before."""
-        lasting = set(self._catalog.objects) & set(before.objects)
-        changes = [json.loads(document) for document in documents]
-        rebuilt = {change["rebuild"] for change in changes if "rebuild" in change}
-        for change in changes:
-            table = ddl.changed_table(change)
-            if table is not None and table.oid in lasting - rebuilt:
-                writer.alter(table, tuple(map(tuple, change.get("storage", ()))))
-        for oid in rebuilt & lasting:
-            final = self._catalog.objects[oid]
-            assert isinstance(final, Table)
-            writer.drop(oid)
-            writer.create(final)
-
     def _refill(self) -> None:
         """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
-        frontiers = {oid: self.durable_lsn(oid, self.log.last_lsn) for oid in self.streams}
+        frontiers = {oid: self.frontiers.durable_lsn(oid, self.log.last_lsn) for oid in self.streams}
         for lsn, record in replay(self.log, min(frontiers.values(), default=self.log.last_lsn)):
             for part in record:
                 if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
@@ -455,51 +363,13 @@ class Database:
         if lsn > frontier or isinstance(part, FilesArrived):
             runtime.feed.publish(lsn, part)
             runtime.last_lsn = lsn
-            self._changed[part.stream] = lsn
+            self._versions.change(part.stream, lsn)
 
-    # Frontiers --------------------------------------------------------------------------------------------------
-
-    def durable_lsn(self, stream: int, otherwise: int) -> int:
-        """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
-        frontiers = [
-            progress.durable
-            for runtime in self.views_on(stream)
-            if runtime.error is None
-            for progress in runtime.paths
-            if progress.path.stream == stream
-        ]
-        return min(frontiers, default=otherwise)
-
-    def _backlog(self, stream: int) -> int:
-        """Bytes (as in memory) of a stream's rows that some view still needs."""
-        runtime = self.streams.get(stream)
-        visible = self.sequencer.visible
-        return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
-
-    @property
-    def is_log_long(self) -> bool:
-        """Whether the log has grown beyond the budget: a view that gets a few rows now and then may hold it."""
-        return self.log.size > max(self.options.backlog_bytes, 4 * self.options.log_segment_bytes)
+    # Other ------------------------------------------------------------------------------------------------------
 
     def is_live(self, runtime: ViewRuntime) -> bool:
         """Whether a view was not dropped."""
         return self._views.get(runtime.view.oid) is runtime
-
-    def release(self) -> None:
-        """Frees memory and log below what anybody needs."""
-        with self.sequencer.lock:
-            visible = self.sequencer.visible
-            frontiers = {oid: self.durable_lsn(oid, visible) for oid in self.streams}
-        lowest = held = min(self.sequencer.durable, visible)
-        for oid, upto in frontiers.items():
-            stream = self.streams.get(oid)
-            if stream is not None and isinstance(stream.feed, FileFeed):
-                # Kept beside the log are the files' names, so the log need not wait for the files' rows.
-                stream.feed.release(lowest)
-            elif stream is not None:
-                stream.feed.release(upto)
-                held = min(held, upto) if stream.last_lsn > upto else held
-        self.log.recycle(held + 1)
 
     def copies_running(self, change: int) -> None:
         """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,32 @@ import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, CatalogObject, Sequence, Stream, SystemView, Table, UserType, View
+from catalog.objects import (
+    PUBLIC,
+    SYSTEM_SCHEMAS,
+    Catalog,
+    CatalogObject,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
 from executor.altering import alter_rows, require_free, require_same
+from executor.result import Result
 from executor.transaction import NewView, OutdatedError, Transaction
+from executor.user_types import apply_type_change, define_type, drop_types, move_types
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.definitions import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterType,
     AlterView,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -43,10 +57,12 @@ from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import DatabaseSession, Result
+    from executor.session import DatabaseSession
 
 Definition = (
-    CreateTable
+    CreateSchema
+    | AlterSchema
+    | CreateTable
     | CreateStream
     | CreateView
     | CreateSequence
@@ -76,11 +92,17 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
-    from executor.session import Result
-
     database = session.database
     catalog = transaction.catalog or database.catalog
     match statement:
+        case CreateSchema(schema=schema, exists=exists):
+            if exists:
+                notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
+                return Result("CREATE SCHEMA", notices=(notice,))
+            _add(transaction, catalog, replace(schema, oid=_oid(catalog, schema.oid)))
+            return Result("CREATE SCHEMA")
+        case AlterSchema():
+            return _alter_schema(transaction, catalog, statement)
         case CreateTable():
             return _create_table(transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
@@ -107,53 +129,34 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
         case CreateType() | AlterType() | DropType():
-            return _define_type(transaction, catalog, statement, session.time_zone)
-        case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
+            return define_type(transaction, catalog, statement, session.time_zone)
+        case Drop(kind=kind, oids=oids, notices=notices, changes=changes, types=types):
             _follow(transaction, catalog, changes)
             catalog = transaction.catalog or catalog
             for oid in oids:
                 catalog = _drop(transaction, catalog, oid)
+            drop_types(transaction, catalog, types)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def _define_type(
-    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType, time_zone: str
-) -> Result:
-    """A type; the relations that have columns of it follow what becomes of it."""
-    from executor.session import Result
-
-    match statement:
-        case CreateType(tag=tag, item=item):
-            item = replace(item, oid=max(item.oid, catalog.type_oid()))
-            transaction.catalog = catalog.add_type(item)
-            transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
-            return Result(tag)
-        case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
-            _require_same_type(catalog, before)
-            for error, relation in checks:
-                if transaction.writer().query(relation, {}, (), time_zone).num_rows:
-                    raise error
-            transaction.catalog = catalog.change_type(item)
-            transaction.catalog_changes.append(json.dumps({"change_type": encode(item)}))
-            _follow(transaction, transaction.catalog, changes)
-            return Result(tag)
-        case DropType(kind=kind, items=items, notices=notices):
-            for item in items:
-                _require_same_type(catalog, item)
-                transaction.catalog = catalog = catalog.drop_type(item.oid)
-                transaction.catalog_changes.append(json.dumps({"drop_type": item.oid}))
-            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
-
-
-def _require_same_type(catalog: Catalog, before: UserType) -> None:
-    """Raises 40001 where another transaction has changed a type since a statement was bound."""
-    if catalog.types.get((before.schema, before.name)) != before:
+def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
+    """A schema under another name: what is in it refers to it by that."""
+    before, after = statement.before, statement.after
+    if catalog.schemas.get(before.name) != before:
         raise OutdatedError
+    _change(transaction, catalog, after)
+    for item in catalog.contents(before.name) if before.name != after.name else ():
+        assert not isinstance(item, SystemView)
+        moved = replace(item, schema=after.name)
+        _change(transaction, transaction.catalog or catalog, moved)
+        if isinstance(moved, Table):
+            transaction.writer().define(moved)
+    if before.name != after.name:
+        move_types(transaction, transaction.catalog or catalog, before.name, after.name)
+    return Result(statement.tag)
 
 
 def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
-    from executor.session import Result
-
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
@@ -175,8 +178,6 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
 
 def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
-    from executor.session import Result
-
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
     for sequence in statement.sequences:
@@ -192,7 +193,9 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
-def _follow(transaction: Transaction, catalog: Catalog, changes: Iterable[tuple[CatalogObject, CatalogObject]]) -> None:
+def _follow(
+    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+) -> None:
     """Other objects that change with a statement."""
     for before, after in changes:
         require_same(catalog, before)
@@ -239,8 +242,6 @@ def _new_state() -> int:
 
 def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
     """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
-    from executor.session import Result
-
     sequence = statement.sequence
     if statement.restarts:
         sequence = replace(sequence, state=_new_state())
@@ -251,8 +252,6 @@ def _alter_sequence(database: Database, transaction: Transaction, catalog: Catal
 
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
-    from executor.session import Result
-
     view = statement.view
     tag = "CREATE VIEW"
     if statement.exists:
@@ -310,13 +309,13 @@ def _oid(catalog: Catalog, proposed: int) -> int:
     return max(proposed, catalog.next_oid)
 
 
-def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
+def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
     transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
 
 
-def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> None:
-    if item.oid not in catalog.objects:
+def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
         raise undefined_table(item.name)
     transaction.catalog = catalog.change(item)
     transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
@@ -324,7 +323,7 @@ def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject) -> 
 
 def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
     item = catalog.objects.get(oid)
-    if item is None:
+    if item is None and catalog.schema(oid) is None:
         return catalog
     if isinstance(item, Table):
         transaction.writer().require_settled(item, "DROP TABLE")
@@ -340,12 +339,9 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
-    if "drop_type" in data:
-        return catalog.drop_type(data["drop_type"])
-    if "change_type" in data:
-        return catalog.change_type(decode(data["change_type"], CATALOG_CLASSES))
-    if "add_type" in data:
-        return catalog.add_type(decode(data["add_type"], CATALOG_CLASSES))
+    changed = apply_type_change(catalog, data)
+    if changed is not None:
+        return changed
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
@@ -359,7 +355,7 @@ def changed_table(change: dict[str, Any]) -> Table | None:
     return item if isinstance(item, Table) else None
 
 
-def numbered(item: CatalogObject, lsn: int) -> CatalogObject:
+def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
     """The object with its creation LSN, where it has one."""
     return replace(item, created_lsn=lsn) if isinstance(item, View) else item
 
@@ -368,15 +364,19 @@ def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
     items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
     types = [encode(item) for item in catalog.types.values()]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "types": types, "objects": items})
+    schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
+    document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
+    return json.dumps({**document, "objects": items})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
-    """``start`` (the system views) with the stored objects."""
+    """``start`` (the system views) with the stored objects; before there were schemas, the only one was public."""
     data = json.loads(text)
     catalog = start
+    if "schemas" in data:
+        catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
     for item in data.get("types", ()):
         catalog = catalog.add_type(decode(item, CATALOG_CLASSES))
-    for item in data["objects"]:
+    for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     return replace(catalog, next_oid=data["next_oid"], version=data["version"])

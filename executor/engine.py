@@ -76,3 +76,7 @@ class Engine(Protocol):
 
 class EngineUnavailable(Exception):
     """The engine died, hangs or was never there; its job changed nothing."""
+
+
+class EngineRefused(EngineUnavailable):
+    """The engine has no plan for the job, however often it is asked."""

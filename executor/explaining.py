@@ -16,6 +16,7 @@ from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
 from executor.arriving import with_values
 from executor.queries import Reader
+from executor.result import Result
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -27,20 +28,17 @@ from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Up
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.session import Result
 
 
 def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
     """EXPLAIN's rows. ANALYZE runs the query."""
-    from executor.session import Result
-
     relation = _relation(statement)
     database = reader.database
     plan = database.plans.get(relation)
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
-        measured["Engine"] = "{} ({})".format(*reader.engine(plan, parameters))
+        measured["Engine"] = reader.explained(plan, parameters)
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:

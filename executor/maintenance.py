@@ -126,13 +126,13 @@ class Maintenance:
             worked |= self._maintain(stream)
         if worked or time.monotonic() >= self._next_release:
             self._next_release = time.monotonic() + RELEASE
-            self._database.release()
+            self._database.frontiers.release()
         return worked
 
     def _maintain(self, stream: StreamRuntime) -> bool:
         """Runs what is due on one stream; True when something was."""
         # Writers wait, or the log has grown beyond what one stream may hold: nothing is put off.
-        pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.is_log_long
+        pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.frontiers.is_log_long
         due = [task for task in self._tasks(stream) if self._is_due(stream, task, pressed)]
         name = stream.stream.name
         if not due:

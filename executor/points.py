@@ -253,7 +253,7 @@ class PointReader:
 
     def peek(self, parameters: tuple[Value, ...]) -> Row | None:
         """The row if the index is fresh; None when ``read`` must be called."""
-        index = self._database.fresh_index(self.view)
+        index = self._database.indexes.fresh(self.view)
         if index is None:
             return None
         key = self._key(parameters)
@@ -264,7 +264,7 @@ class PointReader:
         key = self._key(parameters)
         if key is None:
             return Row(pa.table({}), None)
-        return self._database.point_read(self.view, key)
+        return self._database.indexes.read(self.view, key)
 
 
 def point_reader(database: Database, query: Query) -> PointReader | None:
@@ -272,7 +272,7 @@ def point_reader(database: Database, query: Query) -> PointReader | None:
     lookup = recognise(database.plans.get(query.relation).relation)
     if lookup is None:
         return None
-    key = database.point_key(lookup.view)
+    key = database.indexes.key_of(lookup.view)
     if set(key) != {name for name, _ in lookup.key}:
         return None
     return PointReader(database, query, lookup, key)

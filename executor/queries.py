@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,28 +19,26 @@ import pyarrow as pa
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, FileTable
 from executor import files
-from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
+from executor.analytics import SparkQuery, Stored, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
 from executor.embedded.connection import Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.nodes import column_name
-from executor.small import Small, small_of
+from executor.plans import Plan, bare_view, reads
 from executor.sources import OwnFiles
 from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
-from planner.algebra import Project, Relation, Scan, Values
-from planner.expression import ColumnRef, Value
-from planner.rules import optimise
+from planner.algebra import Relation, Scan, Values
+from planner.expression import Value
 from planner.statement_nodes import roots
 from planner.statements import Query, Statement
-from planner.walk import Node, walk
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
 
-PLANS = 1024
 ATTEMPTS = 20
 #: From so many rows of files on a query goes to Spark by itself.
 SPARK_ROWS = 10_000_000
@@ -50,62 +47,6 @@ SPARK_FAILED = ("0A000", "55000", "58000")
 
 Bindings = Mapping[str, pa.Table]
 Parameters = tuple[Value, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
-
-    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it; ``arriving``: it
-    reads a stream itself.
-    """
-
-    relation: Relation
-    tables: tuple[int, ...]
-    views: tuple[int, ...]
-    system: tuple[int, ...]
-    files: tuple[Scan, ...]
-    small: Small | None = None
-    arriving: bool = False
-
-
-def plan_of(relation: Relation) -> Plan:
-    """What a relation reads."""
-    arriving = any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
-    return Plan(relation, *_reads([relation]), None if arriving else small_of(relation), arriving)
-
-
-def _reads(
-    nodes: Iterable[Node],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Scan, ...]]:
-    """The oids of the tables, continuous views and system views that some trees read, and what of which files."""
-    scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
-
-    def oids(kind: str) -> tuple[int, ...]:
-        return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
-
-    files = tuple(scan for scan in joined_scans(scans) if scan.kind == "files")
-    return oids("table"), oids("view"), oids("system"), files
-
-
-class PlanCache:
-    """Plans of relations seen before, by identity: the server binds an equal statement once."""
-
-    def __init__(self) -> None:
-        self._plans: dict[int, tuple[Relation, Plan]] = {}
-        self._lock = threading.Lock()
-
-    def get(self, relation: Relation) -> Plan:
-        """The relation's plan."""
-        known = self._plans.get(id(relation))
-        if known is not None and known[0] is relation:
-            return known[1]
-        plan = plan_of(optimise(relation))
-        with self._lock:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-            self._plans[id(relation)] = (relation, plan)
-        return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +101,7 @@ class Reader:
         if plan.arriving:
             found = ArrivingQuery(self, query, parameters, transaction)
             return found if found.is_live else list(found)
-        wanted = _bare_view(plan.relation)
+        wanted = bare_view(plan.relation)
         if wanted is not None and self.query_engine != "spark":
             return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
         return _batches(self.answer(query.relation, parameters, transaction, evaluate))
@@ -194,6 +135,13 @@ class Reader:
         if reason is not None:
             return "embedded", f"about {rows} rows of files, but {reason}"
         return "spark", f"about {rows} rows of files"
+
+    def explained(self, plan: Plan, parameters: Parameters) -> str:
+        """Which engine answers a query, and why. Raises as the query would where that is Spark and does not."""
+        engine, reason = self.engine(plan, parameters)
+        if engine == "spark":
+            self.database.analytics.require(spark_query(plan.relation, parameters), self.time_zone)
+        return f"{engine} ({reason})"
 
     def answer(
         self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
@@ -260,7 +208,7 @@ class Reader:
 
     def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
         """The rows of several relations at one moment, and its LSN."""
-        plan = Plan(Values((), ()), *_reads(relations))
+        plan = Plan(Values((), ()), *reads(relations))
 
         def run(moment: Moment) -> tuple[int, list[pa.Table]]:
             bindings = self._bindings(plan, moment)
@@ -272,7 +220,7 @@ class Reader:
 
     def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
-        plan = Plan(Values((), ()), *_reads(roots(statement)))
+        plan = Plan(Values((), ()), *reads(roots(statement)))
         if not plan.views and not plan.system and not plan.files:
             return {}
         transaction.writer()
@@ -392,14 +340,3 @@ def _locked(runtimes: Iterable[ViewRuntime]) -> Iterator[None]:
         for runtime in runtimes:
             stack.enter_context(runtime.lock)
         yield
-
-
-def _bare_view(relation: Relation) -> tuple[int, list[str]] | None:
-    """(view, column names) of a relation that only picks columns of one continuous view; no engine is needed for it."""
-    scan = relation.input if isinstance(relation, Project) else relation
-    if not isinstance(scan, Scan) or scan.kind != "view":
-        return None
-    names = dict(zip(scan.columns, scan.sources, strict=True))
-    outputs = relation.outputs if isinstance(relation, Project) else tuple((c, ColumnRef(c)) for c in scan.columns)
-    wanted = [names[value.column] for _, value in outputs if isinstance(value, ColumnRef)]
-    return (scan.oid, wanted) if len(wanted) == len(outputs) else None

@@ -1,25 +1,25 @@
 """What one client does to the database: statements in, results out, transactions in between.
 
-Owns: the meaning of every statement class of planner.statements that touches data or catalog, and the life of the
-session's transaction. Knows nothing of wire formats, settings or prepared statements (server/). Calls block; the server
-makes them from worker threads, one at a time per session.
+Owns: the meaning of every statement class of planner.statements that touches data or catalog. In which transaction
+each runs is ``executor/block``'s. Knows nothing of wire formats, settings or prepared statements (server/). Calls
+block; the server makes them from worker threads, one at a time per session.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, failed_transaction, undefined_table, unsupported
+from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import PUBLIC, Catalog, Stream, Table, View
 from executor import ddl
-from executor.appender import row_values
 from executor.arriving import ArrivingQuery, Notify, Patience
+from executor.block import Block
 from executor.commit.records import StreamRows
 from executor.copying import CopySink
 from executor.drawing import Caller
@@ -31,14 +31,18 @@ from executor.explaining import explain
 from executor.planned import Planned
 from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
+from executor.result import Result, changed
+from executor.row_values import row_values
 from executor.sequences import SessionSequences
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterType,
     AlterView,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -60,9 +64,7 @@ from planner.statements import (
     Merge,
     Modifying,
     NoOperation,
-    Output,
     Query,
-    Returning,
     SetConstraints,
     Statement,
     TransactionControl,
@@ -71,19 +73,6 @@ from planner.statements import (
 
 if TYPE_CHECKING:
     from executor.database import Database
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches.
-
-    ``live``: the batches come as time goes on, and each is to go out at once."""
-
-    tag: str
-    outputs: tuple[Output, ...] = ()
-    batches: Iterable[pa.RecordBatch] | None = None
-    notices: tuple[SqlError, ...] = field(default=())
-    live: bool = False
 
 
 class DatabaseSession:
@@ -97,8 +86,7 @@ class DatabaseSession:
         self.lock_timeout = database.options.lock_timeout
         #: Who maintains the continuous views that this session creates, where they do not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
-        self._transaction: Transaction | None = None
-        self._implicit = False
+        self._block = Block(self._begin_write, self._commit)
         self.sequences = SessionSequences(database.sequences)
         #: Schemas in which a sequence's name is looked up when a statement runs.
         self.search_path: tuple[str, ...] = (PUBLIC,)
@@ -133,58 +121,48 @@ class DatabaseSession:
     @property
     def status(self) -> str:
         """ReadyForQuery's transaction status: I idle, T in a block, E in a failed block."""
-        if self._transaction is None or not self._transaction.explicit:
-            return "I"
-        return "E" if self._transaction.failed else "T"
+        return self._block.status
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a statement of the open block has seen the data."""
+        return self._block.has_begun
+
+    def isolate(self, level: str) -> None:
+        """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
+        self._block.isolate(level)
 
     @property
     def catalog(self) -> Catalog:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
-        if self._transaction is not None and self._transaction.catalog is not None:
-            return self._transaction.catalog
-        return self.database.catalog
-
-    def _new(self, explicit: bool) -> Transaction:
-        return Transaction(explicit, self._begin_write)
+        transaction = self._block.current
+        return self.database.catalog if transaction is None else transaction.catalog or self.database.catalog
 
     def _begin_write(self) -> WriteTransaction:
         """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
         writer = self.database.tables.begin_write(self.lock_timeout, self._cancelled.is_set)
-        transaction = self._transaction
+        transaction = self._block.current
         snapshot = None if transaction is None else transaction.snapshot
         if snapshot is not None and self.database.tables_lsn > snapshot[0]:
             writer.rollback()
             raise OutdatedError
         return writer
 
+    def _commit(self, transaction: Transaction) -> None:
+        self.database.commit(transaction, self.synchronous_commit)
+
     def begin_implicit(self) -> None:
         """Statements until ``commit_implicit`` are one transaction, unless a block is open or begins."""
-        self._implicit = True
+        self._block.is_implicit = True
 
     def commit_implicit(self) -> None:
         """Ends the implicit transaction. Raises what the commit raises."""
-        self._implicit = False
-        if self._transaction is not None and not self._transaction.explicit:
-            self._commit()
+        self._block.is_implicit = False
+        self._block.finish()
 
     def fail(self) -> None:
         """Something outside ``execute`` failed (a portal, the client's data): the transaction cannot commit."""
-        if self._transaction is None:
-            return
-        if self._transaction.explicit:
-            self._transaction.failed = True
-        else:
-            self._rollback()
-
-    def _commit(self) -> None:
-        transaction, self._transaction = self._transaction, None
-        if transaction is not None:
-            self.database.commit(transaction, self.synchronous_commit)
-
-    def _rollback(self) -> None:
-        transaction, self._transaction = self._transaction, None
-        if transaction is not None:
-            transaction.rollback()
+        self._block.fail()
 
     def admit(self, target: Stream, is_cancelled: Callable[[], bool] = lambda: False) -> None:
         """Waits until a writer of a stream may go on. Raises 57014."""
@@ -194,100 +172,20 @@ class DatabaseSession:
     def _statement(self) -> Iterator[Transaction]:
         """A statement's transaction; commits when it is the whole of it, marks it failed on an error."""
         self._cancelled.clear()
-        if self._transaction is None:
-            self._transaction = self._new(explicit=False)
-        transaction = self._transaction
-        if transaction.failed:
-            raise failed_transaction()
-        transaction.begun = True
+        transaction = self._block.start()
         try:
             yield transaction
         except BaseException:
-            self.fail()
+            self._block.fail()
             raise
-        if not transaction.explicit and not self._implicit:
-            self._commit()
-
-    def _control(self, statement: TransactionControl) -> Result:
-        match statement.action:
-            case "begin":
-                return self._begin(statement)
-            case "commit" | "rollback":
-                return self._end(statement.action)
-            case _:
-                return self._savepoint(statement)
-
-    def _begin(self, statement: TransactionControl) -> Result:
-        if self._transaction is None:
-            self._transaction = self._new(explicit=True)
-        elif self._transaction.explicit:
-            if self._transaction.failed:
-                raise failed_transaction()
-            notice = SqlError("25001", "there is already a transaction in progress")
-            return Result("BEGIN", notices=(notice,))
-        self._transaction.explicit = True
-        self._transaction.repeatable = statement.isolation in ("repeatable read", "serializable")
-        self._transaction.read_only = bool(statement.read_only)
-        return Result("BEGIN")
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a statement of the open block has seen the data."""
-        return self._transaction is not None and self._transaction.begun
-
-    def isolate(self, level: str) -> None:
-        """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
-        transaction, repeatable = self._transaction, level == "repeatable read"
-        if transaction is None or repeatable == transaction.repeatable:
-            return
-        if transaction.begun:
-            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query")
-        if transaction.savepoints:
-            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
-        transaction.repeatable = repeatable
-
-    def _end(self, action: str) -> Result:
-        transaction = self._transaction
-        if transaction is None or not transaction.explicit:
-            self._implicit_end(action)
-            notice = SqlError("25P01", "there is no transaction in progress")
-            return Result(action.upper(), notices=(notice,))
-        if action == "commit" and not transaction.failed:
-            self._commit()
-            return Result("COMMIT")
-        self._rollback()
-        return Result("ROLLBACK")
-
-    def _implicit_end(self, action: str) -> None:
-        if action == "commit":
-            self._commit()
-        else:
-            self._rollback()
-
-    def _savepoint(self, statement: TransactionControl) -> Result:
-        transaction, name = self._transaction, statement.name or ""
-        tag = {"savepoint": "SAVEPOINT", "release": "RELEASE", "rollback_to": "ROLLBACK"}[statement.action]
-        if transaction is None or not transaction.explicit:
-            words = {"savepoint": "SAVEPOINT", "release": "RELEASE SAVEPOINT", "rollback_to": "ROLLBACK TO SAVEPOINT"}
-            raise SqlError("25P01", f"{words[statement.action]} can only be used in transaction blocks")
-        if statement.action == "rollback_to":
-            transaction.rollback_to(name)
-            return Result(tag)
-        if transaction.failed:
-            raise failed_transaction()
-        try:
-            (transaction.set_savepoint if statement.action == "savepoint" else transaction.release)(name)
-        except SqlError:
-            transaction.failed = True
-            raise
-        return Result(tag)
+        self._block.finish()
 
     # Statements -------------------------------------------------------------------------------------------------
 
     def execute(self, statement: Statement, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement. Settings, prepared statements and COPY with the client are the server's own matters."""
         if isinstance(statement, TransactionControl):
-            return self._control(statement)
+            return self._block.control(statement)
         with self._statement() as transaction:
             return self._run(statement, parameters, transaction)
 
@@ -322,11 +220,11 @@ class DatabaseSession:
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
-            case CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+            case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType():
                 return self._define(statement, transaction)
-            case AlterView() | AlterSequence() | AlterTable() | Redefine():
+            case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self._reader, statement, parameters, transaction)
@@ -335,7 +233,7 @@ class DatabaseSession:
             case SetConstraints(named=named, deferred=deferred):
                 transaction.set_constraints(named, deferred)
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
-                alone = not transaction.explicit and not self._implicit
+                alone = not transaction.explicit and not self._block.is_implicit
                 return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
@@ -359,7 +257,7 @@ class DatabaseSession:
         if isinstance(target, Table):
             bindings = self._reader.bindings(statement, transaction)
             changes = self._changes(statement, parameters, transaction, bindings)
-            return _changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
+            return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
             raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
         self.admit(target)
@@ -399,7 +297,7 @@ class DatabaseSession:
             return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
         word = "INSERT 0" if isinstance(main, Insert) else type(main).__name__.upper()
         returning = None if isinstance(main, Merge) else main.returning
-        return _changed(f"{word} {changes.count}", returning, changes.returned)
+        return changed(f"{word} {changes.count}", returning, changes.returned)
 
     def _changes(
         self, statement: Modification, parameters: tuple[Value, ...], transaction: Transaction, bindings: Bindings
@@ -458,20 +356,16 @@ class DatabaseSession:
     def copy_in(self, statement: CopyIn) -> CopySink:
         """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``."""
         self._cancelled.clear()
-        if self._transaction is None:
-            self._transaction = self._new(explicit=False)
-        if self._transaction.failed:
-            raise failed_transaction()
-        self._transaction.begun = True
+        transaction = self._block.start()
         self._require(statement.target)
-        return CopySink(self, statement, self._transaction)
+        return CopySink(self, statement, transaction)
 
     def end_copy(self, error: bool) -> None:
         """Called by the sink: the statement is over."""
         if error:
-            self.fail()
-        elif self._transaction is not None and not self._transaction.explicit and not self._implicit:
-            self._commit()
+            self._block.fail()
+        else:
+            self._block.finish()
 
     # Other ------------------------------------------------------------------------------------------------------
 
@@ -483,7 +377,7 @@ class DatabaseSession:
         False when this INSERT cannot go that way, or must wait. ``rows`` are parameter tuples; raises SqlError for a
         bad value.
         """
-        if self._transaction is not None or not isinstance(insert.target, Stream) or insert.literals is None:
+        if self._block.current is not None or not isinstance(insert.target, Stream) or insert.literals is None:
             return False
         if not self.database.admission.is_open(insert.target.oid):
             return False
@@ -495,22 +389,16 @@ class DatabaseSession:
 
     def point_reader(self, query: Query) -> PointReader | None:
         """The reader of a query that looks one group of a continuous view up; None for every other."""
-        return None if self._transaction is not None else point_reader(self.database, query)
+        return None if self._block.current is not None else point_reader(self.database, query)
 
     def cancel(self) -> None:
         """Interrupts what runs now; may be called from any thread."""
         self._cancelled.set()
         self._reader.cancel()
-        transaction = self._transaction
+        transaction = self._block.current
         if transaction is not None and transaction.write is not None:
             transaction.write.interrupt()
 
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
-        self._rollback()
-
-
-def _changed(tag: str, returning: Returning | None, table: pa.Table | None) -> Result:
-    if returning is None or table is None:
-        return Result(tag)
-    return Result(tag, returning.outputs, table.to_batches())
+        self._block.rollback()

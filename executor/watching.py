@@ -59,7 +59,7 @@ class SourceWatcher:
             source = FileSource(folder_of(stream.stream), file_format(stream.stream), stream.stream.name)
             self._sources[oid] = source
         try:
-            durable = self._database.durable_lsn(oid, self._database.sequencer.visible)
+            durable = self._database.frontiers.durable_lsn(oid, self._database.sequencer.visible)
             found = source.poll(feed.known(durable))
             feed.count(found)
             if found:

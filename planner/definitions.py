@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.objects import CatalogObject, FileTable, Sequence, Stream, Table, UserType, View
+from catalog.objects import CatalogObject, FileTable, Schema, Sequence, Stream, Table, UserType, View
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -23,6 +23,23 @@ class Truncate:
 
     targets: tuple[Table, ...]
     restarts: tuple[Sequence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    """CREATE SCHEMA; ``schema`` has the next free oid."""
+
+    schema: Schema
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSchema:
+    """A schema under another name, which all in it follows, or with a comment."""
+
+    tag: str
+    before: Schema
+    after: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +139,17 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP of relations; ``oids`` includes what CASCADE takes along, dependents first.
+    """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after.
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` go
+    with their schema.
     """
 
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'VIEW', 'MATERIALIZED VIEW', 'SEQUENCE'
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table, Table], ...] = ()
+    types: tuple[UserType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +191,8 @@ class AlterView:
 
 Definition = (
     Truncate
+    | CreateSchema
+    | AlterSchema
     | CreateTable
     | CreateSequence
     | AlterSequence

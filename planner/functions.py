@@ -79,7 +79,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("power", 2, 2),
     Function("exp", 1, 1),
     Function("ln", 1, 1),
-    Function("log", 1, 1),
+    Function("log", 1, 2),  # of a base
     *(Function(name, 1, 1) for name in ("cbrt", "degrees", "radians", "factorial", "bitnot", "to_hex")),
     *(Function(name, 1, 1) for name in ("sin", "cos", "tan", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")),
     *(Function(name, 1, 1) for name in ("asinh", "acosh", "atanh")),
@@ -88,6 +88,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("whole_quotient", 2, 2),  # div()
     *(Function(name, 2, 2) for name in ("gcd", "lcm", "bitand", "bitor", "bitxor", "shift_left", "shift_right")),
     Function("width_bucket", 4, 4),
+    *(Function(name, 1, 1) for name in ("scale", "min_scale", "trim_scale")),
+    *(Function(name, 1, 1) for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand")),
+    Function("atan2d", 2, 2),
     Function("lower", 1, 1),
     Function("upper", 1, 1),
     Function("initcap", 1, 1),
@@ -116,12 +119,24 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("regex_count", 3, 3),  # text, pattern, options
     Function("regex_extract", 4, 4),  # text, pattern, group, options
     Function("regex_groups", 4, 4),  # text, pattern, number of groups, options
+    # The same with all of PostgreSQL's arguments, matched as it matches.
+    Function("regexp_count", 4, 4),
+    Function("regexp_instr", 7, 7),
+    Function("regexp_like", 3, 3),
+    Function("regexp_match", 3, 3),
+    Function("regexp_replace", 6, 6),
+    Function("regexp_substr", 6, 6),
+    Function("regexp_substring", 2, 2),
+    Function("similar", 2, 2),  # an SQL pattern as a regular expression
     Function("overlay", 3, 4),
     Function("translate", 3, 3),
     Function("normalize", 1, 1),  # to NFC
     Function("quote_ident", 2, 2),  # with the words that are quoted
     Function("quote_literal", 1, 1),
-    Function("sha256", 1, 1),
+    *(Function(name, 1, 1) for name in ("sha224", "sha256", "sha384", "sha512", "bit_count", "encode_escape")),
+    *(Function(name, 2, 2) for name in ("get_byte", "get_bit")),
+    *(Function(name, 3, 3) for name in ("set_byte", "set_bit")),
+    Function("decode_escape", 1, 1),
     *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),
     Function("extract", 2, 2),  # literal field, source
     Function("date_trunc", 2, 3),  # in a zone
@@ -141,6 +156,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds
+    Function("late", 2, -1),  # a function's name and its arguments, of which some are constants elsewhere
     Function("array", 0, -1),
     Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
     Function("all", 3, 3),

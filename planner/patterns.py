@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from catalog.errors import SqlError
+from planner.regex_syntax import parse
+
 #: Class escapes as RE2 and Java write them: PostgreSQL's know Unicode's letters, and the vertical tab as a blank.
 _CLASSES: Final = {"d": "0-9", "w": r"\p{L}\p{N}_", "s": r"\s\x0b"}
 _SAMPLES: Final = (*map(chr, range(128)), "ü", "Ü", "€", "٣")
@@ -169,18 +172,25 @@ def rewrite(replacement: str, groups: int) -> str:
     return "".join(found)
 
 
-def similar(pattern: str, escape: str = "\\") -> str | None:
-    """SIMILAR TO's pattern as a regular expression (similar_escape, regexp.c); None for what only SUBSTRING takes."""
+def similar(pattern: str, escape: str = "\\") -> str:
+    """SIMILAR TO's pattern as a regular expression (similar_escape, regexp.c). Raises 22025 and 2200C."""
+    if len(escape) > 1:
+        raise SqlError("22025", "invalid escape string", hint="Escape string must be empty or one character.")
     found, place, in_class = [], 0, False
+    parts = ["){1,1}(?:", "){1,1}?("]
     while place < len(pattern):
         char = pattern[place]
         place += 1
         if escape and char == escape:
             following = pattern[place : place + 1]
             place += 1
-            if following == '"' and not in_class:
-                return None
-            found.append("\\" + following)
+            if following != '"' or in_class:
+                found.append("\\" + following if following else "")
+            elif parts:
+                found.append(parts.pop())
+            else:
+                words = "SQL regular expression may not contain more than two escape-double-quote separators"
+                raise SqlError("2200C", words)
         elif in_class:
             in_class = char != "]"
             found.append("\\\\" if char == "\\" else char)
@@ -190,3 +200,29 @@ def similar(pattern: str, escape: str = "\\") -> str | None:
         else:
             found.append({"%": ".*", "_": ".", "(": "(?:"}.get(char, f"\\{char}" if char in "\\.^$" else char))
     return f"^(?:{''.join(found)})$"
+
+
+_TOKEN: Final = re.compile(rf"(?P<atom>{_ATOM.pattern})|(?P<mark>[|^$])", re.DOTALL)
+
+
+@lru_cache(512)
+def common(pattern: str) -> str | None:
+    """The expression in the common syntax where it is known that it accepts the same texts; None for every other."""
+    try:
+        parse(pattern)
+    except SqlError:
+        return None
+    if pattern.startswith(("***", "(?")) and not pattern.startswith("(?:"):
+        return None
+    text, place = "", 0
+    while place < len(pattern):
+        token = _TOKEN.match(pattern, place)
+        if token is None:
+            return None
+        written = token[0] if token["mark"] or token["open"] or token["close"] else _written(token)
+        if written is None:
+            return None
+        quantifier = None if token["mark"] or token["open"] else _QUANTIFIER.match(pattern, token.end())
+        text += written + (quantifier[0] if quantifier else "")
+        place = quantifier.end() if quantifier else token.end()
+    return text

@@ -14,13 +14,15 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from executor.planned import Planned
-from executor.session import Result
+from executor.result import Result
 from planner.algebra import Project, Values
 from planner.definitions import (
+    AlterSchema,
     AlterSequence,
     AlterTable,
     AlterType,
     AlterView,
+    CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
@@ -68,6 +70,8 @@ WRITES: Final[dict[type, str]] = {
     Merge: "MERGE",
     Modifying: "SELECT",
     Truncate: "TRUNCATE TABLE",
+    CreateSchema: "CREATE SCHEMA",
+    AlterSchema: "ALTER SCHEMA",
     CreateTable: "CREATE TABLE",
     CreateTableAs: "CREATE TABLE AS",
     CreateSequence: "CREATE SEQUENCE",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from catalog.errors import SqlError
 from catalog.types import SqlType, by_oid, is_known
 from executor.points import Row
-from executor.session import Result
+from executor.result import Result
 from planner.expression import Value
 from planner.statements import CopyIn, Insert, Output
 from protocol import encoder
@@ -98,7 +98,7 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
     if message.portal and message.portal in session.portals:
         raise SqlError("42P03", f'portal "{message.portal}" already exists')
     plan = prepared.plan
-    if plan is not None and plan.catalog is not session.db.catalog:
+    if plan is not None and not plan.suits(session.db.catalog, session.settings.search_path()):
         return _rebind(session, message, prepared)
     _bind(session, message, prepared)
     return None

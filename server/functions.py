@@ -68,8 +68,13 @@ def _current_database(session: Session) -> str:
 
 
 def _current_schema(session: Session) -> str | None:
-    known = ("public", "pg_catalog", "information_schema", "millstream")
-    return next((name for name in session.settings.search_path() if name in known), None)
+    return next(iter(_current_path(session)), None)
+
+
+def _current_path(session: Session) -> tuple[str, ...]:
+    """The schemas of search_path that there are."""
+    known = session.db.catalog.schemas
+    return tuple(name for name in session.settings.search_path() if name in known)
 
 
 def _version(session: Session) -> str:

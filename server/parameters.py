@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final, Literal
 
 from catalog.errors import SqlError, unsupported
+from catalog.names import split_list
 
 SERVER_VERSION: Final = "15.12"
 SERVER_VERSION_NUM: Final = "150012"
@@ -146,6 +147,15 @@ def encoding(name: str, value: str) -> str:
     raise unsupported(f"{name} {value}", "Use UTF8.")
 
 
+def name_list(name: str, value: str) -> str:
+    """A list of names."""
+    try:
+        split_list(value)
+    except ValueError:
+        raise SqlError("22023", f'invalid value for parameter "{name}": "{value}"', "List syntax is invalid.") from None
+    return value
+
+
 def show(parameter: Parameter, value: str) -> str:
     """A stored value as SHOW prints it: in the largest unit that leaves a whole number."""
     units = _UNITS[parameter.unit]
@@ -207,7 +217,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("ssl", "off", text, "Whether TLS is spoken.", "server"),
     Parameter("fsync", "on", text, "Whether the log is forced to disk.", "server"),
     Parameter("wal_level", "replica", text, "Level of the log.", "server"),
-    Parameter("search_path", '"$user", public', text, "Schemas in which unqualified names are looked up."),
+    Parameter("search_path", '"$user", public', name_list, "Schemas in which unqualified names are looked up."),
     Parameter("role", "none", one_of("none", "millstream"), "The current role."),
     Parameter("transaction_isolation", "read committed", _ISOLATION, "Isolation of the transaction."),
     Parameter("default_transaction_isolation", "read committed", _ISOLATION, "Isolation of new transactions."),

@@ -67,9 +67,14 @@ class Plan:
     statement: Statement
     types: tuple[SqlType, ...]
     catalog: Catalog
+    search_path: tuple[str, ...]
     reads: tuple[int, ...]
     repeatable: bool
     calls_session: bool
+
+    def suits(self, catalog: Catalog, search_path: tuple[str, ...]) -> bool:
+        """Whether names still mean what they meant to it."""
+        return self.catalog is catalog and self.search_path == search_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +181,8 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         and calls <= _STEADY
         and all(scan.kind in ("table", "view") for scan in scans)
     )
-    reads = tuple(sorted({scan.oid for scan in scans}))
-    return Plan(next(_serials), raw, statement, bound.parameters, around.catalog, reads, repeatable, bool(calls))
+    reads, path = tuple(sorted({scan.oid for scan in scans})), around.search_path
+    return Plan(next(_serials), raw, statement, bound.parameters, around.catalog, path, reads, repeatable, bool(calls))
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

@@ -55,7 +55,7 @@ class Prepared:
         """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
         assert self.raw is not None
         assert self.plan is not None
-        if self.plan.catalog is session.db.catalog:
+        if self.plan.suits(session.db.catalog, session.settings.search_path()):
             return self.plan
         self.plan = replanned(session, self.plan, described=True)
         return self.plan

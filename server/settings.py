@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SqlError
+from catalog.names import split_list
 from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
@@ -94,7 +95,7 @@ class Settings:
         return int(self.value(name)) / 1000
 
     def search_path(self) -> tuple[str, ...]:
-        """The schemas of search_path. ``$user`` stands for none: users have no schemas of their own."""
+        """The schemas of search_path. ``$user`` stands for none: the one role's name is the system views' schema."""
         return _schemas(self.value("search_path"))
 
     @property
@@ -212,6 +213,4 @@ def _check_context(parameter: Parameter) -> None:
 
 @functools.lru_cache(256)
 def _schemas(text: str) -> tuple[str, ...]:
-    words = re.findall(r'"((?:[^"]|"")*)"|([^\s,"]+)', text)
-    names = (quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in words)
-    return tuple(name for name in names if name and name != "$user")
+    return tuple(name for name in split_list(text) if name and name != "$user")

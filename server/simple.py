@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.points import PointReader, Row
-from executor.session import Result
+from executor.result import Result
 from planner.expression import Value
 from planner.parse import Raw, first_parameter
 from planner.statements import CopyIn, CopyOut, Insert

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
-from tests.rig.server import java_is_there
+from tests.rig.server import Millstream, java_is_there
 from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
 
@@ -22,6 +22,7 @@ settings.load_profile("millstream")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
+    parser.addoption("--whole", action="store_true", help="also what a sample stands for: minutes of Spark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,6 +51,20 @@ def postgres() -> Iterator[rig.Postgres]:
     server = rig.Postgres()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_server() -> Iterator[Millstream]:
+    """A server with Spark, for ad hoc queries on it: tests that use it are marked ``spark`` and drop their tables."""
+    with Millstream(settings={"spark_master": "local[2]", "spark_driver_memory": "1g"}) as server:
+        server.wait_for_spark()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether all of that runs of which there is a sample otherwise, minutes of Spark above all: ``--whole``."""
+    return bool(request.config.getoption("--whole"))
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.compatibility.cases import cases
 from tests.compatibility.compare import Verdict
-from tests.compatibility.comparison import Comparison, Result, cases
+from tests.compatibility.comparison import Comparison, Result
 from tests.compatibility.known import KNOWN, known
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
 from catalog.types import NUMERIC, QUOTIENT, UNCONSTRAINED, SqlType
-from executor.embedded.casts import FLOATS, INTEGERS, local
+from executor.embedded.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, binary, function, operand
+from executor.nodes import Build, Expr, binary, function, number, operand, text
 from planner.expression import Call, Literal
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
@@ -154,13 +153,34 @@ def rounded(name: str) -> Build:
     return build
 
 
-def float_only(name: str) -> Build:
+def transcendental(name: str) -> Build:
+    """exp, ln, log and power: floats by DuckDB's function, numerics to PostgreSQL's digits."""
+
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        if node.type.name not in FLOATS:
-            raise unsupported(f"{node.function}({node.arguments[0].type})", "cast the argument to double precision")
-        return called(name, *arguments)
+        if node.type.name in FLOATS:
+            return called(name, *arguments)
+        shown = max(_shown_scale(item.type) for item in node.arguments)
+        suffix = "_base" if node.function == "log" and len(arguments) == 2 else ""
+        return function(f"num_{node.function}{suffix}", *arguments, exp.Literal.number(shown))
 
     return build
+
+
+def of_integers(name: str) -> Build:
+    """gcd and lcm, which DuckDB has of integers."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        return cast_to(printer, function(name if node.type.name in INTEGERS else f"num_{name}", *arguments), node.type)
+
+    return build
+
+
+def scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """The decimals that a number shows; ``min_scale``: without zeros at its end."""
+    decimals = function("split_part", to_text(printer, arguments[0], node.arguments[0].type), text("."), number(2))
+    if node.function == "min_scale":
+        decimals = function("rtrim", decimals, text("0"))
+    return cast_to(printer, function("length", decimals), node.type)
 
 
 def average_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:

@@ -27,7 +27,16 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded import documents, macros, macros_functions
+from executor.embedded import (
+    batches,
+    documents,
+    late,
+    macros,
+    macros_functions,
+    octets,
+    regexes,
+    transcendental,
+)
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.nodes import column_name
@@ -102,7 +111,10 @@ class Database:
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        documents.register(self._database)
+        for family in (documents, octets, regexes, transcendental):
+            batches.register(self._database, family.FUNCTIONS)
+        batches.register(self._database, documents.OF_NULL, strict=False)
+        late.register(self._database, self._query)
         self._database.execute(macros.STATEMENTS + macros_functions.STATEMENTS)
         if path is not None:
             quoted = str(path).replace("'", "''")
@@ -126,6 +138,14 @@ class Database:
         with self._lock:
             self._busy.pop(connection, None)
             self._idle.append(connection)
+
+    def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
+        """A relation's rows, on a connection of its own: for functions within another connection's statement."""
+        connection = self.acquire()
+        try:
+            return connection.query(relation, bindings, timezone=timezone)
+        finally:
+            self.release(connection)
 
     def interrupt(self, owner: object = None) -> None:
         """Interrupts what runs for an owner; without one, everything."""

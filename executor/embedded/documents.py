@@ -1,9 +1,8 @@
 """JSON operators and functions as functions of the engine, since DuckDB's own neither keep a document's text nor print
 jsonb's.
 
-Owns: ``register``, which gives an instance the functions ``doc_*``. Each runs over a batch of values. Documents are
-text: json as written, jsonb canonical, so that a part is a slice in both (``planner.documents``). Errors carry their
-SQLSTATE as macros' do.
+Owns: the functions ``doc_*`` over values. Documents are text: json as written, jsonb canonical, so that a part is a
+slice in both (``planner.documents``).
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-import duckdb
-import pyarrow as pa
-
-from catalog.errors import SqlError
+from executor.embedded.batches import Functions, error
 from planner.documents import (
     Number,
     canonical,
@@ -32,10 +28,6 @@ from planner.documents import (
 )
 
 _INDEX: Final = re.compile(r"\s*[+-]?[0-9]+")
-
-
-def _error(state: str, message: str) -> ValueError:
-    return ValueError(f"!{state}!{message}")
 
 
 def _jsonb(text: str) -> str:
@@ -86,19 +78,19 @@ def _shown(part: Callable[..., str | None]) -> Callable[..., str | None]:
 
 def _length(document: str) -> int:
     if kind(document) != "array":
-        raise _error("22023", "cannot get array length of a non-array")
+        raise error("22023", "cannot get array length of a non-array")
     return sum(1 for _ in elements(document))
 
 
 def _elements(document: str) -> list[str]:
     if kind(document) != "array":
-        raise _error("22023", "cannot extract elements from a non-array")
+        raise error("22023", "cannot extract elements from a non-array")
     return list(elements(document))
 
 
 def _fields(document: str) -> Iterator[tuple[str, str]]:
     if kind(document) != "object":
-        raise _error("22023", "cannot deconstruct a non-object")
+        raise error("22023", "cannot deconstruct a non-object")
     return fields(document)
 
 
@@ -167,7 +159,7 @@ def _remove(document: str, keys: Sequence[str | None]) -> str:
     if isinstance(value, dict):
         return canonical({key: item for key, item in value.items() if key not in keys})
     if not isinstance(value, list):
-        raise _error("22023", "cannot delete from scalar")
+        raise error("22023", "cannot delete from scalar")
     return canonical(
         [item for item in value if isinstance(item, Number) or not (isinstance(item, str) and item in keys)]
     )
@@ -177,7 +169,7 @@ def _remove_at(document: str, index: int) -> str:
     value = parse(document)
     if not isinstance(value, list):
         what = "object using integer index" if isinstance(value, dict) else "scalar"
-        raise _error("22023", f"cannot delete from {what}")
+        raise error("22023", f"cannot delete from {what}")
     if -len(value) <= index < len(value):
         del value[index]
     return canonical(value)
@@ -186,7 +178,7 @@ def _remove_at(document: str, index: int) -> str:
 def _remove_path(document: str, path: Sequence[str | None]) -> str:
     value = parse(document)
     if not isinstance(value, dict | list):
-        raise _error("22023", "cannot delete path in scalar")
+        raise error("22023", "cannot delete path in scalar")
     steps = _steps(path)
     holder, place = _reach(value, steps)
     if isinstance(holder, dict):
@@ -199,7 +191,7 @@ def _remove_path(document: str, path: Sequence[str | None]) -> str:
 def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> str:
     value = parse(document)
     if not isinstance(value, dict | list):
-        raise _error("22023", "cannot set path in scalar")
+        raise error("22023", "cannot set path in scalar")
     holder, place = _reach(value, _steps(path))
     if isinstance(holder, dict):
         if place in holder or create:
@@ -215,7 +207,7 @@ def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> s
 def _steps(path: Sequence[str | None]) -> list[str]:
     for position, step in enumerate(path, 1):
         if step is None:
-            raise _error("22004", f"path element at position {position} is null")
+            raise error("22004", f"path element at position {position} is null")
     return [step for step in path if step is not None]
 
 
@@ -225,7 +217,7 @@ def _reach(value: Any, steps: list[str]) -> tuple[Any, Any]:
         place: Any = step
         if isinstance(value, list):
             if not _INDEX.fullmatch(step):
-                raise _error("22P02", f'path element at position {position} is not an integer: "{step}"')
+                raise error("22P02", f'path element at position {position} is not an integer: "{step}"')
             place = int(step)
         if position == len(steps):
             return value, place
@@ -257,72 +249,42 @@ def _pretty(value: Any, indent: str = "\n") -> str:
 
 def _key(text: str | None) -> str:
     if text is None:
-        raise _error("22023", "null value not allowed for object key")
+        raise error("22023", "null value not allowed for object key")
     return quoted(text)
 
 
 # --- functions of the engine -----------------------------------------------------------------------------------------
 
-_T, _TS = "VARCHAR", "VARCHAR[]"
-_ARROW: Final = {_T: pa.string(), _TS: pa.list_(pa.string()), "BOOLEAN": pa.bool_(), "INTEGER": pa.int32()}
-#: Name: function over values that are not NULL, types of its arguments, type of its result.
-_FUNCTIONS: Final[dict[str, tuple[Callable[..., object], tuple[str, ...], str]]] = {
-    "doc_json": (check, (_T,), _T),
-    "doc_jsonb": (_jsonb, (_T,), _T),
-    "doc_quoted": (quoted, (_T,), _T),
-    "doc_get": (_get, (_T, _T), _T),
-    "doc_get_text": (_shown(_get), (_T, _T), _T),
-    "doc_at": (_at, (_T, "INTEGER"), _T),
-    "doc_at_text": (_shown(_at), (_T, "INTEGER"), _T),
-    "doc_b_at": (_of_binary, (_T, "INTEGER"), _T),
-    "doc_b_at_text": (_shown(_of_binary), (_T, "INTEGER"), _T),
-    "doc_path": (_path, (_T, _TS), _T),
-    "doc_path_text": (_shown(_path), (_T, _TS), _T),
-    "doc_type": (kind, (_T,), _T),
-    "doc_length": (_length, (_T,), "INTEGER"),
-    "doc_elements": (_elements, (_T,), _TS),
-    "doc_elements_text": (_texts(_elements), (_T,), _TS),
-    "doc_keys": (_keys, (_T,), _TS),
-    "doc_values": (_values, (_T,), _TS),
-    "doc_values_text": (_texts(_values), (_T,), _TS),
-    "doc_contains": (_contains, (_T, _T), "BOOLEAN"),
-    "doc_exists": (_exists, (_T, _T), "BOOLEAN"),
-    "doc_exists_any": (_exists_any, (_T, _TS), "BOOLEAN"),
-    "doc_exists_all": (_exists_all, (_T, _TS), "BOOLEAN"),
-    "doc_concat": (_concat, (_T, _T), _T),
-    "doc_remove": (_remove, (_T, _TS), _T),
-    "doc_remove_at": (_remove_at, (_T, "INTEGER"), _T),
-    "doc_remove_path": (_remove_path, (_T, _TS), _T),
-    "doc_set": (_set, (_T, _TS, _T, "BOOLEAN"), _T),
-    "doc_strip_nulls": (lambda document: canonical(_stripped(parse(document))), (_T,), _T),
-    "doc_pretty": (lambda document: _pretty(parse(document)), (_T,), _T),
+FUNCTIONS: Final[Functions] = {
+    "doc_json": (check, "VARCHAR"),
+    "doc_jsonb": (_jsonb, "VARCHAR"),
+    "doc_quoted": (quoted, "VARCHAR"),
+    "doc_get": (_get, "VARCHAR"),
+    "doc_get_text": (_shown(_get), "VARCHAR"),
+    "doc_at": (_at, "VARCHAR"),
+    "doc_at_text": (_shown(_at), "VARCHAR"),
+    "doc_b_at": (_of_binary, "VARCHAR"),
+    "doc_b_at_text": (_shown(_of_binary), "VARCHAR"),
+    "doc_path": (_path, "VARCHAR"),
+    "doc_path_text": (_shown(_path), "VARCHAR"),
+    "doc_type": (kind, "VARCHAR"),
+    "doc_length": (_length, "INTEGER"),
+    "doc_elements": (_elements, "VARCHAR[]"),
+    "doc_elements_text": (_texts(_elements), "VARCHAR[]"),
+    "doc_keys": (_keys, "VARCHAR[]"),
+    "doc_values": (_values, "VARCHAR[]"),
+    "doc_values_text": (_texts(_values), "VARCHAR[]"),
+    "doc_contains": (_contains, "BOOLEAN"),
+    "doc_exists": (_exists, "BOOLEAN"),
+    "doc_exists_any": (_exists_any, "BOOLEAN"),
+    "doc_exists_all": (_exists_all, "BOOLEAN"),
+    "doc_concat": (_concat, "VARCHAR"),
+    "doc_remove": (_remove, "VARCHAR"),
+    "doc_remove_at": (_remove_at, "VARCHAR"),
+    "doc_remove_path": (_remove_path, "VARCHAR"),
+    "doc_set": (_set, "VARCHAR"),
+    "doc_strip_nulls": (lambda document: canonical(_stripped(parse(document))), "VARCHAR"),
+    "doc_pretty": (lambda document: _pretty(parse(document)), "VARCHAR"),
 }
-
-
-def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Makes the functions known to an instance and all of its connections."""
-    for name, (function, arguments, result) in _FUNCTIONS.items():
-        batch = _over_batches(function, _ARROW[result], strict=True)
-        _create(connection, name, batch, arguments, result)
-    _create(connection, "doc_key", _over_batches(_key, pa.string(), strict=False), (_T,), _T)
-
-
-def _create(connection: Any, name: str, batch: Any, arguments: tuple[str, ...], result: str) -> None:
-    """DuckDB counts the parameters of what it calls."""
-    exact = (lambda a: batch(a), lambda a, b: batch(a, b), None, lambda a, b, c, d: batch(a, b, c, d))[
-        len(arguments) - 1
-    ]
-    connection.create_function(name, exact, list(arguments), result, type="arrow", null_handling="special")
-
-
-def _over_batches(function: Callable[..., object], kind_: pa.DataType, strict: bool) -> Callable[..., pa.Array]:
-    def batch(*columns: pa.ChunkedArray) -> pa.Array:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        try:
-            return pa.array([None if strict and None in row else function(*row) for row in rows], kind_)
-        except SqlError as error:
-            raise _error(error.sqlstate, error.message) from None
-        except RecursionError:
-            raise _error("54001", "stack depth limit exceeded") from None
-
-    return batch
+#: Those that NULL does not pass through.
+OF_NULL: Final[Functions] = {"doc_key": (_key, "VARCHAR")}

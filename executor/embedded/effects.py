@@ -24,8 +24,9 @@ from executor.embedded.constraints import check_not_null
 from executor.embedded.showing import failing_row
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
 from executor.nodes import column_name
-from planner.algebra import Filter, Project, Relation, Snapshot
+from planner.algebra import Filter, Project, Relation
 from planner.expression import Column, ColumnRef, Scalar
+from planner.rows import bound
 from planner.statements import (
     Delete,
     Generated,
@@ -281,13 +282,6 @@ def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict
     for oid, change in second.items():
         both[oid] = both[oid].also(change) if oid in both else change
     return both
-
-
-def bound(row: tuple[Column, ...], prefix: str = "__rows") -> Snapshot:
-    """Rows bound as a leaf, named by its types: an input of another shape under one name would cost all prepared
-    statements."""
-    shape = hash(tuple(column.type.arrow for column in row)) & 0xFFFF_FFFF
-    return Snapshot(f"{prefix}{shape:x}", row, tuple(map(str, range(len(row)))))
 
 
 def numbered(rows: pa.Table) -> pa.Table:

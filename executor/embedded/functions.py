@@ -11,16 +11,19 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from executor.embedded import late, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
     divide,
-    float_only,
     multiply,
+    of_integers,
     rounded,
+    scale,
     shifted,
     square_root,
     to_hex,
+    transcendental,
     variance_final,
     whole_quotient,
     width_bucket,
@@ -39,7 +42,6 @@ from executor.embedded.textual import (
     octets,
     overlay,
     padded,
-    regex,
     regex_count,
     regex_extract,
     regex_groups,
@@ -65,6 +67,23 @@ BYTEA: Final = frozenset(
         "sha256",
         "encode_hex",
         "encode_base64",
+        "late",
+        "like",
+        "substring",
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "position",
+        "overlay",
+        "bit_count",
+        "get_byte",
+        "get_bit",
+        "set_byte",
+        "set_bit",
+        "sha224",
+        "sha384",
+        "sha512",
+        "encode_escape",
     )
 )
 
@@ -109,6 +128,17 @@ def _is_not_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Not(this=exp.Paren(this=_is_null(printer, arguments, node)))
 
 
+def _of_octets(*names: str, otherwise: Build) -> Build:
+    """A function of texts that bytea has, too: by the functions of the engine for its numbers of arguments."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        if node.arguments[0].type.name != "bytea":
+            return otherwise(printer, arguments, node)
+        return function(names[len(arguments) - (2 if len(names) == 1 or names[0] == "octets_from" else 3)], *arguments)
+
+    return build
+
+
 def _truth(default: bool, negated: bool) -> Build:
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         known = function("coalesce", arguments[0], exp.true() if default else exp.false())
@@ -143,10 +173,14 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "and": _chained(exp.And),
     "or": _chained(exp.Or),
     "concat": concat,
-    "like": like(exp.Like),
+    "like": _of_octets("octets_like", otherwise=like(exp.Like)),
     "ilike": like(exp.ILike),
-    "regex_match": regex("s"),
-    "regex_imatch": regex("is"),
+    "regex_match": regexes.matches(False),
+    "regex_imatch": regexes.matches(True),
+    **{f"regexp_{name}": _named(f"re_{name}") for name in ("like", "count", "instr", "substr", "match", "substring")},
+    "regexp_replace": _named("re_replace"),
+    "regexp_split_to_array": regexes.split,
+    "similar": _named("re_similar"),
     "is_distinct": _compared(exp.NullSafeNEQ),
     "is_not_distinct": _compared(exp.NullSafeEQ),
     "not": lambda printer, arguments, node: exp.Not(this=operand(arguments[0])),
@@ -173,8 +207,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **{name: _named(f"ms_{name}") for name in ("sin", "cos", "tan", "cot", "asin", "acos", "acosh", "atanh")},
     **{name: _named(f"ms_{name}") for name in ("cbrt", "degrees", "radians")},
     "whole_quotient": whole_quotient,
-    "gcd": _retyped("gcd"),
-    "lcm": _retyped("lcm"),
+    "gcd": of_integers("gcd"),
+    "lcm": of_integers("lcm"),
     "factorial": _retyped("ms_factorial"),
     "width_bucket": width_bucket,
     "bitand": _compared(exp.BitwiseAnd),
@@ -184,20 +218,24 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "shift_left": shifted("ms_shift_left"),
     "shift_right": shifted("ms_shift_right"),
     "to_hex": to_hex,
-    "power": float_only("ms_power"),
-    "exp": float_only("ms_exp"),
-    "ln": float_only("ln"),
-    "log": float_only("log10"),
+    "power": transcendental("ms_power"),
+    "exp": transcendental("ms_exp"),
+    "ln": transcendental("ln"),
+    "log": transcendental("log10"),
+    "scale": scale,
+    "min_scale": scale,
+    "trim_scale": lambda printer, arguments, node: cast_to(printer, arguments[0], node.type),
+    **{name: _named(f"deg_{name}") for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d")},
     "lower": _named("lower"),
     "upper": _named("ms_upper"),
     "initcap": _named("ms_initcap"),
     "char_length": _retyped("length"),
     "octet_length": octets,
-    "substring": substring,
-    "position": _retyped("strpos"),
-    "btrim": trimmed("trim"),
-    "ltrim": trimmed("ltrim"),
-    "rtrim": trimmed("rtrim"),
+    "substring": _of_octets("octets_from", "octets_part", otherwise=substring),
+    "position": _of_octets("octets_position", otherwise=_retyped("strpos")),
+    "btrim": _of_octets("octets_btrim", otherwise=trimmed("trim")),
+    "ltrim": _of_octets("octets_ltrim", otherwise=trimmed("ltrim")),
+    "rtrim": _of_octets("octets_rtrim", otherwise=trimmed("rtrim")),
     "replace": _named("replace"),
     "left": _named("left"),
     "right": _named("right"),
@@ -212,7 +250,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "md5": _named("md5"),
     "concat_values": concat_values,
     "concat_ws": concat_ws,
-    "overlay": overlay,
+    "overlay": _of_octets("octets_overlay", "octets_overlay_count", otherwise=overlay),
     "regex_replace": _named("regexp_replace"),
     "regex_count": regex_count,
     "regex_extract": regex_extract,
@@ -222,6 +260,9 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
+    **{name: _named(f"octets_{name}") for name in ("sha224", "sha384", "sha512", "encode_escape", "bit_count")},
+    **{name: _named(f"octets_{name}") for name in ("get_byte", "get_bit", "set_byte", "set_bit")},
+    "decode_escape": _named("octets_read"),
     "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
     "encode_base64": _named("ms_base64"),
     "decode_hex": _named("ms_unhex"),
@@ -251,6 +292,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "variance_final": variance_final,
     "error": _error,
     "hashed_chance": _named("ms_hashed_chance"),
+    "late": late.call,
     **ARRAYS,
     **JSONS,
     **SETS,

@@ -181,9 +181,7 @@ CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
-CREATE MACRO ms_bytea(s) AS CASE WHEN s LIKE '\\x%' THEN unhex(substring(s, 3))
-    WHEN contains(s, '\\') THEN error('!0A000!bytea "' || s || '" in escape format is not supported')
-    ELSE encode(s) END;
+CREATE MACRO ms_bytea(s) AS CASE WHEN contains(s, '\\') THEN octets_read(s) ELSE encode(s) END;
 CREATE MACRO ms_time(s) AS CASE WHEN s IS NULL OR contains(s, ':') THEN trim(s)
     ELSE error('!22007!invalid input syntax for type time: "' || s || '"') END;
 CREATE MACRO ms_date(d) AS CASE WHEN d IS NULL OR d BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' THEN d

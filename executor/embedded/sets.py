@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from executor.embedded.nodes import cast_to, macro
-from executor.nodes import Build, Expr, column_name, function, identifier, text
+from executor.nodes import Build, Expr, column_name, function, identifier
 from planner.algebra import Unnest, Values
-from planner.expression import Call, Literal
+from planner.expression import Call
 from planner.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")
@@ -60,19 +60,7 @@ def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards), node.type)
 
 
-def _regexp_split(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """By RE2 with the flags that mean the same in both."""
-    options = "s"
-    if len(node.arguments) == 3:
-        flags = node.arguments[2]
-        if not isinstance(flags, Literal) or flags.value not in ("", "i"):
-            raise unsupported("flags of a regular expression other than i", "Write them into the pattern.")
-        options += str(flags.value)
-    return function("string_split_regex", arguments[0], arguments[1], text(options))
-
-
 SETS: Final[Mapping[str, Build]] = {
     "series": _series,
     "array_subscripts": _subscripts,
-    "regexp_split_to_array": _regexp_split,
 }

@@ -50,10 +50,6 @@ def like(kind: type[Any]) -> Build:
     return build
 
 
-def regex(options: str) -> Build:
-    return lambda printer, arguments, node: function("regexp_matches", *arguments, text(options))
-
-
 def regex_count(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     value, pattern, options = arguments
     found = function("len", function("regexp_extract_all", value, pattern, exp.Literal.number(0), options))

@@ -23,11 +23,13 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Block, Build, Expr, Printer, function
+from executor.nodes import Build, Expr, function
+from executor.printer import Printer
+from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Join, Limit, Scan, Snapshot
+from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -128,13 +130,27 @@ class SparkPrinter(Printer):
             raise unsupported(f"a subquery in the condition of a join that is {node.kind}")
         return Printer.join(self, node, right, on)
 
+    def values(self, node: Values, rows: list[list[Expr]], alias: str) -> Expr:
+        """Rows as Spark takes them: those of VALUES are constants, so that others are SELECTs."""
+        if all(isinstance(item, Literal) for row in node.rows for item in row):
+            return Printer.values(self, node, rows, alias)
+        selects = [self._clauses(list(map(self._named, row, node.columns)), None) for row in rows]
+        union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
+        return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
+
+    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
+        """Spark takes no UNION in it that drops rows."""
+        if not node.all:
+            raise unsupported("UNION in WITH RECURSIVE")
+        return Selects._fixpoint(self, node, base, step)
+
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         """Numbers of rows are int constants in Spark."""
         count, offset = (_rows(item) for item in (node.count, node.offset))
         node = replace(
             node, count=None if count is None else node.count, offset=None if offset is None else node.offset
         )
-        return Printer._limit(self, node, block, iter([item for item in (count, offset) if item is not None]))
+        return Selects._limit(self, node, block, iter([item for item in (count, offset) if item is not None]))
 
     def literal(self, literal: Literal) -> Expr:
         """A constant of exactly its type. An interval prints as NULL: only functions that know it take it."""

@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from executor.engine import EngineUnavailable
+from executor.engine import EngineRefused, EngineUnavailable
 
 Failure = dict[str, str]
 
@@ -21,6 +21,8 @@ _INTEGERS: Final = {'"INT"': "integer", '"SMALLINT"': "smallint", '"BIGINT"': "b
 _RAISED: Final = re.compile(r"(?s)([0-9A-Z]{5}):(.*)")
 #: What gRPC prints of a call that failed, between lines of its own.
 _DETAILS: Final = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
+#: What the text of an error has that says that there is no plan: Spark's words, or those of a planner that went wrong.
+_REFUSED: Final = ("[UNSUPPORTED_", "[INTERNAL_ERROR", "[RECURSION_", "NoSuchElementException: key not found")
 _FIXED: Final[dict[str, tuple[str, str]]] = {
     "DIVIDE_BY_ZERO": ("22012", "division by zero"),
     "REMAINDER_BY_ZERO": ("22012", "division by zero"),
@@ -48,7 +50,16 @@ def describe(error: BaseException) -> Failure:
     if found is not None:
         return {"kind": "sql", "sqlstate": found[0], "message": found[1]}
     kind = "cancelled" if _is_cancelled(condition, str(error).lower()) else "engine"
+    if kind == "engine" and _is_refused(error):
+        kind = "refused"
     return {"kind": kind, "message": f"{type(error).__name__}: {_first_line(error)}"}
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether Spark's analyser or planner, and no task, raised it."""
+    if type(error).__name__ in ("AnalysisException", "ParseException"):
+        return True
+    return any(sign in str(error) for sign in _REFUSED)
 
 
 def _is_cancelled(condition: str, text: str) -> bool:
@@ -66,6 +77,8 @@ def to_exception(failure: Failure) -> Exception:
     """What the engine raises for a failure."""
     if failure["kind"] == "sql":
         return SqlError(failure["sqlstate"], failure["message"])
+    if failure["kind"] == "refused":
+        return EngineRefused(failure["message"])
     if failure["kind"] == "cancelled":
         return SqlError("57014", "canceling statement due to user request")
     return EngineUnavailable(failure["message"])

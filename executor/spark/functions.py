@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, binary, chain, function, operand
+from executor.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.quotients import quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from planner.expression import Call, Literal
@@ -67,7 +67,7 @@ def _arithmetic(kind: type[exp.Binary]) -> Build:
     def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
         left, right = (item.type for item in node.arguments)
         if is_temporal(left) or is_temporal(right):
-            return add_interval(node, arguments)
+            return add_interval(dialect, node, arguments)
         if node.type.name in _INTEGER_TYPES:
             return _integers(kind, arguments, node)
         if node.type.name == "numeric":
@@ -175,8 +175,20 @@ def _at_one_scale(arguments: list[Expr], node: Call) -> list[Expr]:
     left, right = (item.type for item in node.arguments)
     if left.name != "numeric" or right.name != "numeric" or _fits(left, right):
         _require_alike(node)
-        return arguments
+        return _unpruned(arguments, node)
     return [_cast(value, f"DECIMAL(38,{max(left.scale, right.scale)})") for value in arguments]
+
+
+def _unpruned(arguments: list[Expr], node: Call) -> list[Expr]:
+    """What is compared. Parquet's readers compare a bare floating point column with a file's least and greatest, which
+    say nothing of NaN: NANVL(x, NaN) is x, and no reader knows it."""
+    pairs = zip(arguments, node.arguments, strict=True)
+    return [
+        function("NANVL", value, exp.Var(this="DOUBLE('NaN')"))
+        if item.type.name in ("float4", "float8") and not isinstance(item, Literal)
+        else value
+        for value, item in pairs
+    ]
 
 
 def _compare(kind: type[exp.Binary]) -> Build:
@@ -192,7 +204,8 @@ def _is_distinct(dialect: object, arguments: list[Expr], node: Call) -> Expr:
 
 def _in(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     _require_alike(node)
-    return exp.In(this=operand(arguments[0]), expressions=arguments[1:])
+    first, *others = _unpruned(arguments, node)
+    return exp.In(this=operand(first), expressions=others)
 
 
 def _chain(kind: type[exp.Binary]) -> Build:

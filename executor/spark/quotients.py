@@ -7,7 +7,7 @@ in pieces of four digits by integer division, whose remainders Spark computes wi
     magnitude(x) = 10000 * w + d   where x = d.ddd * 10000^w, 1 <= d < 10000: the operand's first digit in base 10000
     scale(a / b) = 16 - 4 * floor((magnitude(a) - magnitude(b) - 1) / 10000), at least the operands' own, at most 20
 
-A value that is used more than once is bound by a lambda over an array of one struct (``_let``).
+A value that is used more than once is bound to a name (``bound.let``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
-from executor.printer import Expr
+from executor.nodes import Expr
+from executor.spark.bound import let
 
 #: Decimals of every quotient as it is stored.
 _SCALE: Final = QUOTIENT[1]
@@ -34,10 +35,10 @@ def quotient(left: str, right: str, a: SqlType, b: SqlType) -> Expr:
     shown = max(_shown_scale(a), _shown_scale(b))
     lead = f"({_magnitude('v.a', a.scale)} - {_magnitude('v.b', b.scale)} - 1)"
     places = f"LEAST({_SCALE}, GREATEST({shown}, 16 - 4 * CAST(FLOOR({lead} / 10000D) AS INT)))"
-    rounded = _let({"n": "v.n", "q": _rounded()}, "IF(v.n, -v.q, v.q)")
-    divided = _let({"n": "v.n", "d": _divided(), "p": places}, rounded)
-    positive = _let({"n": "(v.a < 0) <> (v.b < 0)", "a": "ABS(v.a)", "b": "ABS(v.b)"}, divided)
-    signed = _let({"a": left, "b": right}, positive)
+    rounded = let({"n": "v.n", "q": _rounded()}, "IF(v.n, -v.q, v.q)")
+    divided = let({"n": "v.n", "d": _divided(), "p": places}, rounded)
+    positive = let({"n": "(v.a < 0) <> (v.b < 0)", "a": "ABS(v.a)", "b": "ABS(v.b)"}, divided)
+    signed = let({"a": left, "b": right}, positive)
     return exp.Var(this=f"CAST({signed} AS {_TYPE})")
 
 
@@ -51,12 +52,6 @@ def average(total: str, count: str, argument: SqlType) -> Expr:
 def _shown_scale(kind: SqlType) -> int:
     """PostgreSQL's display scale where the type tells it."""
     return 0 if kind.modifiers in (UNCONSTRAINED, QUOTIENT) else min(kind.scale, _SCALE)
-
-
-def _let(bindings: dict[str, str], body: str) -> str:
-    """``body`` with v.<name> bound, each evaluated once."""
-    fields = ", ".join(f"'{name}', {value}" for name, value in bindings.items())
-    return f"TRANSFORM(ARRAY(NAMED_STRUCT({fields})), v -> {body})[0]"
 
 
 def _magnitude(value: str, scale: int) -> str:
@@ -87,7 +82,7 @@ def _divided() -> str:
     for index in range(1, _STEPS + 1):
         digits = "CAST((v.s.r * 10000) DIV v.s.b AS DECIMAL(4,0))"
         total = f"CAST(v.s.q + {digits} * {_power(-_STEP * index)} AS {_TYPE})"
-        step = _let({"s": step}, f"NAMED_STRUCT('q', {total}, 'r', (v.s.r * 10000) % v.s.b, 'b', v.s.b)")
+        step = let({"s": step}, f"NAMED_STRUCT('q', {total}, 'r', (v.s.r * 10000) % v.s.b, 'b', v.s.b)")
     return step
 
 
@@ -96,7 +91,7 @@ def _rounded() -> str:
     last = f"v.d.q + IF((v.d.r * 2) DIV v.d.b >= 1, {_power(-_SCALE)}, CAST('0' AS DECIMAL({_SCALE},{_SCALE})))"
     place = f"LEAST(v.p, {_SCALE - 1})"
     added = f"v.d.q + {_table(place, '5', 1)}"
-    cut = _let({"x": added, "t": _table(place, "1", 0)}, "v.x - v.x % v.t")
+    cut = let({"x": added, "t": _table(place, "1", 0)}, "v.x - v.x % v.t")
     return f"CAST(IF(v.p = {_SCALE}, {last}, {cut}) AS {_TYPE})"
 
 

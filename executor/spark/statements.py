@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError
-from executor.printer import column_name, leaf_name
+from executor.nodes import column_name, leaf_name
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
 from planner.program import State, Statement
@@ -74,7 +75,7 @@ def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     outputs = ", ".join(
         f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
-    return f"SELECT {outputs} FROM ({printer.print_relation(_filtered_joins(relation))}) AS `run`"
+    return f"SELECT {outputs} FROM ({printer.print_relation(three_valued(_filtered_joins(relation)))}) AS `run`"
 
 
 def _filtered_joins(relation: Relation) -> Relation:

@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor.printer import Expr, function, operand
+from executor.nodes import Expr, function, operand
 from executor.spark.unscaled import UNSCALED
 
 #: Decimals of up to so many digits are bigints for Spark; it adds those of 10 less as bigints itself.

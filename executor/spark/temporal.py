@@ -13,11 +13,17 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.printer import Build, Expr, binary, function, operand
-from planner.expression import Call, Literal
+from executor.nodes import Build, Expr, binary, function, operand
+from executor.spark.bound import let
+from planner.expression import Call, ColumnRef, Literal
 
 _TEMPORAL: Final = frozenset(("date", "time", "timestamp", "timestamptz", "interval"))
 _DAY: Final = 86_400_000_000
+#: Days since 1970, which must be PostgreSQL's: from 4713-11-24 BC to 5874897-12-31.
+_DAY_OR_ERROR: Final = (
+    "CASE WHEN {0} NOT BETWEEN -2440588L AND 2145042905L"
+    " THEN CAST(RAISE_ERROR('22008:date out of range') AS BIGINT) ELSE {0} END"
+)
 #: PostgreSQL's field -> Spark's, and whether a date has it. dow counts from Sunday: 0 here, 1 in Spark.
 _FIELDS: Final[Mapping[str, tuple[str, bool]]] = {
     "year": ("YEAR", True),
@@ -56,7 +62,7 @@ def _interval(node: Call, index: int) -> tuple[int, int, int]:
     raise unsupported("interval that is not constant")
 
 
-def add_interval(node: Call, arguments: list[Expr]) -> Expr:
+def add_interval(dialect: object, node: Call, arguments: list[Expr]) -> Expr:
     """date + days, date - days, date - date, and timestamps (or dates) moved by a constant interval."""
     left, right = (item.type.name for item in node.arguments)
     if (
@@ -65,18 +71,29 @@ def add_interval(node: Call, arguments: list[Expr]) -> Expr:
         and right in ("date", "timestamp", "timestamptz")
     ):
         swapped = Call("add", (node.arguments[1], node.arguments[0]), node.type)
-        return add_interval(swapped, [arguments[1], arguments[0]])
+        return add_interval(dialect, swapped, [arguments[1], arguments[0]])
     if node.function not in ("add", "sub"):
         raise _refuse(node)
     match left, right:
         case ("date", "date") if node.function == "sub":
             return function("DATEDIFF", *arguments)
         case ("date", "int2" | "int4"):
-            return function("DATE_ADD" if node.function == "add" else "DATE_SUB", *arguments)
+            return _days_later(dialect, node, arguments)
         case ("date" | "timestamp" | "timestamptz", "interval"):
             return _moved(node, arguments[0], left)
         case _:
             raise _refuse(node)
+
+
+def _days_later(dialect: object, node: Call, arguments: list[Expr]) -> Expr:
+    """A date and days: Spark's own functions go round beyond the last date."""
+    day, days = function("UNIX_DATE", arguments[0]), _cast(arguments[1], "BIGINT")
+    moved = _text(dialect, binary(exp.Add if node.function == "add" else exp.Sub, day, days))
+    if all(isinstance(item, ColumnRef | Literal) for item in node.arguments):
+        found = _DAY_OR_ERROR.format(moved)
+    else:
+        found = let({"d": moved}, _DAY_OR_ERROR.format("v.d"))
+    return function("DATE_FROM_UNIX_DATE", _cast(exp.Var(this=found), "INT"))
 
 
 def _moved(node: Call, value: Expr, kind: str) -> Expr:

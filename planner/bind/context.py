@@ -7,7 +7,7 @@ of a bind: parameters' types as they are inferred, what the statement depends on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -33,6 +33,8 @@ class Context:
     time_zone: str = "UTC"
     role: str = "millstream"
     database: str = "millstream"
+    #: What the relations that a view's text names stand for, by schema as written ('': none) and name.
+    names: Mapping[tuple[str, str], int] | None = None
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
@@ -55,6 +57,7 @@ class Binding:
         declared = context.parameter_types
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
+        self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table

@@ -37,14 +37,14 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
     """One JOIN. Raises 42P10, 42702 and 42703."""
     kind = _KINDS[node.jointype]
     left, left_scope = bind_item(level, node.larg, nullable or kind in ("right", "full"), beside)
-    visible = beside_each_other(level, beside, left_scope, node.larg)
+    visible = beside_each_other(beside, left_scope)
     right, right_scope = bind_item(level, node.rarg, nullable or kind in ("left", "full"), visible)
     left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
     right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
     if kind in ("right", "full") and is_dependent(right, left):
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
-    both = replace(beside_each_other(level, left_scope, right_scope, node.rarg), outer=level.outer)
+    both = replace(beside_each_other(left_scope, right_scope), outer=level.outer)
     env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
     predicate: Scalar | None = None
     entries = both.entries

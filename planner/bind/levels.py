@@ -12,7 +12,7 @@ from typing import Any
 from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.bind.context import Binding
-from planner.bind.scope import Scope
+from planner.bind.scope import Scope, Source
 from planner.bind.typenames import names_of
 from planner.expression import Column
 from planner.statements import Output, Returning
@@ -77,15 +77,18 @@ def subqueries_of(level: Level) -> Any:
     return subquery_binder(level)
 
 
-def beside_each_other(level: Level, left: Scope, right: Scope, node: Any) -> Scope:
+def beside_each_other(left: Scope, right: Scope) -> Scope:
     """Two items of FROM. Raises 42712 where both have one name."""
-    names = {(source.name) for source in left.sources}
     for source in right.sources:
-        if source.name in names and source.name:
-            raise SqlError(
-                "42712", f'table name "{source.name}" specified more than once', position=level.binding.position(node)
-            )
+        if source.name and any(_in_the_way(source, other) for other in left.sources):
+            raise SqlError("42712", f'table name "{source.name}" specified more than once')
     return Scope(left.sources + right.sources, left.entries + right.entries)
+
+
+def _in_the_way(one: Source, other: Source) -> bool:
+    """Two relations of different schemas may have one name beside each other."""
+    apart = one.schema is not None and other.schema is not None and one.schema != other.schema
+    return one.name == other.name and not apart
 
 
 def renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:

@@ -135,6 +135,11 @@ def fit_text(text: str, kind: SqlType, explicit: bool) -> str:
 
 
 def _bytea(text: str, kind: SqlType) -> Value:
+    return read_bytea(text)
+
+
+def read_bytea(text: str) -> bytes:
+    """byteain: hexadecimal digits behind \\x, else characters and octal escapes. Raises 22023 and 22P02."""
     if text.startswith("\\x"):
         digits = re.sub(r"[ \t\n\r]", "", text[2:])
         if (wrong := re.search("[^0-9a-fA-F]", digits)) is not None:

@@ -10,10 +10,11 @@ from pglast.enums import A_Expr_Kind
 from catalog.errors import unsupported
 from catalog.types import BOOL, TEXT
 from planner.bind.calls.operation import operate
+from planner.bind.calls.regex_functions import similar_pattern
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
+from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
-from planner.patterns import similar
 from planner.walk import RELATIONS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -61,21 +62,11 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def bind_similar(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """SIMILAR TO a constant, which matches the whole text."""
-    pattern, *rest = (bind(env, item) for item in node.rexpr.args)
-    left = bind(env, node.lexpr)
-    if not all(isinstance(item, Literal) for item in (pattern, *rest)):
-        raise unsupported("SIMILAR TO a computed pattern", "Give it as a constant.", env.binding.position(node))
-    values = [item.value for item in (pattern, *rest) if isinstance(item, Literal)]
-    if None in values:
-        return operate(env, "~", left, Literal(None, TEXT), node, (node.lexpr, node.rexpr))
-    if len(values) > 1 and len(str(values[1])) > 1:
-        hint = "Escape string must be empty or one character."
-        raise env.error("22025", "invalid escape string", None, hint=hint)
-    written = similar(*map(str, values))
-    if written is None:
-        raise unsupported("SIMILAR TO with separators", position=env.binding.position(node))
-    return operate(env, names_of(node.name)[-1], left, Literal(written, TEXT), node, (node.lexpr, node.rexpr))
+    """SIMILAR TO, which matches the whole text."""
+    nodes = node.rexpr.args
+    found = [coerce(env.binding, bind(env, item), TEXT, "implicit", item) for item in nodes]
+    pattern = similar_pattern([item for item in found if item is not None])
+    return operate(env, names_of(node.name)[-1], bind(env, node.lexpr), pattern, node, (node.lexpr, node.rexpr))
 
 
 def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:

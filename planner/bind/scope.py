@@ -58,12 +58,12 @@ class Scope:
             yield scope
             scope = scope.outer
 
-    def source(self, name: str, schema: str | None = None) -> Source | None:
-        """The item of FROM of this level that a qualifier names."""
-        for source in self.sources:
-            if source.name == name and (schema is None or schema == source.schema):
-                return source
-        return None
+    def source(self, name: str, schema: str | None = None, position: int | None = None) -> Source | None:
+        """The item of FROM of this level that a qualifier names. Raises 42P09 where there are two."""
+        found = [item for item in self.sources if item.name == name and (schema is None or schema == item.schema)]
+        if len(found) > 1:
+            raise SqlError("42P09", f'table reference "{name}" is ambiguous', position=position)
+        return found[0] if found else None
 
 
 def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, key: tuple[Column, ...] = ()) -> Scope:
@@ -92,7 +92,7 @@ def _in_level(
         if item is not None and item.value is not None:
             return replace(item.value, name=name)
     else:
-        source = level.source(qualifier, schema)
+        source = level.source(qualifier, schema, binding.position(node))
         if source is None:
             return None
         matches = [entry for entry in source.entries if entry.name == name]

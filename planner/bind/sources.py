@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.sets import bind_columns
-from planner.bind.context import Binding, within
+from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.joins import bind_join
@@ -33,6 +33,7 @@ from planner.bind.levels import (
     subqueries_of,
 )
 from planner.bind.names import output_name
+from planner.bind.relations import as_created, find_object
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
@@ -47,7 +48,7 @@ def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
     for item in items[1:]:
         right, right_scope = _item(level, item, False, scope)
         relation = Join("inner", relation, right, None)
-        scope = beside_each_other(level, scope, right_scope, item)
+        scope = beside_each_other(scope, right_scope)
     return relation, replace(scope, outer=level.outer)
 
 
@@ -69,19 +70,6 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
             return sampled(env, node, relation), scope
         case name:
             raise unsupported(name, position=level.binding.position(node))
-
-
-def find_object(binding: Binding, node: Any) -> CatalogObject:
-    """What a RangeVar names. Raises 42P01."""
-    if node.catalogname and node.catalogname != binding.context.database:
-        full = f"{node.catalogname}.{node.schemaname}.{node.relname}"
-        message = f'cross-database references are not implemented: "{full}"'
-        raise SqlError("0A000", message, position=binding.position(node))
-    found = binding.context.catalog.find(node.relname, node.schemaname, binding.context.search_path)
-    if found is None:
-        name = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
-        raise undefined_table(name, binding.position(node))
-    return found
 
 
 def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
@@ -143,10 +131,8 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
     from planner.bind.select import bind_select
 
     context = binding.context
-    settings = dict(view.settings)
-    path = tuple(name for name in settings.get("search_path", "").split(",") if name) or context.search_path
     binding.views.append(view.oid)
-    binding.context = within(context, search_path=path, time_zone=settings.get("TimeZone", context.time_zone))
+    binding.context = as_created(context, view)
     try:
         return bind_select(Level(binding), _parsed(view.definition).node)
     finally:

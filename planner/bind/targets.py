@@ -62,7 +62,7 @@ def _star(env: Environment, node: Any) -> tuple[Entry, ...]:
         return env.scope.entries
     *schema, name = names
     for level in env.scope.levels():
-        source = level.source(name, schema[-1] if schema else None)
+        source = level.source(name, schema[-1] if schema else None, env.binding.position(node))
         if source is not None:
             return source.entries
     raise missing_table(env.scope, name, env.binding.position(node))

@@ -50,6 +50,8 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     declared = None if is_own else find_type(binding, names)
     if declared is not None:
         return _of_user(binding, node, declared)
+    if schema and schema[-1] not in binding.context.catalog.schemas:
+        raise SqlError("3F000", f'schema "{schema[-1]}" does not exist', position=position)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:

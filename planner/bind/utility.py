@@ -5,13 +5,13 @@ Owns: their parse nodes' meaning. Names and values of settings are checked by th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from pglast.enums import DiscardMode, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
+from catalog.names import join_names
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
 from planner.bind.definitions.timing import bind_set_constraints
@@ -83,9 +83,8 @@ def _value(node: Any) -> str:
             return str(value.fval)
 
 
-def _quoted(name: str) -> str:
-    """An element of a list setting such as search_path, quoted where it must be."""
-    return name if re.fullmatch("[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+#: Settings whose values are lists of names.
+_LISTS: Final = ("search_path", "temp_tablespaces")
 
 
 def _set(binding: Binding, node: Any) -> Statement:
@@ -98,7 +97,8 @@ def _set(binding: Binding, node: Any) -> Statement:
             return _set_transaction(node)
         case VariableSetKind.VAR_SET_VALUE:
             values = [_value(item) for item in node.args]
-            text = values[0] if len(values) == 1 else ", ".join(map(_quoted, values))
+            listed = node.name.lower() in _LISTS
+            text = join_names(values) if listed or len(values) > 1 else values[0]
             return SetVariable(node.name.lower(), text, bool(node.is_local))
         case _:
             raise unsupported("SET ... FROM CURRENT")
@@ -221,7 +221,6 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "DeclareCursorStmt": _refuse("DECLARE CURSOR", "Fetch in portions through the protocol's portals."),
     "FetchStmt": _refuse("FETCH", "Fetch in portions through the protocol's portals."),
     "LockStmt": _refuse("LOCK TABLE", "Leave it out: there is one writer at a time."),
-    "CreateSchemaStmt": _refuse("CREATE SCHEMA", "Use the schema public."),
     "CreateFunctionStmt": _refuse("CREATE FUNCTION"),
     "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
     "DoStmt": _refuse("DO"),

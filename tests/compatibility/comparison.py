@@ -1,44 +1,27 @@
 """Generated cases run on both servers: what each showed, and which part of an expression is to blame.
 
-Owns: ``cases`` (a round is every signature and every construct once or more; equal seeds give equal cases) and
-``Comparison``, two servers with the same tables.
+Owns: ``Comparison``, two servers with the same tables.
 """
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tests.compatibility.cases import Case
 from tests.compatibility.compare import Outcome, Peer, Verdict, judge
-from tests.compatibility.expressions import Expression, Expressions, aggregate_signatures, signatures
-from tests.compatibility.queries import Queries
-from tests.compatibility.tables import statements
+from tests.compatibility.expressions import Expression
+from tests.compatibility.tables import JOINED, statements
+from tests.compatibility.together import one_by_one, together
 
-#: Of each round: queries of each construct, nested expressions, and operators on any types.
-QUERIES_EACH: Final = 8
-NESTED: Final = 300
-ANY_TYPES: Final = 150
 #: What a difference in errors is called where all parts are equal by themselves: one server had no need of a part.
 UNNEEDED: Final = "errors in nested calls"
 #: What an error is called that says that a result needs more digits than Millstream's numerics have.
 TOO_WIDE: Final = "numerics of more than 38 digits"
 _TOO_WIDE: Final = re.compile("numeric|38 digits|HUGEINT")
 _SCHEMA: Final = "compatibility"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A statement to compare, listed under ``name``; ``expression`` is what it computes, for blame."""
-
-    construct: str
-    name: str
-    text: str
-    ordered: bool = False
-    expression: Expression | None = None
-    row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,70 +35,41 @@ class Result:
     wanted: Outcome
 
 
-def cases(seed: int, rounds: int) -> Iterator[Case]:
-    """All cases of a seed."""
-    source = random.Random(seed)
-    expressions, queries = Expressions(source), Queries(source)
-    for _ in range(rounds):
-        for signature in signatures():
-            yield _expression(expressions.of(signature), expressions.row())
-        for signature in aggregate_signatures():
-            yield _aggregate(expressions.of(signature))
-        for _ in range(NESTED):
-            found = expressions.nested(source.choice(signatures()), 2)
-            yield _expression(found, expressions.row(), "nested expressions")
-        for _ in range(ANY_TYPES):
-            yield _expression(expressions.anything(), expressions.row())
-        for construct in queries.constructs:
-            for _ in range(QUERIES_EACH):
-                query = queries.query(construct)
-                yield Case(construct, construct, query.text, query.ordered)
-
-
-def _expression(expression: Expression, row: int, construct: str = "") -> Case:
-    text = f"SELECT {expression.text} FROM w WHERE id = {row}"
-    return Case(construct or expression.construct, expression.name, text, False, expression, row)
-
-
-def _aggregate(expression: Expression) -> Case:
-    return Case("aggregates by type", expression.name, f"SELECT {expression.text} FROM w WHERE id IN (0, 1, 2, 11)")
-
-
-def sample(seed: int, share: float) -> list[Case]:
-    """Some of a round's cases, in their order."""
-    source = random.Random(seed)
-    return [case for case in cases(seed, 1) if source.random() < share]
-
-
 class Comparison:
-    """Millstream and PostgreSQL, told the same."""
+    """Millstream and PostgreSQL, told the same; ``engine`` is Millstream's that answers."""
 
-    def __init__(self, ours: str, theirs: str) -> None:
+    def __init__(self, ours: str, theirs: str, engine: str = "embedded") -> None:
         path = (f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", f"SET search_path = {_SCHEMA}")
-        self._ours, self._theirs = Peer(ours), Peer(theirs, path)
+        self._ours, self._theirs = Peer(ours, (f"SET query_engine = '{engine}'",)), Peer(theirs, path)
+        self._outcomes = together if engine == "spark" else one_by_one
         for statement in statements():
             for peer in (self._ours, self._theirs):
                 outcome = peer.run(statement)
                 assert outcome.state == "00000", f"{outcome.message}: {statement}"
 
     def close(self) -> None:
-        """Removes what was made in PostgreSQL, which other tests share."""
+        """Removes what was made, for those who compare with the same servers."""
         self._theirs.run(f"DROP SCHEMA {_SCHEMA} CASCADE")
+        self._ours.run(f"DROP TABLE w, {', '.join(JOINED)}")
         self._ours.close()
         self._theirs.close()
 
     def results(self, wanted: Iterable[Case]) -> Iterator[Result]:
         """Runs cases."""
-        for case in wanted:
-            found, judged, verdict = self._both(case.text, case.ordered)
-            name = case.name
-            if verdict is Verdict.DIFFERENT and found.state == "22003" and _TOO_WIDE.search(found.message):
-                name = TOO_WIDE
-            elif verdict is not Verdict.EQUAL and case.expression is not None:
-                blamed = self._blamed(case.expression, case.row, verdict)
-                apart = found.state != judged.state and any(part.parts for part in blamed.parts)
-                name = UNNEEDED if apart and verdict is Verdict.DIFFERENT else blamed.name
-            yield Result(case, verdict, name, found, judged)
+        asked = list(wanted)
+        answers = [self._theirs.run(case.text) for case in asked]
+        for case, found, judged in zip(asked, self._outcomes(self._ours, asked, answers), answers, strict=True):
+            verdict = judge(found, judged, case.ordered)
+            yield Result(case, verdict, self._name(case, verdict, found, judged), found, judged)
+
+    def _name(self, case: Case, verdict: Verdict, found: Outcome, judged: Outcome) -> str:
+        if verdict is Verdict.DIFFERENT and found.state == "22003" and _TOO_WIDE.search(found.message):
+            return TOO_WIDE
+        if verdict is Verdict.EQUAL or case.expression is None:
+            return case.name
+        blamed = self._blamed(case.expression, case.row, verdict)
+        apart = found.state != judged.state and any(part.parts for part in blamed.parts)
+        return UNNEEDED if apart and verdict is Verdict.DIFFERENT else blamed.name
 
     def _both(self, text: str, ordered: bool) -> tuple[Outcome, Outcome, Verdict]:
         found, wanted = self._ours.run(text), self._theirs.run(text)

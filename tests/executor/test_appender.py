@@ -11,6 +11,7 @@ import pytest
 
 from catalog.errors import SqlError
 from catalog.types import INT4
+from executor.commit.delay import CommitDelay
 from executor.commit.recovery import replay
 from executor.database import Database
 from planner.bind import bind
@@ -44,6 +45,11 @@ class Loop:
     def calls(self) -> None:
         """Runs what this thread was called for."""
         while self._own:
+            self._own.popleft()()
+
+    def step(self) -> None:
+        """One turn of the loop: what is called for meanwhile is for the next one."""
+        for _ in range(len(self._own)):
             self._own.popleft()()
 
     def turn(self, answers: int) -> list[SqlError | None]:
@@ -219,3 +225,32 @@ def test_refused_value_keeps_nothing(loop: Loop) -> None:
         loop.insert("INSERT INTO b VALUES ($1, NULL)", (1,))
     assert caught.value.sqlstate == "23502"
     assert loop.records() == records
+
+
+def test_those_who_are_answered_join_the_next_record(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    now = 0.0
+    monkeypatch.setattr(loop.database.appender, "_delay", CommitDelay(lambda: now))
+    disk = loop.database.log._files = KernelDisk()
+    for _ in range(2):  # two clients at the disk, and two on their way there
+        loop.insert(_A, (1,))
+        loop.insert(_A, (1,))
+        loop.step()
+    answered = []
+    for _ in range(50):
+        disk.end_sync()
+        answered.append(len(loop.answers))
+        loop.answers.clear()
+        for _ in range(answered[-1]):
+            loop.insert(_A, (1,))
+        loop.step()
+    assert (answered[0], answered[-1]) == (2, 4)
+    disk.end_sync()
+    loop.insert(_A, (1,))
+    loop.step()
+    assert not disk.begun  # others may come
+    now = 1.0
+    loop.step()
+    disk.end_sync()
+    assert loop.client.run("SELECT count FROM sums") == [(1 + 4 + sum(answered) + 1,)]

@@ -146,7 +146,7 @@ def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(benc
             run(f"INSERT INTO {target} VALUES {', '.join(rows[:size])}")
         rows = rows[size:]
         if source.random() < 0.2:
-            bench.database.release()
+            bench.database.frontiers.release()
     run("DELETE FROM names WHERE n = 'too late'")
     bench.silence()
     for name, future in started.items():
@@ -209,14 +209,14 @@ def test_rows_that_no_view_needs_stay_for_a_scan_and_go_with_it(bench: Bench) ->
     mark = ring.mark()
     bench.client.run("INSERT INTO s VALUES (1, 1, 'a'); INSERT INTO s VALUES (2, 2, 'b')")
     upto = bench.database.sequencer.visible
-    bench.database.release()
+    bench.database.frontiers.release()
     assert ring.delta(mark.after, upto).column("k").to_pylist() == [1, 2]
     mark.after = upto
-    bench.database.release()
+    bench.database.frontiers.release()
     assert ring.buffered_rows == 0
     bench.client.run("INSERT INTO s VALUES (3, 3, 'c')")
     del mark
-    bench.database.release()
+    bench.database.frontiers.release()
     assert ring.buffered_rows == 0
 
 
@@ -229,7 +229,7 @@ def test_rows_that_memory_has_no_room_for_end_the_scan_that_lags_and_hold_nobody
         for number in range(10):
             values = ", ".join(f"({number}, {v}, 'a longer text')" for v in range(200))
             bench.client.run(f"INSERT INTO s VALUES {values}")
-        bench.database.release()
+        bench.database.frontiers.release()
         assert bench.stream.feed.bytes <= 20_000
         with pytest.raises(SqlError, match="overwritten") as caught:
             next(rows)
@@ -247,7 +247,7 @@ def test_rows_that_left_memory_are_read_from_the_log_while_it_has_them(tmp_path:
         for number in range(10):
             values = ", ".join(f"({number}, {v}, 'a longer text')" for v in range(200))
             bench.client.run(f"INSERT INTO s VALUES {values}")
-        bench.database.release()
+        bench.database.frontiers.release()
         assert bench.stream.feed.bytes <= 20_000
         assert next(rows).num_rows > 0
     finally:

@@ -52,7 +52,7 @@ def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table
     stored = database.storage.commit(runtime.view.oid, progress.path.stream, after, upto, tables)
     assert stored is not None
     runtime.absorb(progress, upto, stored)
-    database.release()
+    database.frontiers.release()
 
 
 def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:

@@ -148,7 +148,7 @@ def test_the_error_of_a_view_outlives_a_restart(tmp_path: Path) -> None:
     client.run("CREATE VIEW bad AS SELECT sum(10 / n) AS s FROM clicks; INSERT INTO clicks VALUES ('a', 0, 0)")
     with pytest.raises(SqlError, match="22012"):
         client.run("SELECT * FROM bad")
-    database.release()
+    database.frontiers.release()
     database.close()
     database = open_database(tmp_path)
     with pytest.raises(SqlError, match="22012"):
@@ -191,17 +191,17 @@ def test_a_point_read_follows_the_rows(database: Database, client: Client) -> No
         [pa.RecordBatch.from_arrays([pa.array(range(1000), pa.int32())] * 2, names=["k", "v"])],
     )
     oid = next(runtime.view.oid for runtime in database.runtimes())
-    assert database.point_key(oid) == ("k",)
+    assert database.indexes.key_of(oid) == ("k",)
 
     def read(key: int) -> tuple[object, ...] | None:
-        row = database.point_read(oid, (key,))
+        row = database.indexes.read(oid, (key,))
         return None if row.place is None else tuple(column[row.place].as_py() for column in row.table.columns)
 
     assert read(7) == (7, 7)
     assert read(0) is None
     client.run("INSERT INTO s VALUES (0, 5), (7, 1), (9, -9), (5000, 2)")
     assert [read(key) for key in (0, 7, 8, 9, 5000)] == [(0, 5), (7, 8), (8, 8), None, (5000, 2)]
-    assert database.fresh_index(oid) is not None
+    assert database.indexes.fresh(oid) is not None
 
 
 def test_checks_hold_for_copy_too(client: Client) -> None:

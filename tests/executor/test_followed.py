@@ -157,7 +157,7 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     arrived = database.log.last_lsn
     for _ in range(10):
         client.run(f"INSERT INTO t VALUES ('{os.urandom(20_000).hex()}')")
-    database.release()
+    database.frontiers.release()
     assert database.log.first_lsn > arrived
     database.close()
     database = open_database(tmp_path / "data", source_poll=0.02)

@@ -303,9 +303,7 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
     ("query", "construct"),
     [
         ("select array[array[1, 2]]", "array"),
-        ("select i from a where t similar to t", "similar"),
         ("select unistr(t) from a", "unistr"),
-        ("select ts at time zone t from a", None),
         ("select i from a for update", None),
     ],
 )

@@ -109,6 +109,12 @@ class Millstream:
         self._log.close()
         shutil.rmtree(self._own, ignore_errors=True)
 
+    def wait_for_spark(self, seconds: float = 180) -> None:
+        """Returns when Spark takes queries."""
+        with self.connect() as connection:
+            query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
+            wait_until(lambda: connection.execute(query).fetchone() == (True,), seconds, "Spark")
+
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """A new autocommit connection."""
         return psycopg.connect(self.dsn(), autocommit=True, **options)

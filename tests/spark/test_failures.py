@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SqlError
-from executor.engine import EngineUnavailable
+from executor.engine import EngineRefused, EngineUnavailable
 from executor.spark.failures import describe, to_exception
 
 
@@ -52,7 +52,6 @@ def test_errors_of_the_data(error: Exception, sqlstate: str, message: str) -> No
 @pytest.mark.parametrize(
     "error",
     [
-        SparkError("PARSE_SYNTAX_ERROR", {}, "[PARSE_SYNTAX_ERROR] near 'x'"),
         SparkError("USER_RAISED_EXCEPTION", {"errorMessage": "something else"}),
         ConnectionResetError("the JVM is gone"),
         OSError(28, "No space left on device"),
@@ -62,6 +61,18 @@ def test_everything_else_is_the_engine_s(error: Exception) -> None:
     raised = to_exception(describe(error))
     assert isinstance(raised, EngineUnavailable)
     assert type(error).__name__ in str(raised)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SparkError("UNSUPPORTED_SUBQUERY", {}, "[UNSUPPORTED_SUBQUERY] a subquery"),
+        SparkError(None, None, "Caused by: java.util.NoSuchElementException: key not found: c23#120"),
+        type("AnalysisException", (Exception,), {})("[UNRESOLVED_COLUMN] c3"),
+    ],
+)
+def test_what_has_no_plan_is_refused(error: Exception) -> None:
+    assert isinstance(to_exception(describe(error)), EngineRefused)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Scripts of SQL, run statement by statement on Millstream and on a real PostgreSQL.
 
 Each statement must give the same rows, columns' names and types and command tag, or the same SQLSTATE and position.
+The queries of ``ON_SPARK``, and with ``--whole`` of all scripts, run on Spark as well, which may refuse them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isnan
@@ -15,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 from pglast import split
+from psycopg.pq import TransactionStatus
 
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
@@ -22,6 +25,8 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
+QUERY = re.compile(r"(?i)\s*(SELECT|WITH|VALUES|\()")
+ON_SPARK = ("aggregates", "windows")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
@@ -44,14 +49,42 @@ def servers(postgres: Postgres) -> Iterator[tuple[Millstream, Postgres]]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script(script: Path, servers: tuple[Millstream, Postgres]) -> None:
     with servers[0].connect() as ours, servers[1].connect() as theirs:
-        theirs.execute(f"CREATE SCHEMA script_{script.stem}; SET search_path = script_{script.stem}".encode())
-        different = []
-        for statement in split(script.read_text(), with_parser=False):
-            found, wanted = outcome(ours, statement), outcome(theirs, statement)
-            if found != wanted:
-                different.append(f"{statement}\n  found  {found}\n  wanted {wanted}")
-        theirs.execute(f"DROP SCHEMA script_{script.stem} CASCADE".encode())
+        different = compared(script, ours, theirs, outcome)
     assert not different, "\n\n".join(different)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_script_on_spark(script: Path, spark_server: Millstream, postgres: Postgres, whole: bool) -> None:
+    if not whole and script.stem not in ON_SPARK:
+        pytest.skip("runs with --whole")
+    with spark_server.connect() as ours, postgres.connect() as theirs:
+        different = compared(script, ours, theirs, outcome_on_spark)
+    assert not different, "\n\n".join(different)
+
+
+def compared(
+    script: Path, ours: Connection, theirs: Connection, run: Callable[[Connection, str], Outcome]
+) -> list[str]:
+    """What differs; ``run`` is how Millstream runs a statement."""
+    theirs.execute(f"CREATE SCHEMA script_{script.stem}; SET search_path = script_{script.stem}".encode())
+    different = []
+    for statement in split(script.read_text(), with_parser=False):
+        found, wanted = run(ours, statement), outcome(theirs, statement)
+        if found != wanted:
+            different.append(f"{statement}\n  found  {found}\n  wanted {wanted}")
+    theirs.execute(f"DROP SCHEMA script_{script.stem} CASCADE".encode())
+    return different
+
+
+def outcome_on_spark(connection: Connection, statement: str) -> Outcome:
+    """A statement's outcome where Spark answers; what it refuses is the embedded engine's, as all in a transaction."""
+    if connection.info.transaction_status != TransactionStatus.IDLE or not QUERY.match(statement):
+        return outcome(connection, statement)
+    connection.execute("SET query_engine = 'spark'")
+    found = outcome(connection, statement)
+    connection.execute("RESET query_engine")
+    return outcome(connection, statement) if found.error is not None and found.error[0] == "0A000" else found
 
 
 def outcome(connection: Connection, statement: str) -> Outcome:

@@ -6,15 +6,20 @@ errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from pglast import ast
+
 from catalog.errors import unsupported
-from catalog.types import QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from catalog.objects import Catalog
+from catalog.types import FLOAT8, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
 from planner.bind.calls.choice import choose
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
+from planner.bind.calls.late import is_late, late
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.calls.overloads import ANY
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
@@ -24,11 +29,14 @@ from planner.bind.calls.signatures import INSTEAD, OVERLOADS
 from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
 from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
 from planner.bind.calls.windows import bind_window
-from planner.bind.environment import Environment
+from planner.bind.context import Binding, Context
+from planner.bind.environment import Environment, Subquery
+from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
-from planner.bind.types import blank_padded, coerce, numeric_result, target_type
+from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
 from planner.expression import Cast, Literal, Scalar
 from planner.functions import WINDOW_FUNCTIONS
+from planner.parse import Raw
 
 
 def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -65,9 +73,20 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
-    if name in VARIADIC:
-        return VARIADIC[name](env, arguments, node)
     return _call(env, name, arguments, node)
+
+
+def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:
+    """A call of a function by name, outside of any statement: what ``late`` puts off."""
+    binding = Binding(Raw(None, "", 0), Context(Catalog(), time_zone=time_zone))
+    env = Environment(binding, Scope(), name, _no_subquery)
+    node = ast.FuncCall(funcname=(ast.String(sval=name),), args=tuple(ast.ParamRef() for _ in arguments))
+    found = _call(env, name, list(arguments), node)
+    return found if found.type == kind else Cast(found, kind, True)
+
+
+def _no_subquery(node: Any, scope: Scope) -> Subquery:
+    raise AssertionError("the arguments are bound already")
 
 
 def _check_plain(env: Environment, node: Any, name: str) -> None:
@@ -81,6 +100,8 @@ def _check_plain(env: Environment, node: Any, name: str) -> None:
 
 
 def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    if name in VARIADIC:
+        return VARIADIC[name](env, arguments, node)
     chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}), INSTEAD.get(name))
     if isinstance(chosen, TypeCall):
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
@@ -90,6 +111,8 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args or (), strict=True)
     ]
+    if is_late(name, coerced):
+        return late(name, coerced, FLOAT8 if name == "date_part" else by_name(chosen.result))
     if chosen.name in _SPECIAL:
         return _SPECIAL[chosen.name](env, name, coerced, node)
     if chosen.name == "mod":
@@ -117,10 +140,8 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
     match name:
         case "round" | "trunc" if len(arguments) == 2:
             digits = arguments[1]
-            if not isinstance(digits, Literal) or not isinstance(digits.value, int):
-                instead = "Give the number of decimals as a constant."
-                raise unsupported(f"{name}() to a computed number of decimals", instead, env.binding.position(node))
-            kept = max(min(digits.value, 38), 0)
+            assert isinstance(digits, Literal)
+            kept = max(min(digits.value, 38), 0) if isinstance(digits.value, int) else 0
             return numeric(precision - scale + 1 + kept, kept)
         case "round" | "trunc" | "ceil" | "floor":
             return numeric(precision - scale + 1, 0)
@@ -128,8 +149,13 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
             return numeric(1, 0)
         case "abs":
             return arguments[0].type
-        case "sqrt":
+        case "sqrt" | "exp" | "ln" | "log" | "power":
             return SqlType("numeric", QUOTIENT)
+        case "gcd" | "lcm":
+            kind = common_numeric([item.type for item in arguments])
+            return numeric(38, kind.scale)
+        case "trim_scale":
+            return NUMERIC
         case "mod":
             return numeric_result("mod", arguments[0].type, arguments[1].type)
         case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT, SqlType, by_name, by_oid, is_known, numeric
+from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
@@ -86,7 +86,7 @@ def _digits(text: str) -> SqlType:
 
 def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:
     if overload.name == "power" and overload.result == "numeric":
-        raise unsupported("power of numeric", "Cast an operand to double precision.", env.binding.position(node))
+        return Call("power", (left, right), SqlType("numeric", QUOTIENT))
     if overload.name.startswith("shift_"):
         return Call(overload.name, (left, right), left.type)
     if symbol in COMPARISONS:

@@ -106,6 +106,8 @@ def _binary(symbol: str) -> Iterator[Overload]:
     elif symbol in MATCHES:
         for kind in ("text", "name", "bpchar"):
             yield Overload(MATCHES[symbol], (kind, "text"), "bool")
+        if symbol == "~~":
+            yield Overload("like", ("bytea", "bytea"), "bool")
     elif symbol in BITS:
         for kind in _INTEGERS:
             yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)

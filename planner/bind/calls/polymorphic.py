@@ -75,9 +75,10 @@ def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
     plain = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name not in ARRAYS]
     arrays = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name in ARRAYS]
     own = {item.oid: item for _, kind in pairs if enum_of(kind) is not None for item in _with_element(kind)}
-    kind = own.get(plain[0]) or by_oid(plain[0]) if plain else _of(own.get(arrays[0]) or by_oid(arrays[0]))
-    if kind.name == "unknown":
+    kinds = [own.get(oid) or by_oid(oid) for oid in (*plain, *arrays)]
+    if any(kind.name == "unknown" for kind in kinds):
         raise SqlError("42804", "could not determine polymorphic type because input has type unknown")
+    kind = kinds[0] if plain else _of(kinds[0])
     given = [_of(item) if name in ARRAYS else item for name, item in pairs if item.name != "unknown"]
     if kind.name == "numeric":
         return common_numeric([as_numeric(item) for item in given]) if given else kind

@@ -17,6 +17,7 @@ from catalog.objects import Sequence, Table
 from catalog.types import BOOL, INT8, OID, TEXT
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
+from planner.bind.relations import require_named
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
@@ -30,9 +31,11 @@ _ARITIES: Final = {"nextval": (1, 1), "currval": (1, 1), "lastval": (0, 0), "set
 def sequence_named(binding: Binding, text: str, position: int | None) -> Sequence:
     """What a regclass text names. Raises 42P01, 42602 and 42809."""
     schema, name = split_name(text)
-    found = binding.context.catalog.find(name, schema, binding.context.search_path)
-    if found is None:
-        raise undefined_table(f"{schema}.{name}" if schema else name, position)
+    try:
+        found = require_named(binding, name, schema)
+    except SqlError as error:
+        error.position = position
+        raise
     if not isinstance(found, Sequence):
         raise SqlError("42809", f'"{found.name}" is not a sequence')
     return found
@@ -97,7 +100,7 @@ def bind_serial_sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
         return Literal(None, TEXT)
     schema, name = split_name(str(values[0]))
     catalog = env.binding.context.catalog
-    table = catalog.find(name, schema, env.binding.context.search_path)
+    table = require_named(env.binding, name, schema)
     if not isinstance(table, Table):
         raise undefined_table(str(values[0]))
     if all(column.name != values[1] for column in table.columns):

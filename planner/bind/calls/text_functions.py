@@ -15,6 +15,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
 from planner.bind.calls.calling import Special
 from planner.bind.calls.choice import no_function
+from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
 from planner.expression import Call, Cast, Literal, Scalar
@@ -53,7 +54,7 @@ def _format(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     if pattern is None:
         raise no_function(env, arguments, node)
     if not isinstance(pattern, Literal):
-        raise unsupported("format() of a computed pattern", "Use ||.", env.binding.position(node))
+        return late("format", [pattern, *map(_known, arguments[1:])], TEXT)
     if pattern.value is None:
         return pattern
     text, place, given = str(pattern.value), 0, 0
@@ -79,6 +80,11 @@ def _format(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
         value = _conversion(env, found[4], arguments[given], node.args[given])
         pieces.append(_padded(value, int(found[3]), bool(found[2])) if found[3] else value)
     return Call("concat_values", tuple(pieces), TEXT)
+
+
+def _known(scalar: Scalar) -> Scalar:
+    """A constant that nothing has typed is a text."""
+    return Literal(scalar.value, TEXT) if isinstance(scalar, Literal) and scalar.type.name == "unknown" else scalar
 
 
 def _bad_specifier(env: Environment, text: str, place: int, node: Any) -> Exception:
@@ -169,13 +175,10 @@ def _normalize(env: Environment, name: str, arguments: list[Scalar], node: Any) 
 def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """encode() and decode() by the name of the encoding."""
     encoding = arguments[1]
-    if not isinstance(encoding, Literal):
-        raise unsupported(f"{name}() with a computed encoding", "Name it.", env.binding.position(node))
+    assert isinstance(encoding, Literal)
     word = str(encoding.value).lower()
     if encoding.value is not None and word not in ("hex", "base64", "escape"):
         raise env.error("22023", f'unrecognized encoding: "{encoding.value}"', None)
-    if word == "escape":
-        raise unsupported(f"{name}() with escape", "Use hex or base64.", env.binding.position(node))
     kind = TEXT if name == "encode" else BYTEA
     if encoding.value is None:
         return Literal(None, kind)
@@ -189,8 +192,7 @@ def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any)
 def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """The pattern is read here, so that what no engine writes is refused with its place."""
     value, pattern = arguments
-    if not isinstance(pattern, Literal):
-        raise unsupported("to_char() with a computed pattern", "Give it as a constant.", env.binding.position(node))
+    assert isinstance(pattern, Literal)
     is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
@@ -210,8 +212,7 @@ def _read_moment(env: Environment, name: str, arguments: list[Scalar], node: Any
     """to_date() and to_timestamp() of a text."""
     value, pattern = arguments
     kind = DATE if name == "to_date" else SqlType("timestamptz")
-    if not isinstance(pattern, Literal):
-        raise unsupported(f"{name}() with a computed pattern", "Give it as a constant.", env.binding.position(node))
+    assert isinstance(pattern, Literal)
     if pattern.value is None:
         return Literal(None, kind)
     _check(env, moment_reader, pattern, node)

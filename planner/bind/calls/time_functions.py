@@ -72,9 +72,8 @@ _REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones()
 
 
 def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    """A zone's name as both engines know it. Raises 22023, and 0A000 for abbreviations, POSIX rules and columns."""
-    if not isinstance(scalar, Literal):
-        raise unsupported("a time zone that is no constant", "Name the zone.", env.binding.position(node))
+    """A zone's name as both engines know it. Raises 22023, and 0A000 for abbreviations and POSIX rules."""
+    assert isinstance(scalar, Literal)
     if scalar.value is None:
         return scalar
     name = str(scalar.value)
@@ -92,10 +91,9 @@ def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -
     kind = SqlType("timestamptz") if moment.type.name == "timestamp" else TIMESTAMP
     if zone.type != INTERVAL:
         return Call("timezone", (_zone(env, zone, node), moment), kind)
-    if isinstance(zone, Literal) and isinstance(zone.value, tuple) and any(zone.value[:2]):
+    assert isinstance(zone, Literal)
+    if isinstance(zone.value, tuple) and any(zone.value[:2]):
         raise env.error("22023", "interval time zone must not include months or days", None)
-    if not isinstance(zone, Literal):
-        raise unsupported("a time zone that is no constant", "Name the zone.", env.binding.position(node))
     utc = Literal("UTC", TEXT)
     if kind == TIMESTAMP:
         return Call("add", (Call("timezone", (utc, moment), kind), zone), kind)

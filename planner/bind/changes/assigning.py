@@ -1,6 +1,7 @@
 """Values for columns: assignment casts, defaults, and the SET lists of UPDATE, ON CONFLICT and MERGE.
 
-Owns: what a column is given and in which type. Knows nothing of where the row comes from or goes to.
+Owns: what a column is given, in which type, and the names of the row that changes. Knows nothing of where the row comes
+from or goes to.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.errors import unsupported
-from catalog.objects import ColumnDefinition, Table
+from catalog.objects import ColumnDefinition, Stream, Table
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import refuse_updated
@@ -17,6 +18,7 @@ from planner.bind.definitions.identity import check_updated
 from planner.bind.domains import default_text, into_domain
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
@@ -108,3 +110,9 @@ def _one_of_subquery(env: Environment, column: ColumnDefinition, node: Any) -> S
     output = (binding.column(wanted.name, wanted.type), ColumnRef(wanted))
     place = item_nodes(source.subselect, node.ncolumns)[node.colno - 1] or source
     return assign(env, ScalarSubquery(Project(relation, (output,))), column, place)
+
+
+def scope_of_target(target: Table | Stream, node: Any, entries: list[Entry]) -> Scope:
+    """The changed relation's names: its own, or its alias."""
+    alias = node.relation.alias
+    return source_of(target.name, entries, target.schema) if alias is None else source_of(alias.aliasname, entries)

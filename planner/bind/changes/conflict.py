@@ -12,7 +12,7 @@ from pglast.enums import OnConflictAction
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, Table, UniqueKey
-from planner.bind.changes.assigning import assignments
+from planner.bind.changes.assigning import assignments, scope_of_target
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
@@ -35,8 +35,7 @@ def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...],
         hint = "For example, ON CONFLICT (column_name)."
         raise SqlError("42601", message, hint=hint, position=binding.position(clause))
     old = tuple(binding.column(column.name, column.type) for column in target.columns)
-    alias = node.relation.alias.aliasname if node.relation.alias is not None else target.name
-    scope = source_of(alias, _entries(old))
+    scope = scope_of_target(target, node, _entries(old))
     env = Environment(binding, scope, "index predicates", subquery_binder(level))
     named = _inferred(env, target, clause.infer)
     update = _update(env, target, old, row, clause) if updates else None

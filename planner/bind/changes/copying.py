@@ -15,8 +15,9 @@ from planner.bind.changes.dml import checks_of
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
 from planner.bind.domains import default_text, guards
+from planner.bind.relations import require_object
 from planner.bind.select import bind_query
-from planner.bind.sources import find_object, scan_object
+from planner.bind.sources import scan_object
 from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import ColumnRef
 from planner.statements import CopyIn, CopyOptions, CopyOut, Output, Query, Statement
@@ -41,7 +42,7 @@ def bind_copy(binding: Binding, node: Any) -> Statement:
 
 
 def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
-    target = find_object(binding, node.relation)
+    target = require_object(binding, node.relation)
     if isinstance(target, Sequence):
         raise SqlError("42809", f'cannot copy to sequence "{target.name}"')
     if isinstance(target, FileTable):
@@ -83,7 +84,7 @@ def _columns(binding: Binding, target: Table | Stream | FileTable | View | Syste
 
 def _whole(binding: Binding, node: Any) -> Query:
     """COPY relation TO: its columns in order."""
-    target = find_object(binding, node.relation)
+    target = require_object(binding, node.relation)
     if isinstance(target, Sequence):
         raise SqlError("42809", f'cannot copy from sequence "{target.name}"')
     if isinstance(target, View) and not target.continuous:

@@ -18,7 +18,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8
 from planner.algebra import Filter, Join, Project, Relation, Scan, Values
-from planner.bind.changes.assigning import assign, assignments, default_of
+from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
@@ -26,9 +26,10 @@ from planner.bind.definitions.identity import takes_given
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
 from planner.bind.levels import Level
-from planner.bind.scope import Entry, Scope, source_of
+from planner.bind.relations import find_object
+from planner.bind.scope import Entry, Scope
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
-from planner.bind.sources import bind_from, find_object, scan_object
+from planner.bind.sources import bind_from, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod
@@ -310,12 +311,11 @@ def _returning(
         return None
     if clause is not None and clause.options:
         raise unsupported("RETURNING WITH (OLD, NEW)", "Leave WITH out.")
-    alias = node.relation.alias.aliasname if node.relation.alias is not None else target.name
     entries = [
         Entry(definition.name, ColumnRef(column), target.oid, index + 1, declared_typmod(definition.type))
         for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
     ]
-    scope = source_of(alias, entries)
+    scope = scope_of_target(target, node, entries)
     if other is not None:
         scope = other.beside(scope)
     env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))

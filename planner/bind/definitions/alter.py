@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions import altered_columns
@@ -30,6 +30,7 @@ from planner.bind.definitions.alteration import (
 from planner.bind.definitions.constraints import add_table_constraint
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.views import bind_alter_view
+from planner.bind.relations import look_up, require_object
 from planner.statements import NoOperation, Statement
 
 #: What has no meaning here: owners, storage and statistics.
@@ -48,11 +49,9 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
     words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
     name = node.relation
-    found = binding.context.catalog.find(name.relname, name.schemaname, binding.context.search_path)
-    if found is None:
-        if not node.missing_ok:
-            raise undefined_table(name.relname)
+    if node.missing_ok and look_up(binding, name.relname, name.schemaname) is None:
         return NoOperation(f"ALTER {words}", (f'relation "{name.relname}" does not exist, skipping',))
+    found = require_object(binding, name)
     if all(command.subtype in _NOTHING for command in node.cmds):
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):

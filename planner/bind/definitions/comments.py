@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from pglast.enums import ObjectType
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
+from planner.bind.definitions.schemas import find_schema
+from planner.bind.relations import require_named, written
 from planner.bind.typenames import names_of
-from planner.definitions import AlterTable, Redefine
+from planner.definitions import AlterSchema, AlterTable, Redefine
 from planner.statements import NoOperation, Statement
 
 _KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
@@ -40,8 +42,11 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
             raise SqlError("42704", f'constraint "{name}" for table "{table.name}" does not exist')
         return NoOperation("COMMENT")  # nothing shows it
     if node.objtype == ObjectType.OBJECT_INDEX:
-        find_index(binding, names_of(node.object)[-1])
+        find_index(binding, *written(node.object))
         return NoOperation("COMMENT")
+    if node.objtype == ObjectType.OBJECT_SCHEMA:
+        schema = find_schema(binding.context.catalog, node.object.sval)
+        return AlterSchema("COMMENT", schema, replace(schema, comment=node.comment))
     if node.objtype not in _KINDS:
         raise unsupported(f"COMMENT ON {ObjectType(node.objtype).name.removeprefix('OBJECT_').replace('_', ' ')}")
     wanted, words = _KINDS[node.objtype]
@@ -55,9 +60,7 @@ def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence 
     if not names:
         raise SqlError("42601", "column name must be qualified")
     *schema, name = names
-    found = binding.context.catalog.find(name, schema[-1] if schema else None, binding.context.search_path)
-    if found is None:
-        raise undefined_table(".".join(names))
+    found = require_named(binding, name, schema[-1] if schema else None)
     if isinstance(found, SystemView):
         raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
     return found

@@ -16,7 +16,7 @@ from catalog.objects import Check, ForeignKey, Table, UniqueKey
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.parts import Attributes, Parts
-from planner.bind.sources import find_object
+from planner.bind.relations import require_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -141,7 +141,7 @@ def make_foreign_key(
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
     if node.pktable.relname == table.name and node.pktable.schemaname in (None, table.schema):
         return table
-    found = find_object(binding, node.pktable)
+    found = require_object(binding, node.pktable)
     if not isinstance(found, Table):
         raise SqlError(
             "42809", f'referenced relation "{found.name}" is not a table', position=binding.position(node.pktable)

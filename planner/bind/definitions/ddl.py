@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from pglast.enums import ObjectType
+
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
@@ -14,6 +16,7 @@ from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
 from planner.bind.definitions.indexes import bind_create_index
 from planner.bind.definitions.renames import bind_rename
+from planner.bind.definitions.schemas import bind_alter_owner, bind_create_schema, bind_rename_schema, bind_set_schema
 from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
 from planner.bind.definitions.user_types import refuse_composite, refuse_range
@@ -31,7 +34,15 @@ def _create_server(binding: Binding, node: Any) -> Statement:
     raise unsupported("CREATE SERVER", "Use the built-in server named stream.")
 
 
+def _rename(binding: Binding, node: Any) -> Statement:
+    schema = node.renameType == ObjectType.OBJECT_SCHEMA
+    return bind_rename_schema(binding, node) if schema else bind_rename(binding, node)
+
+
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "CreateSchemaStmt": bind_create_schema,
+    "AlterObjectSchemaStmt": bind_set_schema,
+    "AlterOwnerStmt": bind_alter_owner,
     "CreateStmt": bind_create_table,
     "CreateSeqStmt": bind_create_sequence,
     "AlterSeqStmt": bind_alter_sequence,
@@ -40,7 +51,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "ViewStmt": bind_create_view,
     "CreateTableAsStmt": bind_create_as,
     "AlterTableStmt": bind_alter,
-    "RenameStmt": bind_rename,
+    "RenameStmt": _rename,
     "IndexStmt": bind_create_index,
     "CommentStmt": bind_comment,
     "DropStmt": bind_drop,

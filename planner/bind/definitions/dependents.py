@@ -6,30 +6,17 @@ columns that each uses; a text that binds to the same columns without a column d
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
 
 from catalog.errors import SqlError
-from catalog.objects import Catalog, CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
+from catalog.objects import Catalog, Stream, Table, View
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
+from planner.bind.relations import as_created
 from planner.bind.select import bind_query
 from planner.bind.texts import bind_expression
 from planner.expression import Column
 from planner.parse import parse
-
-_WORDS: Final[dict[type, str]] = {
-    Table: "table",
-    Stream: "foreign table",
-    FileTable: "foreign table",
-    View: "view",
-    SystemView: "view",
-    Sequence: "sequence",
-}
-
-
-def describe(item: CatalogObject) -> str:
-    """An object as errors name it."""
-    return f"{_WORDS[type(item)]} {item.name}"
 
 
 def readers(catalog: Catalog, oid: int) -> list[View]:
@@ -85,11 +72,8 @@ def _broken_text(item: Table | Stream, context: Context) -> str | None:
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:
     """A view's columns by its text; None where that does not bind."""
-    settings = dict(view.settings)
-    path = tuple(name for name in settings.get("search_path", "").split(",") if name)
-    zone = settings.get("TimeZone", binding.context.time_zone)
     raw = parse(view.definition)[0]
-    inner = Binding(raw, Context(catalog, path or binding.context.search_path, (), zone))
+    inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
         return tuple((output.name, output.type) for output in bind_query(inner, raw.node).outputs)

@@ -26,7 +26,7 @@ from planner.bind.definitions.constraints import refuse_subquery
 from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.sequences import numbered
-from planner.bind.definitions.tables import schema_of
+from planner.bind.relations import schema_for
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import find_type, names_of, type_or_domain
@@ -48,7 +48,7 @@ _IMPOSSIBLE: Final = {
 def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     """CREATE DOMAIN name AS type [DEFAULT ...] [NOT NULL] [CHECK (...)]. Raises 42710, 42601 and 42804."""
     *schema, name = names_of(node.domainname)
-    where = schema_of(binding, schema[-1] if schema else None)
+    where = schema_for(binding, schema[-1] if schema else None, name)
     catalog = binding.context.catalog
     given: set[str] = set()
     with binding.without_positions():

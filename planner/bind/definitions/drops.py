@@ -5,20 +5,31 @@ Owns: what depends on what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01)
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
+from catalog.objects import (
+    PG_TEMP,
+    SYSTEM_SCHEMAS,
+    Catalog,
+    CatalogObject,
+    FileTable,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
 from planner.bind.context import Binding
-from planner.bind.definitions.dependents import describe
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
-from planner.bind.definitions.user_types import bind_drop_type
-from planner.bind.sources import find_object
-from planner.bind.typenames import names_of
+from planner.bind.definitions.user_types import bind_drop_type, require_unused
+from planner.bind.relations import describe, look_up, require_object, written
 from planner.definitions import Drop, DropType, Truncate
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
@@ -31,11 +42,13 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 
 
 def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
-    """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW [IF EXISTS] names [CASCADE]."""
+    """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, INDEX, SCHEMA [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
     if node.removeType in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
         return bind_drop_type(binding, node)
+    if node.removeType == ObjectType.OBJECT_SCHEMA:
+        return _drop_schemas(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")
         raise unsupported(f"DROP {words}")
@@ -44,28 +57,62 @@ def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
     named: list[CatalogObject] = []
     notices: list[str] = []
     for item in node.objects:
-        *schema, name = names_of(item)
-        found = catalog.find(name, schema[-1] if schema else None, binding.context.search_path)
+        name, schema = written(item)
+        found = look_up(binding, name, schema)
         if found is None:
-            message = f'{kind.lower()} "{name}" does not exist'
+            known = schema in (None, PG_TEMP, *catalog.schemas)
+            message = f'{kind.lower()} "{name}" does not exist' if known else f'schema "{schema}" does not exist'
             if not node.missing_ok:
-                raise SqlError("42P01", message)
+                raise SqlError("42P01" if known else "3F000", message)
             notices.append(f"{message}, skipping")
             continue
         _require_kind(found, kind, wanted)
-        _require_free(catalog, found)
+        _require_free(binding, found)
         if found not in named:
             named.append(found)
-    order, cascade, changes = _with_dependents(catalog, named, node.behavior == DropBehavior.DROP_CASCADE)
-    return Drop(kind, tuple(item.oid for item in order), (*notices, *cascade), changes)
+    reach = _Reach(binding, {item.oid: item for item in named})
+    what = describe(binding, named[0]) if len(named) == 1 else "desired object(s)"
+    return _dropped(reach, kind, what, node, notices)
 
 
-def _require_free(catalog: Catalog, item: CatalogObject) -> None:
+def _drop_schemas(binding: Binding, node: Any) -> Drop:
+    """DROP SCHEMA: what is in one depends on it. Raises 2BP01 and 3F000."""
+    catalog, reach = binding.context.catalog, _Reach(binding, {})
+    schemas: dict[int, Schema] = {}
+    notices: list[str] = []
+    for item in node.objects:
+        schema = catalog.schemas.get(item.sval)
+        if schema is None:
+            message = f'schema "{item.sval}" does not exist'
+            if not node.missing_ok:
+                raise SqlError("3F000", message)
+            notices.append(f"{message}, skipping")
+            continue
+        if schema.name in SYSTEM_SCHEMAS:
+            message = f"cannot drop schema {schema.name} because it is required by the database system"
+            raise SqlError("2BP01", message)
+        schemas[schema.oid] = schema
+    for schema in schemas.values():
+        for item in sorted(catalog.contents(schema.name), key=lambda found: found.oid):
+            if not isinstance(item, Sequence) or item.owner is None:
+                reach.add(item, f"schema {schema.name}")
+    types = [item for item in catalog.types.values() if item.schema in {schema.name for schema in schemas.values()}]
+    for declared in types:
+        reach.lines.append(f"type {declared} depends on schema {declared.schema}")
+        reach.extra.append(f"type {declared}")
+    names = [f"schema {schema.name}" for schema in schemas.values()]
+    dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
+    left = functools.reduce(Catalog.drop, dropped.oids, catalog)
+    require_unused(binding, left, types, True)
+    return replace(dropped, oids=(*dropped.oids, *schemas), types=tuple(types))
+
+
+def _require_free(binding: Binding, item: CatalogObject) -> None:
     """An identity column's sequence goes with the column only."""
-    identity = identity_column(catalog, item) if isinstance(item, Sequence) else None
+    identity = identity_column(binding.context.catalog, item) if isinstance(item, Sequence) else None
     if identity is not None:
-        column = f"column {identity[1].name} of table {identity[0].name}"
-        message = f"cannot drop sequence {item.name} because {column} requires it"
+        column = f"column {identity[1].name} of {describe(binding, identity[0])}"
+        message = f"cannot drop {describe(binding, item)} because {column} requires it"
         raise SqlError("2BP01", message, hint=f"You can drop {column} instead.")
 
 
@@ -90,42 +137,70 @@ def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...
         raise SqlError("42809", f'"{item.name}" is not {word[kind]}', hint=hint)
 
 
-def _with_dependents(
-    catalog: Catalog, named: list[CatalogObject], cascade: bool
-) -> tuple[list[CatalogObject], list[str], tuple[tuple[Table, Table], ...]]:
-    """The objects to drop, dependents first, the notice about what CASCADE adds, and the tables that it changes."""
-    found: list[CatalogObject] = list(named)
-    lines: list[str] = []
-    extra: list[str] = []
-    changes: dict[int, Table] = {}
-    for item in found:  # grows while it is walked
-        found += [sequence for sequence in catalog.owned(item.oid) if sequence not in found]
-        for dependent in catalog.dependents(item.oid):
-            if dependent in found:
-                continue
-            if isinstance(dependent, Table):
-                parts = _parts_of(dependent, item)
-                lines += [f"{part} depends on {describe(item)}" for part in parts]
-                changes[dependent.oid] = _without(changes.get(dependent.oid, dependent), item.oid)
-                extra += parts
-                continue
-            lines.append(f"{describe(dependent)} depends on {describe(item)}")
-            extra.append(describe(dependent))
-            found.append(dependent)
-    if lines and not cascade:
-        what = describe(named[0]) if len(named) == 1 else "desired object(s)"
+@dataclass(slots=True)
+class _Reach:
+    """What a DROP takes along: relations by oid, ``lines`` that say why, ``extra`` beside what it names, and the tables
+    that it changes.
+    """
+
+    binding: Binding
+    found: dict[int, CatalogObject]
+    lines: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    changes: dict[int, Table] = field(default_factory=dict)
+
+    def add(self, item: CatalogObject, below: str) -> None:
+        """A relation goes because something goes that it needs."""
+        self.found[item.oid] = item
+        self.lines.append(f"{describe(self.binding, item)} depends on {below}")
+        self.extra.append(describe(self.binding, item))
+
+    def follow(self) -> None:
+        """Adds what needs what goes, until nothing does."""
+        catalog = self.binding.context.catalog
+        pending = list(self.found.values())
+        for item in pending:  # grows while it is walked
+            for sequence in catalog.owned(item.oid):
+                if sequence.oid not in self.found:
+                    self.found[sequence.oid] = sequence
+                    pending.append(sequence)
+            for dependent in catalog.dependents(item.oid):
+                if dependent.oid in self.found:
+                    continue
+                if isinstance(dependent, Table):
+                    self._release(dependent, item)
+                else:
+                    self.add(dependent, describe(self.binding, item))
+                    pending.append(dependent)
+
+    def _release(self, table: Table, item: CatalogObject) -> None:
+        """A table stays, without the foreign keys and defaults that need what goes."""
+        parts = _parts_of(self.binding, table, item)
+        self.lines += [f"{part} depends on {describe(self.binding, item)}" for part in parts]
+        self.extra += parts
+        self.changes[table.oid] = _without(self.changes.get(table.oid, table), item.oid)
+
+
+def _dropped(reach: _Reach, kind: str, what: str, node: Any, notices: list[str]) -> Drop:
+    """The statement, dependents first. Raises 2BP01 where something needs what goes and there is no CASCADE."""
+    reach.follow()
+    catalog = reach.binding.context.catalog
+    if reach.lines and node.behavior != DropBehavior.DROP_CASCADE:
         hint = "Use DROP ... CASCADE to drop the dependent objects too."
-        raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(lines), hint)
-    lasting = {oid: catalog.objects[oid] for oid in changes if all(item.oid != oid for item in found)}
-    kept = tuple((before, changes[oid]) for oid, before in lasting.items() if isinstance(before, Table))
-    return _dependents_first(catalog, found), _cascade_notice(extra), kept
+        lines = "\n".join(reach.lines)
+        raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", lines, hint)
+    lasting = {oid: catalog.objects[oid] for oid in reach.changes if oid not in reach.found}
+    changes = tuple((before, reach.changes[oid]) for oid, before in lasting.items() if isinstance(before, Table))
+    order = _dependents_first(catalog, list(reach.found.values()))
+    return Drop(kind, tuple(item.oid for item in order), (*notices, *_cascade_notice(reach.extra)), changes)
 
 
-def _parts_of(table: Table, item: CatalogObject) -> list[str]:
+def _parts_of(binding: Binding, table: Table, item: CatalogObject) -> list[str]:
     """What of a table depends on something, described."""
-    keys = [f"constraint {key.name} on table {table.name}" for key in table.foreign_keys if key.target == item.oid]
+    name = describe(binding, table)
+    keys = [f"constraint {key.name} on {name}" for key in table.foreign_keys if key.target == item.oid]
     columns = [column.name for column in table.columns if item.oid in column.sequences]
-    return keys + [f"default value for column {name} of table {table.name}" for name in columns]
+    return keys + [f"default value for column {column} of {name}" for column in columns]
 
 
 def _without(table: Table, oid: int) -> Table:
@@ -159,7 +234,7 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
     catalog = binding.context.catalog
     targets: list[Table] = []
     for item in node.relations:
-        found = find_object(binding, item)
+        found = require_object(binding, item)
         if not isinstance(found, Table):
             raise SqlError("42809", f'"{found.name}" is not a table')
         if found not in targets:

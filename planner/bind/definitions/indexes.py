@@ -13,10 +13,11 @@ from typing import Any, Final
 from pglast.enums import DropBehavior
 from pglast.stream import RawStream
 
-from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
-from catalog.objects import Catalog, Index, Table, UniqueKey
+from catalog.objects import Catalog, Index, Table, UniqueKey, whole_path
 from planner.bind.context import Binding
+from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of
@@ -30,9 +31,7 @@ _METHODS: Final = ("btree", "hash", "gist", "gin", "spgist", "brin")
 def bind_create_index(binding: Binding, node: Any) -> Statement:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] name] ON table (parts)."""
     relation, context = node.relation, binding.context
-    table = context.catalog.find(relation.relname, relation.schemaname, context.search_path)
-    if table is None:
-        raise undefined_table(relation.relname)
+    table = require_object(binding, relation)
     if not isinstance(table, Table):
         detail = "Only tables have indexes."
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
@@ -97,12 +96,12 @@ def _word(tree: Any) -> str:
 
 
 def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
-    return catalog.find(name, schema) is not None or _search(catalog, name) is not None
+    return catalog.find(name, schema) is not None or _in_schema(catalog, name, schema) is not None
 
 
-def _search(catalog: Catalog, name: str) -> Table | None:
-    """The table with an index, or a key, of a name."""
-    for item in catalog.objects.values():
+def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
+    """The table of a schema with an index, or a key, of a name."""
+    for item in catalog.contents(schema):
         if isinstance(item, Table):
             names = [key.name for key in item.keys] + [index.name for index in item.indexes]
             if name in names:
@@ -110,22 +109,29 @@ def _search(catalog: Catalog, name: str) -> Table | None:
     return None
 
 
-def find_index(binding: Binding, name: str) -> Table:
-    """The table of an index. Raises 42P01, and 42809 for another kind of relation."""
-    found = _search(binding.context.catalog, name)
+def _search(binding: Binding, name: str, schema: str | None) -> Table | None:
+    """The table with the index that a possibly unqualified name means."""
+    context = binding.context
+    schemas = whole_path(context.search_path) if schema is None else (schema,)
+    found = (_in_schema(context.catalog, name, each) for each in schemas)
+    return next((table for table in found if table is not None), None)
+
+
+def find_index(binding: Binding, name: str, schema: str | None) -> Table:
+    """The table of an index. Raises 3F000, 42P01, and 42809 for another kind of relation."""
+    found = _search(binding, name, schema)
     if found is None:
-        if binding.context.catalog.find(name, None, binding.context.search_path) is not None:
-            raise SqlError("42809", f'"{name}" is not an index')
-        raise undefined_table(name)
+        require_named(binding, name, schema)
+        raise SqlError("42809", f'"{name}" is not an index')
     return found
 
 
 def bind_rename_index(binding: Binding, node: Any) -> Statement:
     """ALTER INDEX [IF EXISTS] name RENAME TO name; a constraint goes by the name of its index."""
     old, new, catalog = node.relation.relname, node.newname, binding.context.catalog
-    if node.missing_ok and _search(catalog, old) is None:
+    if node.missing_ok and _search(binding, old, node.relation.schemaname) is None:
         return NoOperation("ALTER INDEX", (f'relation "{old}" does not exist, skipping',))
-    table = find_index(binding, old)
+    table = find_index(binding, old, node.relation.schemaname)
     if _is_taken(catalog, new, table.schema):
         raise duplicate_table(new)
     keys = tuple(replace(key, name=new) if key.name == old else key for key in table.keys)
@@ -138,12 +144,12 @@ def bind_drop_index(binding: Binding, node: Any) -> Drop:
     changes: dict[int, tuple[Table, Table]] = {}
     notices: list[str] = []
     for item in node.objects:
-        name = names_of(item)[-1]
-        if node.missing_ok and _search(binding.context.catalog, name) is None:
+        name, schema = written(item)
+        if node.missing_ok and _search(binding, name, schema) is None:
             notices.append(f'index "{name}" does not exist, skipping')
             continue
         try:
-            before = find_index(binding, name)
+            before = find_index(binding, name, schema)
         except SqlError as error:
             if error.sqlstate == "42P01":
                 raise SqlError("42704", f'index "{name}" does not exist') from None

@@ -14,7 +14,7 @@ from pglast.ast import String
 from pglast.enums import ObjectType
 from pglast.stream import RawStream
 
-from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
@@ -22,6 +22,7 @@ from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.indexes import bind_rename_index
 from planner.bind.definitions.user_types import bind_rename_type
+from planner.bind.relations import look_up, require_object
 from planner.bind.sources import scan_object
 from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
@@ -30,7 +31,7 @@ from planner.statements import NoOperation, Statement
 
 #: An object before and after.
 Follower = tuple[Table | Sequence, Table | Sequence]
-_RELATIONS: Final = {
+RELATIONS: Final = {
     ObjectType.OBJECT_TABLE: (Table, View, Sequence, Stream),
     ObjectType.OBJECT_VIEW: (View,),
     ObjectType.OBJECT_MATVIEW: (View,),
@@ -44,7 +45,6 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
     kind = node.relationType if node.renameType == ObjectType.OBJECT_COLUMN else node.renameType
     if kind == ObjectType.OBJECT_TABCONSTRAINT:
         kind = ObjectType.OBJECT_TABLE
-    words = ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
     if kind == ObjectType.OBJECT_INDEX:
         return bind_rename_index(binding, node)
     if kind == ObjectType.OBJECT_DOMAIN:
@@ -53,23 +53,33 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
         return bind_rename_domain_constraint(binding, node)
     if kind == ObjectType.OBJECT_TYPE:
         return bind_rename_type(binding, node)
-    if kind not in _RELATIONS:
+    words = relation_words(kind)
+    if kind not in RELATIONS:
         raise unsupported(f"ALTER {words} RENAME")
     name, tag = node.relation, f"ALTER {words}"
-    found = binding.context.catalog.find(name.relname, name.schemaname, binding.context.search_path)
-    if found is None:
-        if not node.missing_ok:
-            raise undefined_table(name.relname)
+    if node.missing_ok and look_up(binding, name.relname, name.schemaname) is None:
         return NoOperation(tag, (f'relation "{name.relname}" does not exist, skipping',))
-    if isinstance(found, SystemView):
-        raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
-    if not isinstance(found, _RELATIONS[kind]):
-        raise SqlError("42809", f'"{found.name}" is not a {words.lower()}')
+    found = require_relation(binding, name, kind)
     if node.renameType == ObjectType.OBJECT_COLUMN:
         return _rename_column(binding, found, node.subname, node.newname, tag)
     if node.renameType == ObjectType.OBJECT_TABCONSTRAINT:
         return _rename_constraint(found, node.subname, node.newname, tag)
     return _rename_relation(binding, found, node.newname, tag)
+
+
+def relation_words(kind: Any) -> str:
+    """A kind of object as commands name it."""
+    return ObjectType(kind).name.removeprefix("OBJECT_").replace("_", " ").replace("MATVIEW", "MATERIALIZED VIEW")
+
+
+def require_relation(binding: Binding, name: Any, kind: Any) -> CatalogObject:
+    """The relation of a kind that a command is about. Raises 3F000, 42P01, 42501 and 42809."""
+    found = require_object(binding, name)
+    if isinstance(found, SystemView):
+        raise SqlError("42501", f"permission denied: view {found.name} belongs to the system")
+    if not isinstance(found, RELATIONS[kind]):
+        raise SqlError("42809", f'"{found.name}" is not a {relation_words(kind).lower()}')
+    return found
 
 
 def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str) -> Statement:

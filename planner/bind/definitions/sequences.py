@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from pglast.ast import A_Const, Integer
 
-from catalog.errors import SqlError, undefined_table
+from catalog.errors import SqlError
 from catalog.names import made_name
 from catalog.objects import Catalog, ColumnDefinition, Sequence, Table
 from catalog.types import INT2, INT4, INT8, SqlType
 from planner.bind.calls.sequence_calls import sequence_named, written_name
 from planner.bind.context import Binding
+from planner.bind.relations import is_taken, look_up, require_named, require_object, target_schema
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
 from planner.definitions import AlterSequence, CreateSequence
@@ -49,8 +50,6 @@ def default_sequence(name: str, kind: SqlType, schema: str) -> Sequence:
 
 def bind_create_sequence(binding: Binding, node: Any) -> CreateSequence:
     """CREATE SEQUENCE [IF NOT EXISTS] name options."""
-    from planner.bind.definitions.tables import is_taken, target_schema
-
     schema = target_schema(binding, node.sequence)
     exists = is_taken(binding, node.sequence, schema, node.if_not_exists)
     sequence = with_options(binding, default_sequence(node.sequence.relname, INT8, schema), node.options, new=True)
@@ -59,12 +58,10 @@ def bind_create_sequence(binding: Binding, node: Any) -> CreateSequence:
 
 def bind_alter_sequence(binding: Binding, node: Any) -> Statement:
     """ALTER SEQUENCE [IF EXISTS] name options."""
-    catalog, name = binding.context.catalog, node.sequence
-    if node.missing_ok and catalog.find(name.relname, name.schemaname, binding.context.search_path) is None:
+    name = node.sequence
+    if node.missing_ok and look_up(binding, name.relname, name.schemaname) is None:
         return NoOperation("ALTER SEQUENCE", (f'relation "{name.relname}" does not exist, skipping',))
-    found = catalog.find(name.relname, name.schemaname, binding.context.search_path)
-    if found is None:
-        raise undefined_table(name.relname)
+    found = require_object(binding, name)
     if not isinstance(found, Sequence):
         raise SqlError("42809", f'"{found.name}" is not a sequence')
     changed = with_options(binding, found, node.options, new=False)
@@ -175,9 +172,7 @@ def _owner(binding: Binding, sequence: Sequence, item: Any) -> tuple[int, str] |
             raise SqlError("42601", "invalid OWNED BY option", hint=hint)
         return None
     *schema, relation, column = names
-    found = catalog.find(relation, schema[-1] if schema else None, binding.context.search_path)
-    if found is None:
-        raise undefined_table(".".join(names[:-1]))
+    found = require_named(binding, relation, schema[-1] if schema else None)
     if not isinstance(found, Table):
         raise SqlError("42809", f'sequence cannot be owned by relation "{found.name}"')
     if found.schema != sequence.schema:

@@ -13,7 +13,7 @@ from catalog.objects import ColumnDefinition, Table
 from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
-from planner.bind.definitions.tables import is_taken, target_schema
+from planner.bind.relations import is_taken, target_schema
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
 from planner.bind.context import Binding
-from planner.bind.sources import find_object
+from planner.bind.relations import require_object
 
 #: Bits of TableLikeClause.options (parsenodes.h).
 _COMMENTS: Final = 1 << 0
@@ -36,7 +36,7 @@ class Copied:
 
 def like(binding: Binding, node: Any) -> Copied:
     """What one LIKE clause brings."""
-    source, options = find_object(binding, node.relation), node.options
+    source, options = require_object(binding, node.relation, placed=True), node.options
     columns = tuple(_column(column, options) for column in source.columns)
     if not isinstance(source, Table):
         return Copied(columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.errors import SqlError, duplicate_table, unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import FileTable, Stream, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
@@ -18,6 +18,7 @@ from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
+from planner.bind.relations import is_taken, target_schema
 from planner.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
@@ -28,34 +29,10 @@ _FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
-def target_schema(binding: Binding, node: Any) -> str:
-    """Where a new relation goes: the schema it names, or the first of the search path."""
-    schema = schema_of(binding, node.schemaname, binding.position(node))
-    if node.relpersistence == "t":
-        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", binding.position(node))
-    return schema
-
-
-def schema_of(binding: Binding, name: str | None, position: int | None = None) -> str:
-    """A schema that is named, or the first of the search path. Raises 3F000."""
-    schema = name or next(iter(binding.context.search_path), "public")
-    if schema != "public":
-        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
-    return schema
-
-
-def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
-    """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
-    found = binding.context.catalog.find(node.relname, schema)
-    if found is not None and not tolerated:
-        raise duplicate_table(node.relname)
-    return found is not None
-
-
 def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     """CREATE TABLE. Storage parameters are accepted and do nothing."""
     _refuse_table_clauses(binding, node)
-    schema = target_schema(binding, node.relation)
+    schema = target_schema(binding, node.relation, placed=True)
     exists = is_taken(binding, node.relation, schema, node.if_not_exists)
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
@@ -86,7 +63,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if node.servername not in SERVERS:
         hint = "Streams are foreign tables of the server named stream, files those of the server named files."
         raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
-    schema = target_schema(binding, base.relation)
+    schema = target_schema(binding, base.relation, placed=True)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     name = base.relation.relname
     parts = _read(binding, base, stream=True)
@@ -108,7 +85,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
 def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER files."""
     base = node.base
-    schema = target_schema(binding, base.relation)
+    schema = target_schema(binding, base.relation, placed=True)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     parts = _read(binding, base, stream=True)
     if not parts.columns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import SqlError
-from catalog.objects import Table
+from catalog.objects import Table, whole_path
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import constraint_names
 from planner.statements import SetConstraints
@@ -25,7 +25,7 @@ def bind_set_constraints(binding: Binding, node: Any) -> SetConstraints:
 def _named(binding: Binding, item: Any, deferred: bool) -> list[tuple[int, str]]:
     """All constraints of a name, of the first schema that has one."""
     name = item.relname
-    schemas = binding.context.search_path if item.schemaname is None else (item.schemaname,)
+    schemas = whole_path(binding.context.search_path) if item.schemaname is None else (item.schemaname,)
     tables = [found for found in binding.context.catalog.objects.values() if isinstance(found, Table)]
     for schema in schemas:
         found = [table for table in tables if table.schema == schema and name in constraint_names(table)]

@@ -14,9 +14,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Catalog, Domain, Stream, Table, UserType, View
 from catalog.types import enum_of
 from planner.bind.context import Binding
-from planner.bind.definitions.dependents import describe, first_broken
+from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import after_all, alter_enum
+from planner.bind.relations import describe
 from planner.bind.typenames import declared_type, find_type, names_of
 from planner.definitions import AlterType, DropType
 from planner.statements import Statement
@@ -61,14 +62,14 @@ def bind_drop_type(binding: Binding, node: Any) -> DropType:
             raise SqlError("42809", f'"{known.name}" is not a domain')
         elif known not in found:
             found.append(known)
-    _require_unused(binding, found, node.behavior == DropBehavior.DROP_CASCADE)
+    require_unused(binding, binding.context.catalog, found, node.behavior == DropBehavior.DROP_CASCADE)
     kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
     return DropType(kind, tuple(found), tuple(notices))
 
 
-def _require_unused(binding: Binding, types: list[UserType], cascade: bool) -> None:
-    catalog = binding.context.catalog
-    lines = [line for item in types for line in _users(catalog, item, types)]
+def require_unused(binding: Binding, catalog: Catalog, types: list[UserType], cascade: bool) -> None:
+    """Raises 2BP01 where something in a catalog depends on one of the types, and 0A000 where CASCADE would take it."""
+    lines = [line for item in types for line in _users(binding, catalog, item, types)]
     after = catalog
     for item in types:
         after = after.drop_type(item.oid)
@@ -84,10 +85,10 @@ def _require_unused(binding: Binding, types: list[UserType], cascade: bool) -> N
         raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(lines), hint)
 
 
-def _users(catalog: Catalog, declared: UserType, dropped: list[UserType]) -> list[str]:
+def _users(binding: Binding, catalog: Catalog, declared: UserType, dropped: list[UserType]) -> list[str]:
     """What depends on a type and stays, described."""
     lines = [
-        f"column {column.name} of {describe(item)} depends on type {declared}"
+        f"column {column.name} of {describe(binding, item)} depends on type {declared}"
         for item in catalog.objects.values()
         if isinstance(item, Table | Stream | View)
         for column in item.columns

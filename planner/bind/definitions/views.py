@@ -19,10 +19,9 @@ from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.table_as import bind_table_as
-from planner.bind.definitions.tables import is_taken, target_schema
 from planner.bind.definitions.watermarks import bind_length, keeping_of
+from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.select import bind_query
-from planner.bind.sources import find_object
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -84,8 +83,9 @@ def _create(
         0,
         tuple(binding.depends_on),
         _options((), options, binding),
-        (("TimeZone", binding.context.time_zone), ("search_path", ",".join(binding.context.search_path))),
+        settings_of(binding.context),
         schema,
+        names=tuple((*written, oid) for written, oid in binding.names.items()),
     )
     if exists and replaces:
         _check_replaced(binding, view)
@@ -178,9 +178,9 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
 
 def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
-    if node.missing_ok and binding.context.catalog.find(node.relation.relname, node.relation.schemaname) is None:
+    if node.missing_ok and look_up(binding, node.relation.relname, node.relation.schemaname) is None:
         return None
-    view = find_object(binding, node.relation)
+    view = require_object(binding, node.relation)
     if not isinstance(view, View):
         raise SqlError("42809", f'"{view.name}" is not a view')
     for command in node.cmds:

@@ -1,0 +1,143 @@
+"""A session's transactions: one that a block opens, that a query string or Sync spans, or of a single statement.
+
+Owns: which of them a statement belongs to, what BEGIN, COMMIT, ROLLBACK and savepoints do and their errors. Knows
+nothing of other statements; what a transaction has done is ``executor/transaction``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from catalog.errors import SqlError, failed_transaction
+from executor.embedded.tables import WriteTransaction
+from executor.result import Result
+from executor.transaction import Transaction
+from planner.statements import TransactionControl
+
+
+class Block:
+    """The open transaction of one session, if any."""
+
+    def __init__(self, begin_write: Callable[[], WriteTransaction], commit: Callable[[Transaction], None]) -> None:
+        self._begin_write = begin_write
+        self._commit = commit
+        self.current: Transaction | None = None
+        #: Statements until the implicit transaction's end are one transaction, unless a block is open or begins.
+        self.is_implicit = False
+
+    @property
+    def status(self) -> str:
+        """ReadyForQuery's transaction status: I idle, T in a block, E in a failed block."""
+        if self.current is None or not self.current.explicit:
+            return "I"
+        return "E" if self.current.failed else "T"
+
+    def start(self) -> Transaction:
+        """The transaction of a statement that begins. Raises 25P02 where it has failed."""
+        if self.current is None:
+            self.current = Transaction(False, self._begin_write)
+        if self.current.failed:
+            raise failed_transaction()
+        self.current.begun = True
+        return self.current
+
+    def finish(self) -> None:
+        """A statement has ended: commits where it is the whole of its transaction."""
+        if self.current is not None and not self.current.explicit and not self.is_implicit:
+            self.commit()
+
+    def fail(self) -> None:
+        """A statement, or something outside of all (a portal, the client's data), failed: no commit is possible."""
+        if self.current is None:
+            return
+        if self.current.explicit:
+            self.current.failed = True
+        else:
+            self.rollback()
+
+    def commit(self) -> None:
+        """Ends the transaction. Raises what the commit raises."""
+        transaction, self.current = self.current, None
+        if transaction is not None:
+            self._commit(transaction)
+
+    def rollback(self) -> None:
+        """Ends the transaction with nothing of it done."""
+        transaction, self.current = self.current, None
+        if transaction is not None:
+            transaction.rollback()
+
+    def control(self, statement: TransactionControl) -> Result:
+        """BEGIN, COMMIT, ROLLBACK and savepoints. Raises 25P01, 25P02, 3B001 and what a commit raises."""
+        match statement.action:
+            case "begin":
+                return self._begin(statement)
+            case "commit" | "rollback":
+                return self._end(statement.action)
+            case _:
+                return self._savepoint(statement)
+
+    def _begin(self, statement: TransactionControl) -> Result:
+        if self.current is None:
+            self.current = Transaction(True, self._begin_write)
+        elif self.current.explicit:
+            if self.current.failed:
+                raise failed_transaction()
+            notice = SqlError("25001", "there is already a transaction in progress")
+            return Result("BEGIN", notices=(notice,))
+        self.current.explicit = True
+        self.current.repeatable = statement.isolation in ("repeatable read", "serializable")
+        self.current.read_only = bool(statement.read_only)
+        return Result("BEGIN")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a statement of the open block has seen the data."""
+        return self.current is not None and self.current.begun
+
+    def isolate(self, level: str) -> None:
+        """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
+        transaction, repeatable = self.current, level == "repeatable read"
+        if transaction is None or repeatable == transaction.repeatable:
+            return
+        if transaction.begun:
+            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+        if transaction.savepoints:
+            raise SqlError("25001", "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+        transaction.repeatable = repeatable
+
+    def _end(self, action: str) -> Result:
+        transaction = self.current
+        if transaction is None or not transaction.explicit:
+            self._implicit_end(action)
+            notice = SqlError("25P01", "there is no transaction in progress")
+            return Result(action.upper(), notices=(notice,))
+        if action == "commit" and not transaction.failed:
+            self.commit()
+            return Result("COMMIT")
+        self.rollback()
+        return Result("ROLLBACK")
+
+    def _implicit_end(self, action: str) -> None:
+        if action == "commit":
+            self.commit()
+        else:
+            self.rollback()
+
+    def _savepoint(self, statement: TransactionControl) -> Result:
+        transaction, name = self.current, statement.name or ""
+        tag = {"savepoint": "SAVEPOINT", "release": "RELEASE", "rollback_to": "ROLLBACK"}[statement.action]
+        if transaction is None or not transaction.explicit:
+            words = {"savepoint": "SAVEPOINT", "release": "RELEASE SAVEPOINT", "rollback_to": "ROLLBACK TO SAVEPOINT"}
+            raise SqlError("25P01", f"{words[statement.action]} can only be used in transaction blocks")
+        if statement.action == "rollback_to":
+            transaction.rollback_to(name)
+            return Result(tag)
+        if transaction.failed:
+            raise failed_transaction()
+        try:
+            (transaction.set_savepoint if statement.action == "savepoint" else transaction.release)(name)
+        except SqlError:
+            transaction.failed = True
+            raise
+        return Result(tag)

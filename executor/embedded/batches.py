@@ -1,0 +1,54 @@
+"""Functions of the engine that are written in Python, over batches of values.
+
+Owns: ``register``, which makes known to an instance what a function over values computes. NULL in, NULL out, unless a
+function says otherwise. Errors carry their SQLSTATE as macros' do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+
+#: Result types by DuckDB's names.
+_ARROW: Final = {
+    "VARCHAR": pa.string(),
+    "VARCHAR[]": pa.list_(pa.string()),
+    "BOOLEAN": pa.bool_(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BLOB": pa.binary(),
+    "DECIMAL(38, 18)": pa.decimal128(38, 18),
+    "DECIMAL(38, 20)": pa.decimal128(38, 20),
+}
+#: By name: the function over values, and the type of its result.
+Functions = Mapping[str, tuple[Callable[..., object], str]]
+
+
+def error(state: str, message: str) -> ValueError:
+    """An error with its SQLSTATE."""
+    return ValueError(f"!{state}!{message}")
+
+
+def register(connection: Any, functions: Functions, strict: bool = True) -> None:
+    """Makes functions known to an instance and all of its connections; ``strict``: NULL for NULL."""
+    for name, (function, result) in functions.items():
+        batch = _over_batches(function, _ARROW[result], strict)
+        connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
+
+
+def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:
+    def batch(*columns: pa.ChunkedArray) -> pa.Array:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        try:
+            return pa.array([None if strict and None in row else function(*row) for row in rows], kind)
+        except SqlError as found:
+            raise error(found.sqlstate, found.message) from None
+        except RecursionError:
+            raise error("54001", "stack depth limit exceeded") from None
+
+    return batch

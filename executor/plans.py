@@ -1,0 +1,87 @@
+"""Queries in the form in which they run: optimised, with what they read; those seen before are remembered.
+
+Knows nothing of moments, transactions or engines (``executor/queries``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from executor.analytics import joined_scans
+from executor.small import Small, small_of
+from planner.algebra import Project, Relation, Scan
+from planner.expression import ColumnRef
+from planner.rules import optimise
+from planner.walk import Node, walk
+
+_REMEMBERED: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
+
+    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it; ``arriving``: it
+    reads a stream itself.
+    """
+
+    relation: Relation
+    tables: tuple[int, ...]
+    views: tuple[int, ...]
+    system: tuple[int, ...]
+    files: tuple[Scan, ...]
+    small: Small | None = None
+    arriving: bool = False
+
+
+def plan_of(relation: Relation) -> Plan:
+    """What a relation reads."""
+    arriving = any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
+    return Plan(relation, *reads([relation]), None if arriving else small_of(relation), arriving)
+
+
+def reads(
+    nodes: Iterable[Node],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Scan, ...]]:
+    """The oids of the tables, continuous views and system views that some trees read, and what of which files."""
+    scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
+
+    def oids(kind: str) -> tuple[int, ...]:
+        return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
+
+    files = tuple(scan for scan in joined_scans(scans) if scan.kind == "files")
+    return oids("table"), oids("view"), oids("system"), files
+
+
+class PlanCache:
+    """Plans of relations seen before, by identity: the server binds an equal statement once."""
+
+    def __init__(self) -> None:
+        self._plans: dict[int, tuple[Relation, Plan]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, relation: Relation) -> Plan:
+        """The relation's plan."""
+        known = self._plans.get(id(relation))
+        if known is not None and known[0] is relation:
+            return known[1]
+        plan = plan_of(optimise(relation))
+        with self._lock:
+            if len(self._plans) >= _REMEMBERED:
+                self._plans.clear()
+            self._plans[id(relation)] = (relation, plan)
+        return plan
+
+
+def bare_view(relation: Relation) -> tuple[int, list[str]] | None:
+    """(view, column names) of a relation that only picks columns of one continuous view; no engine is needed for it."""
+    scan = relation.input if isinstance(relation, Project) else relation
+    if not isinstance(scan, Scan) or scan.kind != "view":
+        return None
+    names = dict(zip(scan.columns, scan.sources, strict=True))
+    outputs = relation.outputs if isinstance(relation, Project) else tuple((c, ColumnRef(c)) for c in scan.columns)
+    wanted = [names[value.column] for _, value in outputs if isinstance(value, ColumnRef)]
+    return (scan.oid, wanted) if len(wanted) == len(outputs) else None

@@ -1,0 +1,70 @@
+"""Bringing the tables and the catalog to the log's end when a database is opened.
+
+Owns: how a logged record is applied again, in one table transaction that also notes its LSN. Streams and views are
+``executor.database``'s: they follow the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+
+from catalog.objects import Catalog, Table
+from executor import ddl
+from executor.commit.log import Log
+from executor.commit.records import CatalogChange, TableChange
+from executor.commit.recovery import replay
+from executor.embedded.tables import TableStore, WriteTransaction
+
+
+def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
+    """Applies the records that the tables do not contain; the catalog after them."""
+    for lsn, record in replay(log, tables.applied_lsn):
+        documents = [part.document for part in record if isinstance(part, CatalogChange)]
+        changes = [part for part in record if isinstance(part, TableChange)]
+        if not documents and not changes:
+            continue
+        after = catalog
+        for document in documents:
+            after = ddl.apply_change(after, document, lsn)
+        _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
+        catalog = after
+    return catalog
+
+
+def _recover_record(
+    writer: WriteTransaction,
+    lsn: int,
+    before: Catalog,
+    after: Catalog,
+    changes: list[TableChange],
+    documents: list[str],
+) -> None:
+    """One record's table changes and DDL."""
+    for oid in set(before.objects) - set(after.objects):
+        if isinstance(before.objects[oid], Table):
+            writer.drop(oid)
+    for oid in set(after.objects) - set(before.objects):
+        item = after.objects[oid]
+        if isinstance(item, Table):
+            writer.create(item)
+    _recover_definitions(writer, before, after, documents)
+    writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
+    if documents:
+        writer.save_catalog(ddl.dump_catalog(after))
+    writer.commit(lsn)
+
+
+def _recover_definitions(writer: WriteTransaction, before: Catalog, after: Catalog, documents: list[str]) -> None:
+    """What a record changed of tables that were there before."""
+    lasting = set(after.objects) & set(before.objects)
+    changes = [json.loads(document) for document in documents]
+    rebuilt = {change["rebuild"] for change in changes if "rebuild" in change}
+    for change in changes:
+        table = ddl.changed_table(change)
+        if table is not None and table.oid in lasting - rebuilt:
+            writer.alter(table, tuple(map(tuple, change.get("storage", ()))))
+    for oid in rebuilt & lasting:
+        final = after.objects[oid]
+        assert isinstance(final, Table)
+        writer.drop(oid)
+        writer.create(final)

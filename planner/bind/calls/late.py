@@ -1,0 +1,46 @@
+"""Functions that PostgreSQL lets a column (or a parameter) steer and no engine has: formats, fields, zones, encodings.
+
+Owns: ``CONSTANTS``, which arguments of a function the binder reads itself, and ``late``, the call that puts this off:
+the engine hands it the columns, and for each of the values that stand there the call is bound with that constant
+(``planner.bind.calls.functions.bind_values``) and computed over the rows that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from catalog.types import TEXT, SqlType
+from planner.expression import Call, Literal, Scalar
+
+#: By PostgreSQL's name: the places of the arguments that are read when a call is bound.
+CONSTANTS: Final[Mapping[str, tuple[int, ...]]] = {
+    "to_char": (1,),
+    "to_date": (1,),
+    "to_timestamp": (1,),
+    "date_part": (0,),
+    "date_trunc": (0, 2),
+    "timezone": (0,),
+    "make_timestamptz": (6,),
+    "normalize": (1,),
+    "encode": (1,),
+    "decode": (1,),
+    "format": (0,),
+    "round": (1,),
+    "trunc": (1,),
+}
+
+
+def places(name: str, count: int) -> tuple[int, ...]:
+    """The places of a call with so many arguments."""
+    return tuple(place for place in CONSTANTS.get(name, ()) if place < count)
+
+
+def is_late(name: str, arguments: Sequence[Scalar]) -> bool:
+    """Whether an argument that the binder reads is only known when the call runs."""
+    return any(not isinstance(arguments[place], Literal) for place in places(name, len(arguments)))
+
+
+def late(name: str, arguments: Sequence[Scalar], kind: SqlType) -> Scalar:
+    """The call, put off; its arguments are coerced as its signature has them."""
+    return Call("late", (Literal(name, TEXT), *arguments), kind)

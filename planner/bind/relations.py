@@ -1,0 +1,166 @@
+"""Which relation a name in a statement means, and in which schema a new one goes.
+
+Owns: look-up by the search path, or within a view's text by what its names stood for when it was created, and
+PostgreSQL's errors of names that stand for nothing: a query says 42P01 where a command says 3F000 of a missing schema.
+
+https://www.postgresql.org/docs/15/ddl-schemas.html
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.names import join_names, quote_name, split_list
+from catalog.objects import (
+    PG_TEMP,
+    SYSTEM_SCHEMAS,
+    CatalogObject,
+    FileTable,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
+from planner.bind.context import Binding, Context, within
+from planner.bind.typenames import names_of
+
+
+def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:
+    """What a name means where it stands; a statement's own names are noted, since a view keeps them."""
+    context, written = binding.context, (schema or "", name)
+    oid = None if context.names is None else context.names.get(written)
+    if oid is not None:
+        return context.catalog.objects.get(oid)
+    found = context.catalog.find(name, schema, context.search_path)
+    if found is not None and not binding.views and not isinstance(found, SystemView):
+        binding.names[written] = found.oid
+    return found
+
+
+def find_object(binding: Binding, node: Any) -> CatalogObject:
+    """What a RangeVar in a query or a change of rows means. Raises 42P01."""
+    _refuse_database(binding, node)
+    found = look_up(binding, node.relname, node.schemaname)
+    if found is None:
+        name = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
+        raise undefined_table(name, binding.position(node))
+    return found
+
+
+def require_object(binding: Binding, node: Any, placed: bool = False) -> CatalogObject:
+    """What a RangeVar in a command means. ``placed``: errors have a position. Raises 3F000 and 42P01."""
+    _refuse_database(binding, node)
+    try:
+        return require_named(binding, node.relname, node.schemaname)
+    except SqlError as error:
+        error.position = binding.position(node) if placed else None
+        raise
+
+
+def require_named(binding: Binding, name: str, schema: str | None = None) -> CatalogObject:
+    """What a name in a command means. Raises 3F000 and 42P01."""
+    found = look_up(binding, name, schema)
+    return binding.context.catalog.require(name, schema) if found is None else found
+
+
+def _refuse_database(binding: Binding, node: Any) -> None:
+    if node.catalogname and node.catalogname != binding.context.database:
+        full = f"{node.catalogname}.{node.schemaname}.{node.relname}"
+        message = f'cross-database references are not implemented: "{full}"'
+        raise SqlError("0A000", message, position=binding.position(node))
+
+
+def written(parts: Any) -> tuple[str, str | None]:
+    """Name and schema of a dotted name, as DROP and COMMENT have it."""
+    *schema, name = names_of(parts)
+    return name, schema[-1] if schema else None
+
+
+def shown(binding: Binding, item: CatalogObject) -> str:
+    """A relation's name as errors describe it: with its schema where the search path does not find it."""
+    context = binding.context
+    visible = context.catalog.find(item.name, None, context.search_path)
+    if visible is not None and visible.oid == item.oid:
+        return item.name
+    return f"{quote_name(item.schema)}.{quote_name(item.name)}"
+
+
+_WORDS: Final[dict[type, str]] = {
+    Table: "table",
+    Stream: "foreign table",
+    FileTable: "foreign table",
+    View: "view",
+    SystemView: "view",
+    Sequence: "sequence",
+}
+
+
+def describe(binding: Binding, item: CatalogObject) -> str:
+    """An object as errors name it."""
+    return f"{_WORDS[type(item)]} {shown(binding, item)}"
+
+
+# --- new relations ---------------------------------------------------------------------------------------------------
+
+
+def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
+    """Where a new relation goes: the schema it names, or the first of the search path that there is.
+
+    ``placed``: errors have a position. Raises 3F000, 42501 and 42P16.
+    """
+    _refuse_database(binding, node)
+    position = binding.position(node) if placed else None
+    schema = node.schemaname
+    if node.relpersistence == "t" or schema == PG_TEMP:
+        if schema not in (None, PG_TEMP):
+            message = "cannot create temporary relation in non-temporary schema"
+            raise SqlError("42P16", message, position=position)
+        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", position)
+    return schema_for(binding, schema, node.relname, position)
+
+
+def schema_for(binding: Binding, schema: str | None, name: str, position: int | None = None) -> str:
+    """Where something new of a name goes: its schema, or the first of the search path that there is.
+
+    Raises 3F000 and 42501.
+    """
+    catalog = binding.context.catalog
+    if schema is None:
+        schema = next((name for name in binding.context.search_path if name in catalog.schemas), None)
+    if schema is None:
+        raise SqlError("3F000", "no schema has been selected to create in", position=position)
+    if schema not in catalog.schemas:
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
+    if schema in SYSTEM_SCHEMAS:
+        message = f'permission denied to create "{schema}.{name}"'
+        raise SqlError("42501", message, "System catalog modifications are currently disallowed.", position=position)
+    return schema
+
+
+def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
+    """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
+    found = binding.context.catalog.find(node.relname, schema)
+    if found is not None and not tolerated:
+        raise duplicate_table(node.relname)
+    return found is not None
+
+
+# --- texts of views --------------------------------------------------------------------------------------------------
+
+_PATH: Final = "search_path"
+
+
+def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
+    """What a view keeps of the settings of its creation."""
+    return (("TimeZone", context.time_zone), (_PATH, join_names(context.search_path)))
+
+
+def as_created(context: Context, view: View) -> Context:
+    """The context in which a view's text means what it did when the view was created."""
+    settings = dict(view.settings)
+    path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
+    names = {(schema, name): oid for schema, name, oid in view.names}
+    zone = settings.get("TimeZone", context.time_zone)
+    return within(context, search_path=path, time_zone=zone, names=names)

@@ -1,0 +1,220 @@
+"""Relations that call sequences' functions, taken apart: the calls are made between what engines compute.
+
+Owns where they may be called. A projection that calls becomes a step: its input with the calls' arguments, which an
+engine computes, the calls' results beside them, and the rest of the projection over both::
+
+    Limit(Sort(Project(I, (nextval(s) + a, b))))      Project(Snapshot(step), (c1 + a, b))
+                                                       step: Limit(Sort(Project(I, (a, b)))), c1 = nextval(s)
+
+so that a bulk INSERT takes its whole range at once, and order and number are those of the rows that come out (as
+PostgreSQL postpones volatile expressions above a sort). Where whether to call depends on the row's values, or a row of
+an outer query is read, it is 0A000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.types import INT4
+from planner.algebra import Limit, Project, Relation, Sort, Values
+from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
+from planner.functions import SEQUENCE_FUNCTIONS
+from planner.rows import bound
+from planner.rules.support import SUBQUERIES, Fresh, equality
+from planner.walk import children, descend, produced_columns, transform, used_columns, walk
+
+_NOTHING: Final = Literal(0, INT4)
+_LAZY: Final = frozenset(("coalesce", "and", "or"))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One call: where its result goes, its arguments (columns of the step, or constants), and in which rows it is made:
+    those where ``selector`` has the number ``place`` (without a selector: all)."""
+
+    column: Column
+    function: str
+    arguments: tuple[Column | Literal, ...]
+    selector: Column | None = None
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows that an engine computes, and calls to make beside them; bound as the leaf ``name`` of what follows."""
+
+    name: str
+    source: Relation
+    sites: tuple[Site, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A relation that calls, taken apart: ``relation`` reads the steps' rows."""
+
+    original: Relation
+    steps: tuple[Step, ...]
+    relation: Relation
+
+
+def calls_of(node: Any) -> list[Call]:
+    """The calls of sequences' functions in a tree."""
+    return [item for item in walk(node) if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS]
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Steps so far, and new columns."""
+
+    fresh: Fresh
+    steps: list[Step] = field(default_factory=list)
+
+    def column(self, like: Scalar) -> Column:
+        return self.fresh.column("drawn", like.type)
+
+
+def take_apart(relation: Relation) -> Drawing:
+    """The steps of a relation that calls. Raises 0A000 for calls in other places than a projection or VALUES."""
+    taking = _Taking(Fresh(relation))
+    rest = _within(taking, relation)
+    for call in calls_of(rest):
+        raise unsupported(f"{call.function}() in this place", "call it in a select list, VALUES or SET")
+    return Drawing(relation, tuple(taking.steps), rest)
+
+
+def _within(taking: _Taking, relation: Relation) -> Relation:
+    found: Relation = descend(relation, lambda node: _change(taking, node))
+    return found
+
+
+def _change(taking: _Taking, node: Any) -> Any:
+    """A projection that calls, with what sorts and cuts its rows, as a projection over a step."""
+    if isinstance(node, Values) and calls_of(node):
+        return _values(taking, node)
+    above: list[Limit | Sort] = []
+    base = node
+    while isinstance(base, Limit | Sort):
+        above.append(base)
+        base = base.input
+    if not isinstance(base, Project) or not any(_direct(scalar) for _, scalar in base.outputs):
+        return node
+    keys = {column for item in above for column in _used_above(item)}
+    if any(column in keys and _direct(scalar) for column, scalar in base.outputs):
+        return node  # sorted by what is called: the projection itself is reached next
+    if used_columns(base) - produced_columns(base):
+        raise unsupported("a sequence's function in a correlated subquery", "join the query instead")
+    return _project(taking, base, above, keys)
+
+
+def _used_above(item: Limit | Sort) -> set[Column]:
+    scalars = [key.expression for key in item.keys] if isinstance(item, Sort) else [item.count, item.offset]
+    return {column for scalar in scalars if scalar is not None for column in used_columns(scalar)}
+
+
+def _direct(scalar: Scalar) -> list[Call]:
+    """Calls of an expression that are not in a subquery of it. Raises 0A000 where they are made for some rows only."""
+    found: list[Call] = []
+    stack: list[tuple[Any, bool]] = [(scalar, False)]
+    while stack:
+        node, lazy = stack.pop()
+        if isinstance(node, Call) and node.function in SEQUENCE_FUNCTIONS:
+            if lazy:
+                raise unsupported(f"{node.function}() that depends on a condition", "call it for every row")
+            found.append(node)
+        lazy = lazy or isinstance(node, Case) or (isinstance(node, Call) and node.function in _LAZY)
+        if not isinstance(node, SUBQUERIES):
+            stack += [(child, lazy) for child in reversed(list(children(node)))]
+    return found
+
+
+def _project(taking: _Taking, base: Project, above: list[Limit | Sort], keys: set[Column]) -> Relation:
+    """The projection over a new step; the columns ``keys`` are computed below what sorts by them."""
+    passed: dict[Column, Scalar] = {}
+    outputs: list[tuple[Column, Scalar]] = []
+    sites: list[Site] = []
+    available = set(base.input.columns)
+    for column, scalar in base.outputs:
+        if column in keys:
+            passed[column] = scalar
+            outputs.append((column, ColumnRef(column)))
+            continue
+        changed = _replaced(taking, scalar, sites, passed)
+        passed.update({used: ColumnRef(used) for used in used_columns(changed) & available})
+        outputs.append((column, changed))
+    passed = passed or {taking.column(_NOTHING): _NOTHING}  # rows must have a column to be counted
+    source: Relation = Project(base.input, tuple(passed.items()))
+    for item in reversed(above):
+        source = replace(item, input=source)
+    return _add_step(taking, source, sites, tuple(outputs))
+
+
+def _replaced(
+    taking: _Taking,
+    scalar: Scalar,
+    sites: list[Site],
+    passed: dict[Column, Scalar],
+    selector: Column | None = None,
+    place: int = 0,
+) -> Scalar:
+    """An expression with its calls as columns; the sites, and what is to be passed for their arguments, are added."""
+    results: dict[int, Column] = {}
+    for call in _direct(scalar):
+        arguments: list[Column | Literal] = []
+        for argument in call.arguments:
+            if calls_of(argument):
+                raise unsupported("a sequence's function of another one's value", "use two statements")
+            if isinstance(argument, Literal):
+                arguments.append(argument)
+            else:
+                arguments.append(column := taking.column(argument))
+                passed[column] = argument
+        results[id(call)] = taking.column(call)
+        sites.append(Site(results[id(call)], call.function, tuple(arguments), selector, place))
+    changed: Scalar = transform(scalar, lambda node: ColumnRef(results[id(node)]) if id(node) in results else node)
+    return changed
+
+
+def _add_step(
+    taking: _Taking, source: Relation, sites: list[Site], outputs: tuple[tuple[Column, Scalar], ...]
+) -> Relation:
+    source = _within(taking, source)
+    leaf = bound((*source.columns, *(site.column for site in sites)), f"__drawn{len(taking.steps)}_")
+    taking.steps.append(Step(leaf.trace, source, tuple(sites)))
+    return Project(leaf, outputs)
+
+
+def _values(taking: _Taking, values: Values) -> Relation:
+    """VALUES whose cells call: where rows differ in that, a number for each row tells which of a column's it makes."""
+    passed: dict[Column, Scalar] = {}
+    outputs: list[tuple[Column, Scalar]] = []
+    sites: list[Site] = []
+    inner: list[tuple[Column, tuple[Scalar, ...]]] = []
+    for column, cells in zip(values.columns, zip(*values.rows, strict=True), strict=True):
+        calling = list(dict.fromkeys(cell for cell in cells if calls_of(cell)))
+        if not calling:
+            inner.append((column, cells))
+            outputs.append((column, ColumnRef(column)))
+            continue
+        selector = taking.column(_NOTHING)
+        numbers = [calling.index(cell) + 1 if cell in calling else 0 for cell in cells]
+        inner.append((selector, tuple(Literal(number, INT4) for number in numbers)))
+        branches = [
+            (
+                equality(ColumnRef(selector), Literal(place, INT4)),
+                _replaced(taking, cell, sites, passed, selector, place),
+            )
+            for place, cell in enumerate(calling, 1)
+        ]
+        if 0 in numbers:
+            inner.append((column, tuple(Literal(None, column.type) if cell in calling else cell for cell in cells)))
+        otherwise = ColumnRef(column) if 0 in numbers else Literal(None, column.type)
+        only = len(branches) == 1 and 0 not in numbers
+        outputs.append((column, branches[0][1] if only else Case(tuple(branches), otherwise, column.type)))
+    rows = tuple(zip(*(cells for _, cells in inner), strict=True))
+    source: Relation = Values(tuple(column for column, _ in inner), rows)
+    if passed:
+        kept = tuple((column, ColumnRef(column)) for column in source.columns)
+        source = Project(source, (*kept, *passed.items()))
+    return _add_step(taking, source, sites, tuple(outputs))

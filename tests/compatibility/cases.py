@@ -1,0 +1,74 @@
+"""The generated cases: a round is every signature and every construct once or more; equal seeds give equal cases.
+
+Owns: ``Case`` and how expressions and queries become cases.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tests.compatibility.expressions import Expression, Expressions, aggregate_signatures, signatures
+from tests.compatibility.queries import Queries
+
+#: Of each round: queries of each construct, nested expressions, and operators on any types.
+QUERIES_EACH: Final = 8
+NESTED: Final = 300
+ANY_TYPES: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A statement to compare, listed under ``name``; ``expression`` is what it computes, for blame."""
+
+    construct: str
+    name: str
+    text: str
+    ordered: bool = False
+    expression: Expression | None = None
+    row: int = 0
+    #: What it selects and from what, where it may stand beside others.
+    target: str = ""
+    source: str = ""
+
+
+def cases(seed: int, rounds: int) -> Iterator[Case]:
+    """All cases of a seed."""
+    source = random.Random(seed)
+    expressions, queries = Expressions(source), Queries(source)
+    for _ in range(rounds):
+        for signature in signatures():
+            yield _expression(expressions.of(signature), expressions.row())
+        for signature in aggregate_signatures():
+            yield _aggregate(expressions.of(signature))
+        for _ in range(NESTED):
+            found = expressions.nested(source.choice(signatures()), 2)
+            yield _expression(found, expressions.row(), "nested expressions")
+        for _ in range(ANY_TYPES):
+            yield _expression(expressions.anything(), expressions.row())
+        for construct in queries.constructs:
+            for _ in range(QUERIES_EACH):
+                query = queries.query(construct)
+                yield Case(construct, construct, query.text, query.ordered)
+
+
+def _expression(expression: Expression, row: int, construct: str = "") -> Case:
+    case = _selected(construct or expression.construct, expression, f"FROM w WHERE id = {row}")
+    return replace(case, expression=expression, row=row)
+
+
+def _aggregate(expression: Expression) -> Case:
+    return _selected("aggregates by type", expression, "FROM w WHERE id IN (0, 1, 2, 11)")
+
+
+def _selected(construct: str, expression: Expression, source: str) -> Case:
+    text = f"SELECT {expression.text} {source}"
+    return Case(construct, expression.name, text, target=expression.text, source=source)
+
+
+def sample(seed: int, share: float) -> list[Case]:
+    """Some of a round's cases, in their order."""
+    source = random.Random(seed)
+    return [case for case in cases(seed, 1) if source.random() < share]

@@ -1,0 +1,87 @@
+"""Matches and groups of regular expressions, beside PostgreSQL's own."""
+
+from __future__ import annotations
+
+import random
+
+import psycopg
+import pytest
+
+from catalog.errors import SqlError
+from planner.regex_matching import find_all
+from planner.regex_syntax import parse
+from tests.rig.postgres import Postgres
+
+SEED = 7
+CASES = 1500
+_POINTS = ("^", "$", r"\y", r"\m", r"\M", r"\A", r"\Z", "(?=a)", "(?!b)", "(?<=a)", "(?<!a)")
+_ATOMS = ("a", "b", "c", " ", ".", "[ab]", "[^a]", r"\w", r"\d", r"\s", r"\W", *_POINTS)
+_COUNTS = ("*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}", "{1,2}?", "{1,}", "{1,1}?", "{2,2}", "{0}")
+
+
+def _pattern(source: random.Random, depth: int) -> str:
+    branches = []
+    for _ in range(1 if source.random() < 0.7 else 2):
+        items = []
+        for _ in range(source.randint(1, 4)):
+            nested = depth > 0 and source.random() < 0.3
+            opening = source.choice(("(", "(?:"))
+            atom = f"{opening}{_pattern(source, depth - 1)})" if nested else source.choice(_ATOMS)
+            items.append(atom + (source.choice(_COUNTS) if atom not in _POINTS and source.random() < 0.5 else ""))
+        branches.append("".join(items))
+    return "|".join(branches)
+
+
+def _found(pattern: str, text: str, flags: str) -> list[list[str | None]] | str | None:
+    try:
+        tree = parse(pattern, flags)
+    except SqlError as error:
+        return error.sqlstate
+    matches = [found[1:] if tree.groups else found for found in find_all(tree, text)]
+    return [[None if span is None else text[span[0] : span[1]] for span in match] for match in matches]
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_random_patterns_match_what_postgresql_matches(postgres: Postgres) -> None:
+    source = random.Random(SEED)
+    different = []
+    with postgres.connect() as judge:
+        for _ in range(CASES):
+            pattern, flags = _pattern(source, 2), source.choice(("", "", "i", "n"))
+            text = "".join(source.choice("aabbc 1") for _ in range(source.randint(0, 9)))
+            wanted: object
+            try:
+                rows = judge.execute("SELECT regexp_matches(%s, %s, %s)", (text, pattern, f"g{flags}")).fetchall()
+                wanted = [row[0] for row in rows]
+            except psycopg.Error as error:
+                wanted = error.sqlstate
+            if _found(pattern, text, flags) != wanted:
+                different.append((pattern, text, flags, _found(pattern, text, flags), wanted))
+    assert not different
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("a|ab", "abab", [["ab"], ["ab"]]),
+        ("(a|ab)(c|bcd)", "abcd", [["a", "bcd"]]),
+        ("(?:(.*?)(\\d+)(.*)){1,1}", "abc01234xyz", [["abc", "01234", "xyz"]]),
+        ("***=a.c", "abca.c", [["a.c"]]),
+        ("(?x) a b # c", "ab", [["ab"]]),
+        ("[[:alpha:]]+", "1äb2", [["äb"]]),
+        ("(a", "a", "2201B"),
+        ("a**", "a", "2201B"),
+        ("a{3,2}", "a", "2201B"),
+        ("[b-a]", "a", "2201B"),
+        (r"(a)\1", "aa", "0A000"),
+    ],
+)
+def test_matches(pattern: str, text: str, matches: object) -> None:
+    assert _found(pattern, text, "") == matches
+
+
+def test_nothing_backtracks() -> None:
+    text = "ab" * 500
+    assert len(_found("(a|b|ab)*?$", text, "") or ()) >= 1
+    assert _found("(a*)*b$", "a" * 1000, "") == []

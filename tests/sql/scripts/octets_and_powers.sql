@@ -1,0 +1,28 @@
+-- Functions of bytea, powers and logarithms of numerics, and trigonometry in degrees.
+select btrim('\x00010200'::bytea, '\x00'::bytea), ltrim('\x00010200'::bytea, '\x00'), rtrim('\x00010200'::bytea, '\x00'), position('\x02'::bytea in '\x010203'::bytea), sha224('a'), sha384('a'), sha512('a');
+select 'abc'::bytea like 'a%', 'abc'::bytea not like '_b_', '\x00ff'::bytea like '\x00ff'::bytea;
+select encode('\x00ff5c61'::bytea, 'escape'), decode('\000a\\b', 'escape'), encode('abc', 'escape');
+select get_byte('\x01ff', 2);
+select substring('\x01'::bytea, 1, -1);
+select 'a\000b'::text::bytea, '\xzz'::text::bytea;
+select '\x6162'::text::bytea, 'a\\b'::text::bytea;
+select ln(0.0);
+select ln(-1.0);
+select log(1.0, 3);
+select (-1.5) ^ 0.5;
+select 0.0 ^ -1;
+select gcd(12.5, 5), lcm(1.5, 2), gcd(0.0, 0), lcm(0.0, 5), scale(1.50), scale(100::numeric), min_scale(1.500), trim_scale(1.500), gcd(12, 18), lcm(4, 6);
+select sind(30), cosd(60), tand(45), cotd(45), asind(0.5), acosd(0.5), atand(1), atan2d(1, 1), sind(-90), cosd(180), tand(135), sind(720.5), cosd(-33.3), tand(0), tand(180), cotd(90), asind(-0.7), acosd(-0.7);
+select tand(90), cotd(0), cotd(180), tand(270), tand(-90);
+select acosd(1.5);
+select sind('infinity');
+CREATE TABLE o (i int, b bytea, p bytea, n numeric(8,3), m numeric);
+INSERT INTO o VALUES (1, '\x0001ff', '\x00', 2.5, 3), (2, 'abc', 'a%', 0.125, 2.25), (3, '', '', 10, 0.5), (4, NULL, 'x', NULL, 1);
+SELECT i, substr(b, i), substring(b, 1, i), ltrim(b, p), position(p in b), b LIKE p, bit_count(b), encode(b, 'escape'), overlay(b placing p from 1), sha512(b) = sha512(p) FROM o ORDER BY i;
+SELECT get_byte(b, i) FROM o WHERE i < 3 ORDER BY i;
+SELECT get_byte(b, i) FROM o ORDER BY i;
+SELECT get_bit('\x01ff'::bytea, 16);
+SELECT set_bit('\x01ff'::bytea, 0, 2);
+SELECT i, round(exp(n), 8), round(ln(n), 12), round(log(n), 12), round(log(2, n), 12), round(power(n, m), 10), round(n ^ 2, 6), gcd(n, m), lcm(n, m), scale(n), min_scale(n) FROM o ORDER BY i;
+SELECT exp(1.0), power(2.0, 3), 2.0 ^ 10, log(100.0), power(9.0, 0.5), (-2.0) ^ 3, 0.0 ^ 0;
+SELECT exp(10000000.0);

@@ -1,0 +1,13 @@
+select l_shipmode,
+    sum(case when o_orderpriority = '1-URGENT' or o_orderpriority = '2-HIGH' then lines else 0 end)::bigint
+        as high_line_count,
+    sum(case when o_orderpriority <> '1-URGENT' and o_orderpriority <> '2-HIGH' then lines else 0 end)::bigint
+        as low_line_count
+from (select o_orderkey, o_orderpriority from orders group by o_orderkey, o_orderpriority) as placed,
+    (select l_orderkey, l_shipmode, count(*) as lines from lineitem
+        where l_shipmode in ('MAIL', 'SHIP') and l_commitdate < l_receiptdate and l_shipdate < l_commitdate
+            and l_receiptdate >= date '1994-01-01' and l_receiptdate < date '1994-01-01' + interval '1' year
+        group by l_orderkey, l_shipmode) as late
+where o_orderkey = l_orderkey
+group by l_shipmode
+order by l_shipmode
