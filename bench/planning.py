@@ -18,8 +18,9 @@ from catalog.objects import Catalog
 from executor.embedded.dialect import DuckPrinter
 from executor.plans import PlanCache as Optimised
 from planner.bind import Context, bind
+from planner.definitions import CreateTable
 from planner.parse import parse
-from planner.statements import CreateTable, Query
+from planner.statements import Query
 from server.planning import PlanCache, Surroundings
 from tests.rig.tpch import TABLES
 

@@ -15,6 +15,7 @@ from typing import Any
 from catalog.objects import (
     Check,
     ColumnDefinition,
+    Domain,
     FileTable,
     ForeignKey,
     Index,
@@ -26,7 +27,7 @@ from catalog.objects import (
     UniqueKey,
     View,
 )
-from catalog.types import SqlType
+from catalog.types import Enumeration, SqlType
 
 Classes = Mapping[str, type]
 
@@ -37,7 +38,7 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    *(SqlType, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
+    *(SqlType, Enumeration, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
 )
 

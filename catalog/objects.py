@@ -1,4 +1,4 @@
-"""What names stand for: schemas, tables, streams, views and sequences, in an immutable catalog with a version.
+"""What names stand for: schemas, tables, streams, views, sequences and types, in an immutable catalog with a version.
 
 Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
 checks) and view definitions are kept as SQL text and bound by the planner each time.
@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import quote_name
-from catalog.types import BOOL, INT8, SqlType
+from catalog.types import BOOL, INT8, Enumeration, SqlType, array, enum, redeclared
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -30,7 +30,8 @@ class ColumnDefinition:
     """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
-    ``generated`` is the SQL text of the expression over the row's other columns that is its value.
+    ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
+    type of a ``domain`` (its oid).
     """
 
     name: str
@@ -41,6 +42,7 @@ class ColumnDefinition:
     sequences: tuple[int, ...] = ()
     comment: str | None = None
     generated: str | None = None
+    domain: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,30 @@ BUILT_IN: Final = (
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A type of CREATE DOMAIN: values of ``base`` (and of the domain ``parent``, if any) that its constraints let pass.
+
+    In ``checks`` the column ``value`` is the value. ``oid`` is odd, as all users' types have it.
+    """
+
+    oid: int
+    name: str
+    base: SqlType
+    parent: int = 0
+    default: str | None = None
+    not_null: bool = False
+    checks: tuple[Check, ...] = ()
+    schema: str = PUBLIC
+
+    def __str__(self) -> str:
+        """The name as format_type() prints it."""
+        return quote_name(self.name)
+
+
+UserType = Enumeration | Domain
 Kind = Literal["table", "stream", "files", "view", "system"]
 
 
@@ -251,7 +277,8 @@ Kind = Literal["table", "stream", "files", "view", "system"]
 class Catalog:
     """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
 
-    ``schemas`` are by name, and so are objects' references to them.
+    ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
+    and name. A relation is a type, too (of its rows), so that both share their names.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -261,6 +288,58 @@ class Catalog:
     schemas: Mapping[str, Schema] = field(
         default_factory=lambda: MappingProxyType({item.name: item for item in BUILT_IN})
     )
+    types: Mapping[tuple[str, str], UserType] = field(default_factory=lambda: MappingProxyType({}))
+
+    def find_type(
+        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
+    ) -> UserType | None:
+        """The user's type that a possibly unqualified name means, or None."""
+        for candidate in (schema,) if schema is not None else search_path:
+            found = self.types.get((candidate, name))
+            if found is not None:
+                return found
+        return None
+
+    def type_of(self, oid: int) -> SqlType | None:
+        """The values' type of a user's type or of its arrays, by oid."""
+        for item in self.types.values() if oid >= FIRST_OID else ():
+            if isinstance(item, Enumeration) and oid in (item.oid, item.oid - 1):
+                return enum(item) if oid == item.oid else array(enum(item))
+        return None
+
+    def domain(self, oid: int) -> Domain:
+        """A domain by its oid."""
+        return next(item for item in self.types.values() if isinstance(item, Domain) and item.oid == oid)
+
+    def type_oid(self) -> int:
+        """The oid of the next type: odd, and the one before it is for its array type."""
+        return self.next_oid + 1 + self.next_oid % 2
+
+    def add_type(self, item: UserType) -> Catalog:
+        """A catalog with one type more. Raises 42710 when the name is taken."""
+        key = (item.schema, item.name)
+        if key in self.types or key in self.names:
+            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
+            raise SqlError(
+                "42710",
+                f'type "{item.name}" already exists',
+                hint=None if key in self.types else f"{hint}with any existing type.",
+            )
+        return replace(
+            self,
+            types=MappingProxyType({**self.types, key: item}),
+            version=self.version + 1,
+            next_oid=max(self.next_oid, item.oid + 1),
+        )
+
+    def drop_type(self, oid: int) -> Catalog:
+        """A catalog without one type."""
+        types = {key: item for key, item in self.types.items() if item.oid != oid}
+        return replace(self, types=MappingProxyType(types), version=self.version + 1)
+
+    def change_type(self, item: UserType) -> Catalog:
+        """A catalog with one type's definition replaced (same oid; the name may differ)."""
+        return replace(self.drop_type(item.oid).add_type(item), version=self.version + 1)
 
     def find(
         self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
@@ -307,6 +386,9 @@ class Catalog:
         key = (item.schema, item.name)
         if key in self.names:
             raise duplicate_table(item.name)
+        if key in self.types:
+            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
+            raise SqlError("42710", f'type "{item.name}" already exists', hint=f"{hint}with any existing type.")
         objects, names = {**self.objects, item.oid: item}, {**self.names, key: item.oid}
         return replace(
             self,
@@ -373,6 +455,14 @@ def is_temporary(item: CatalogObject | Schema) -> bool:
 def qualified(item: CatalogObject) -> str:
     """A relation's name where no search path says what is meant: with its schema, unless that is ``public``."""
     return item.name if item.schema == PUBLIC else f"{quote_name(item.schema)}.{quote_name(item.name)}"
+
+
+def retyped(item: CatalogObject, declared: Enumeration) -> CatalogObject:
+    """A relation whose columns of an enum are of its new definition."""
+    if isinstance(item, Sequence):
+        return item
+    columns = tuple(replace(column, type=redeclared(column.type, declared)) for column in item.columns)
+    return item if columns == item.columns else replace(item, columns=columns)
 
 
 @functools.lru_cache(256)

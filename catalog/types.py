@@ -4,6 +4,9 @@ Owns: the closed list of types that Millstream stores, their oids, and the one m
 Arrow type in which every layer passes its values. Knows nothing of wire formats (protocol/) or of an engine's
 own types (executor/).
 
+An enum's values are carried as the ``places`` of its labels: bigints that compare as the labels are declared, so that
+every layer orders, groups and stores them like any number, and renaming or adding a label changes no stored value.
+
 A ``numeric`` always has a precision and a scale here, since both engines compute in 38 decimal digits. What the
 client sees as its type modifier is said apart, by the column's declaration (``SqlType.typmod``).
 """
@@ -14,6 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+
+from catalog.names import quote_name
 
 MAX_PRECISION: Final = 38
 #: Storage of a numeric whose precision nobody declared: 20 digits before the point and 18 after it.
@@ -122,7 +127,26 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "char": pa.string(),
     **dict.fromkeys(NAMED_OIDS | {"xid", "cid"}, pa.int64()),
     **dict.fromkeys(OPAQUE, pa.string()),
+    "enum": pa.int64(),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is what a value is kept as.
+
+    ``oid`` is odd, and the one before it is its array type's.
+    """
+
+    oid: int
+    name: str
+    labels: tuple[str, ...]
+    places: tuple[int, ...]
+    schema: str = "public"
+
+    def __str__(self) -> str:
+        """The name as format_type() prints it."""
+        return quote_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,33 +154,42 @@ class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
-    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector.
+    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. ``enum`` is
+    what a user declared, where ``name`` is ``"enum"``.
     """
 
     name: str
     modifiers: tuple[int, ...] = ()
     element: SqlType | None = None
+    enum: Enumeration | None = None
 
     def __post_init__(self) -> None:
-        assert self.name in TYPES or (self.name == "array" and self.element is not None), self.name
+        is_array = self.name == "array" and self.element is not None
+        assert self.name in TYPES or is_array or (self.name == "enum" and self.enum is not None), self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
         assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
 
     @property
     def oid(self) -> int:
         """PostgreSQL's type oid."""
+        if self.enum is not None:
+            return self.enum.oid
         if self.element is not None and self.name == "array":
-            return TYPES[self.element.name].array_oid
+            return TYPES[self.element.name].array_oid if self.element.enum is None else self.element.enum.oid - 1
         return TYPES[self.name].oid
 
     @property
     def length(self) -> int:
         """pg_type.typlen: bytes, or -1 when it varies."""
+        if self.enum is not None:
+            return 4
         return -1 if self.element is not None else TYPES[self.name].length
 
     @property
     def category(self) -> str:
         """pg_type.typcategory ('N' numeric, 'S' string, 'D' date and time, 'A' array, ...)."""
+        if self.enum is not None:
+            return "E"
         return "A" if self.element is not None else TYPES[self.name].category
 
     @property
@@ -193,6 +226,8 @@ class SqlType:
         """The name as format_type() prints it."""
         if self.element is not None and self.name == "array":
             return f"{self.element}[]"
+        if self.enum is not None:
+            return str(self.enum)
         name = DISPLAY.get(self.name, self.name)
         if self.typmod == -1:
             return name
@@ -250,6 +285,30 @@ def array(element: SqlType) -> SqlType:
 
 _BY_OID: Final[dict[int, str]] = {info.oid: name for name, info in TYPES.items()}
 _BY_ARRAY_OID: Final[dict[int, str]] = {info.array_oid: name for name, info in TYPES.items() if info.array_oid}
+
+
+def enum(declared: Enumeration) -> SqlType:
+    """The type of an enum's values."""
+    return SqlType("enum", enum=declared)
+
+
+def enum_of(kind: SqlType) -> Enumeration | None:
+    """The enum that a type, or an array's element type, is."""
+    return kind.enum if kind.element is None else enum_of(kind.element)
+
+
+def redeclared(kind: SqlType, declared: Enumeration) -> SqlType:
+    """The type with an enum's new definition, where it is of this enum."""
+    if kind.element is not None:
+        return array(redeclared(kind.element, declared))
+    return enum(declared) if kind.enum is not None and kind.enum.oid == declared.oid else kind
+
+
+def plain(kind: SqlType) -> SqlType:
+    """The type without modifiers."""
+    if kind.element is not None:
+        return array(plain(kind.element))
+    return kind if kind.enum is not None else by_name(kind.name)
 
 
 def by_name(name: str) -> SqlType:

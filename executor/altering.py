@@ -19,9 +19,9 @@ from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
+from planner.definitions import AlterTable
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
-from planner.statements import AlterTable
 from planner.walk import used_columns, walk
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step
 
 def _is_one_value(scalar: Scalar) -> bool:
     volatile = (isinstance(item, Call) and FUNCTIONS[item.function].volatility == "volatile" for item in walk(scalar))
-    return not used_columns(scalar) and not any(volatile)
+    # What a domain requires is required of rows alone.
+    requires = any(isinstance(item, Call) and item.function == "require" for item in walk(scalar))
+    return not used_columns(scalar) and not any(volatile) and not requires
 
 
 def _value(transaction: Transaction, scalar: Scalar) -> Literal:

@@ -31,25 +31,29 @@ from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
+from executor.user_types import define_type, drop_types, move_types
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
-from planner.incremental.names import stored_name
-from planner.program import Static
-from planner.statements import (
+from planner.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
     CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
+    CreateType,
     CreateView,
     Drop,
+    DropType,
     Redefine,
     Truncate,
 )
+from planner.incremental.names import stored_name
+from planner.program import Static
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -62,11 +66,14 @@ Definition = (
     | CreateTable
     | CreateStream
     | CreateView
-    | Drop
-    | AlterView
     | CreateSequence
+    | CreateType
+    | Drop
+    | DropType
+    | AlterView
     | AlterSequence
     | AlterTable
+    | AlterType
     | Redefine
 )
 
@@ -123,6 +130,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
+        case CreateType() | AlterType() | DropType():
+            return define_type(transaction, catalog, statement, session.time_zone)
         case Drop(kind=kind, notices=notices):
             _take_away(transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
@@ -140,6 +149,8 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
         _change(transaction, transaction.catalog or catalog, moved)
         if isinstance(moved, Table):
             transaction.writer().define(moved)
+    if before.name != after.name:
+        move_types(transaction, transaction.catalog or catalog, before.name, after.name)
     return Result(statement.tag)
 
 
@@ -337,6 +348,7 @@ def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
     catalog = transaction.catalog or catalog
     for oid in drop.oids:
         catalog = _drop(transaction, catalog, oid)
+    drop_types(transaction, catalog, drop.types)
 
 
 def end_temporary(database: Database, transaction: Transaction) -> None:

@@ -21,9 +21,10 @@ from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
+from planner.definitions import CreateView
 from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
-from planner.statements import CreateView, Delete, Explain, Insert, Merge, Output, Query, Update
+from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
     from executor.database import Database

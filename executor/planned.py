@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from catalog.objects import Catalog, Table
 from executor import ddl
-from planner.statements import CreateTableAs, Delete, Insert, Merge, Modifying, Statement, Truncate, Update
+from planner.definitions import CreateTableAs, Truncate
+from planner.statements import Delete, Insert, Merge, Modifying, Statement, Update
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,33 +38,38 @@ from executor.sequences import SessionSequences
 from executor.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
-from planner.expression import Value
-from planner.statements import (
+from planner.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
-    CopyIn,
-    CopyOut,
     CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
-    Delete,
     Drop,
+    DropType,
+    Redefine,
+    Truncate,
+)
+from planner.expression import Value
+from planner.statements import (
+    CopyIn,
+    CopyOut,
+    Delete,
     Explain,
     Insert,
     Merge,
     Modifying,
     NoOperation,
     Query,
-    Redefine,
     SetConstraints,
     Statement,
     TransactionControl,
-    Truncate,
     Update,
 )
 
@@ -232,6 +237,8 @@ class DatabaseSession:
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
             case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
+                return self._define(statement, transaction)
+            case CreateType() | AlterType() | DropType():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)

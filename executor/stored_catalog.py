@@ -12,6 +12,7 @@ from typing import Any
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, Catalog, CatalogObject, Schema, SystemView, Table, View
+from executor.user_types import apply_type_change
 
 
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
@@ -19,6 +20,9 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
+    changed = apply_type_change(catalog, data)
+    if changed is not None:
+        return changed
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
@@ -41,7 +45,9 @@ def dump_catalog(catalog: Catalog) -> str:
     """The catalog's own objects as JSON, for the table database."""
     items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
     schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "objects": items})
+    types = [encode(item) for item in catalog.types.values()]
+    document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
+    return json.dumps({**document, "objects": items})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
@@ -50,6 +56,8 @@ def load_catalog(text: str, start: Catalog) -> Catalog:
     catalog = start
     if "schemas" in data:
         catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
+    for item in data.get("types", ()):
+        catalog = catalog.add_type(decode(item, CATALOG_CLASSES))
     for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     return replace(catalog, next_oid=data["next_oid"], version=data["version"])

@@ -17,7 +17,7 @@ from catalog.errors import SqlError
 from catalog.objects import PG_TEMP, Catalog, CatalogObject, Table
 from executor.embedded.tables import TableStore
 from planner.bind.definitions.drops import without
-from planner.statements import Drop
+from planner.definitions import Drop
 
 #: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
 FIRST_OID = 1_000_000_000

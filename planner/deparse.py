@@ -155,6 +155,8 @@ def _literal(literal: Literal) -> str:
     if kind.name == "interval" and isinstance(value, tuple):
         months, days, micros = value
         return f"'{months} mons {days} days {micros / 1_000_000:g} secs'::interval"
+    if kind.enum is not None:
+        value = kind.enum.labels[kind.enum.places.index(int(str(value)))]
     if isinstance(value, str):
         text = "'" + value.replace("'", "''") + "'"
     elif isinstance(value, bytes):

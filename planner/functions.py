@@ -179,6 +179,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_cat", 2, 2),
     Function("array_remove", 2, 2),
     Function("array_replace", 3, 3),
+    Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
+    Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
     Function("array_positions", 2, 2),
     Function("array_to_string", 2, 3),

@@ -19,7 +19,7 @@ from math import isfinite
 from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
-from catalog.types import SqlType
+from catalog.types import Enumeration, SqlType
 from planner.expression import Column
 from planner.program import Expiry, Path, Program, State, Statement, Static
 from planner.walk import NODES, Node, walk
@@ -27,7 +27,7 @@ from planner.walk import NODES, Node, walk
 VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
 _PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
-_TYPES: Final[Classes] = classes(SqlType)
+_TYPES: Final[Classes] = classes(SqlType, Enumeration)
 
 
 def encode_program(program: Program) -> dict[str, Any]:

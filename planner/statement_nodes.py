@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final
 
+from planner.definitions import AlterTable, CreateTableAs
 from planner.statements import (
-    AlterTable,
     Conflict,
     CopyOut,
-    CreateTableAs,
     Delete,
     ExecutePrepared,
     Explain,

@@ -1,7 +1,7 @@
 """What a statement means once names and types are resolved: the planner's output besides algebra.
 
-Owns: one frozen class per kind of statement. The binder makes them, the executor runs them, the server answers with
-``tag``. Positions in errors are resolved before these exist.
+Owns: one frozen class per kind of statement but those of ``planner.definitions``. The binder makes them, the executor
+runs them, the server answers with ``tag``. Positions in errors are resolved before these exist.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import FileTable, Schema, Sequence, Stream, Table, UniqueKey, View
+from catalog.objects import Stream, Table, UniqueKey
 from catalog.types import SqlType
 from planner.algebra import Relation
-from planner.eventtime import Keeping
+from planner.definitions import Definition
 from planner.expression import Column, Scalar
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
@@ -156,148 +156,6 @@ class Modifying:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
-    """TRUNCATE; ``restarts`` are the sequences that begin anew."""
-
-    targets: tuple[Table, ...]
-    restarts: tuple[Sequence, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateSchema:
-    """CREATE SCHEMA; ``schema`` has the next free oid."""
-
-    schema: Schema
-    exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSchema:
-    """A schema under another name, which all in it follows, or with a comment."""
-
-    tag: str
-    before: Schema
-    after: Schema
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTable:
-    """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
-
-    ``exists`` when IF NOT EXISTS met an existing relation.
-    """
-
-    table: Table
-    exists: bool = False
-    sequences: tuple[Sequence, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateSequence:
-    """CREATE SEQUENCE; ``sequence`` has the next free oid and no state yet."""
-
-    sequence: Sequence
-    exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSequence:
-    """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
-
-    sequence: Sequence
-    restarts: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTable:
-    """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
-    Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
-
-    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns, views), before and
-    after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
-    ``drops`` what goes with it. ``renames``: a column or the table has another name, and nothing else.
-    """
-
-    tag: str
-    before: Table
-    table: Table
-    rows: Relation | None = None
-    checks: tuple[tuple[str, Relation], ...] = ()
-    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
-    sequences: tuple[Sequence, ...] = ()
-    options: tuple[AlterSequence, ...] = ()
-    drops: tuple[int, ...] = ()
-    notices: tuple[str, ...] = ()
-    renames: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Redefine:
-    """A view, sequence or stream under other names or with a comment: ``item`` instead of ``before``; ``changes`` as in
-    AlterTable."""
-
-    tag: str
-    before: View | Sequence | Stream | FileTable
-    item: View | Sequence | Stream | FileTable
-    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTableAs:
-    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
-
-    table: Table
-    query: Query
-    filled: bool = True
-    exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreateStream:
-    """CREATE FOREIGN TABLE ... SERVER stream (PipelineDB's spelling too) or SERVER files."""
-
-    stream: Stream | FileTable
-    exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreateView:
-    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
-
-    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
-    says for how long the view has its groups, where its options do.
-    """
-
-    view: View
-    query: Query
-    replaces: bool = False
-    exists: bool = False
-    notices: tuple[str, ...] = ()
-    position: int | None = None
-    keeping: Keeping | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
-
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after.
-    """
-
-    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
-    oids: tuple[int, ...]
-    notices: tuple[str, ...] = ()
-    changes: tuple[tuple[Table, Table], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AlterView:
-    """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
-
-    view: View
-
-
-@dataclass(frozen=True, slots=True)
 class CopyOptions:
     """COPY's options as given, defaults filled in by format."""
 
@@ -425,19 +283,7 @@ Statement = (
     | Delete
     | Merge
     | Modifying
-    | Truncate
-    | CreateSchema
-    | AlterSchema
-    | CreateTable
-    | CreateTableAs
-    | CreateSequence
-    | AlterSequence
-    | AlterTable
-    | Redefine
-    | CreateStream
-    | CreateView
-    | Drop
-    | AlterView
+    | Definition
     | CopyIn
     | CopyOut
     | TransactionControl

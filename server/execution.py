@@ -16,23 +16,30 @@ from catalog.types import NAMED_OIDS, SqlType
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values
-from planner.expression import Cast, Column, Value
-from planner.statements import (
+from planner.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
+    AlterType,
     AlterView,
-    CopyIn,
     CreateSchema,
     CreateSequence,
     CreateStream,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
+    Drop,
+    DropType,
+    Redefine,
+    Truncate,
+)
+from planner.expression import Cast, Column, Value
+from planner.statements import (
+    CopyIn,
     Deallocate,
     Delete,
     Discard,
-    Drop,
     ExecutePrepared,
     Insert,
     Merge,
@@ -40,11 +47,9 @@ from planner.statements import (
     Output,
     Prepare,
     Query,
-    Redefine,
     SetVariable,
     ShowVariable,
     TransactionControl,
-    Truncate,
     Update,
 )
 from server import functions
@@ -77,6 +82,9 @@ WRITES: Final[dict[type, str]] = {
     CreateView: "CREATE VIEW",
     Drop: "DROP",
     AlterView: "ALTER VIEW",
+    CreateType: "CREATE TYPE",
+    AlterType: "ALTER TYPE",
+    DropType: "DROP TYPE",
     CopyIn: "COPY FROM",
 }
 #: Rows encoded at once: bounds the memory of a portion.

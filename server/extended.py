@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.types import SqlType, by_oid
+from catalog.types import SqlType, by_oid, is_known
 from executor.points import Row
 from executor.result import Result
 from planner.expression import Value
@@ -66,7 +66,7 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
         if message.name:
             raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
         del session.statements[""]
-    declared = tuple(map(_declared, message.oids))
+    declared = tuple(_declared(session, oid) for oid in message.oids)
     raws = session.server.plans.parsed(message.text)
     if raws is not None and len(raws) == 1 and session.db.status != "E":
         plan = session.server.plans.planned(raws[0], declared, session.surroundings)
@@ -83,13 +83,13 @@ async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | N
     session.connection.send(encoder.PARSE_COMPLETE)
 
 
-def _declared(oid: int) -> SqlType | None:
+def _declared(session: Session, oid: int) -> SqlType | None:
     if oid in _UNKNOWN_OIDS:
         return None
-    try:
-        return by_oid(oid)
-    except KeyError:
-        raise SqlError("42704", f"type with OID {oid} does not exist") from None
+    found = by_oid(oid) if is_known(oid) else session.db.catalog.type_of(oid)
+    if found is None:
+        raise SqlError("42704", f"type with OID {oid} does not exist")
+    return found
 
 
 def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:

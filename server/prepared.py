@@ -67,7 +67,8 @@ def replanned(session: Session, plan: Plan, described: bool) -> Plan:
     """
     new = session.plan_allowed(plan.raw, plan.types, session.surroundings)
     before, after = (_shape(outputs_of(session, item.statement)) for item in (plan, new))
-    if new.types != plan.types or (described and before != after):
+    types = ([(kind.oid, kind.typmod) for kind in item.types] for item in (plan, new))
+    if next(types) != next(types) or (described and before != after):
         raise SqlError("0A000", "cached plan must not change result type")
     return new
 

@@ -162,6 +162,19 @@ def types() -> Mapping[int, PgType]:
     return found
 
 
+#: The first oid of what users declare (catalog.objects).
+_FIRST_OID: Final = 16384
+
+
+def type_row(oid: int) -> PgType:
+    """pg_type by oid. A user's type is an enum where its oid is odd, and its array type is the one before it."""
+    if oid < _FIRST_OID:
+        return types()[oid]
+    if oid % 2:
+        return PgType(oid, "enum", 4, "e", "E", False, 0, oid - 1)
+    return PgType(oid, "_enum", -1, "b", "A", False, oid + 1, 0)
+
+
 @cache
 def type_oids() -> Mapping[str, int]:
     """Oids by pg_type.typname."""

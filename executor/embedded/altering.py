@@ -77,7 +77,7 @@ class Verifier:
         columns = listed(key.columns)
         found = self._first(f"SELECT {columns} FROM {stored(table)} WHERE {known} GROUP BY ALL HAVING count(*) > 1")
         if found is not None:
-            detail = f"Key {pair(key.columns, found)} is duplicated."
+            detail = f"Key {pair(table, key.columns, found)} is duplicated."
             raise SqlError("23505", f'could not create unique index "{key.name}"', detail)
 
     def _reference(self, table: Table, reference: ForeignKey) -> None:

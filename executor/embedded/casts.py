@@ -7,6 +7,7 @@ integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) sign
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
 from executor.embedded.nodes import macro
-from executor.nodes import Expr, case, function, operand, text
+from executor.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         return function("array_to_string", argument, text(" "))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
+    if source.enum is not None:
+        return _looked_up(argument, source.enum.places, source.enum.labels)
     match source.name:
         case "bpchar":
             return function("rtrim", argument, text(" "))
@@ -133,6 +136,15 @@ def jsonb_value(printer: DuckPrinter, value: Expr, target: SqlType) -> Expr:
     if target.name in INTEGERS:
         digits = exp.Cast(this=digits, to=printer.type(NUMERIC))
     return exp.Cast(this=digits, to=printer.type(target))
+
+
+def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | str]) -> Expr:
+    """What stands among ``those`` where the value stands among ``these``; else NULL."""
+    keys, values = (
+        exp.Array(expressions=[text(item) if isinstance(item, str) else number(item) for item in items])
+        for items in (these, those)
+    )
+    return function("list_extract", values, function("list_position", keys, value))
 
 
 def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
@@ -177,6 +189,9 @@ def _word(target: SqlType) -> str:
 
 def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     """PostgreSQL's input of a text."""
+    if target.enum is not None:
+        found = _looked_up(argument, target.enum.labels, target.enum.places)
+        return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))
     match target.name:
         case "bool":
             return macro("ms_bool", argument)

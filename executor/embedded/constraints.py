@@ -45,7 +45,7 @@ def check_not_null(table: Table, rows: pa.Table) -> None:
         if (column.not_null or column.name in primary) and values.null_count:
             place = pc.index(values.is_null(), True).as_py()
             message = f'null value in column "{column.name}" of relation "{table.name}" violates not-null constraint'
-            raise SqlError("23502", message, failing_row(rows, place))
+            raise SqlError("23502", message, failing_row(table, rows, place))
 
 
 class Checker:
@@ -93,7 +93,7 @@ class Checker:
             found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} LIMIT 1")
         if found:
             message = f'duplicate key value violates unique constraint "{key.name}"'
-            raise SqlError("23505", message, f"Key {pair(key.columns, found[0])} already exists.")
+            raise SqlError("23505", message, f"Key {pair(table, key.columns, found[0])} already exists.")
 
     def _repeated(self, table: Table, key: UniqueKey) -> list[tuple[Any, ...]]:
         """A key that comes twice."""

@@ -108,7 +108,8 @@ def _broken(
 def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[object, ...]) -> SqlError:
     """A row that refers to nothing."""
     message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
-    return SqlError("23503", message, f'Key {pair(reference.columns, values)} is not present in table "{target.name}".')
+    key = pair(table, reference.columns, values)
+    return SqlError("23503", message, f'Key {key} is not present in table "{target.name}".')
 
 
 def still_referenced(child: Table, reference: ForeignKey, table: Table, values: tuple[object, ...]) -> SqlError:
@@ -117,7 +118,7 @@ def still_referenced(child: Table, reference: ForeignKey, table: Table, values: 
         f'update or delete on table "{table.name}" violates foreign key constraint "{reference.name}" '
         f'on table "{child.name}"'
     )
-    key = pair(reference.target_columns, values)
+    key = pair(table, reference.target_columns, values)
     return SqlError("23503", message, f'Key {key} is still referenced from table "{child.name}".')
 
 

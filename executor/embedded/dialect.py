@@ -40,6 +40,7 @@ _TYPES: Final[dict[str, Any]] = {
     "int2": exp.DataType.Type.SMALLINT,
     "int4": exp.DataType.Type.INT,
     "int8": exp.DataType.Type.BIGINT,
+    "enum": exp.DataType.Type.BIGINT,
     "float4": exp.DataType.Type.FLOAT,
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,

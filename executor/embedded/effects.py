@@ -228,7 +228,7 @@ class Effects:
             place = pc.index(values, pa.scalar(False)).as_py()
             if place >= 0:
                 message = f'new row for relation "{table.name}" violates check constraint "{name}"'
-                raise SqlError("23514", message, failing_row(rows, place))
+                raise SqlError("23514", message, failing_row(table, rows, place))
 
     def _returned(
         self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments

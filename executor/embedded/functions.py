@@ -270,4 +270,6 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **ARRAYS,
     **JSONS,
     **SETS,
+    "require": lambda printer, arguments, node: macro("ms_require", *arguments),
+    "declared": lambda printer, arguments, node: arguments[0],
 }

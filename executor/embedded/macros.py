@@ -186,6 +186,9 @@ CREATE MACRO ms_time(s) AS CASE WHEN s IS NULL OR contains(s, ':') THEN trim(s)
     ELSE error('!22007!invalid input syntax for type time: "' || s || '"') END;
 CREATE MACRO ms_date(d) AS CASE WHEN d IS NULL OR d BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' THEN d
     ELSE error('!22008!date out of range') END;
+CREATE MACRO ms_require(condition, value, words) AS CASE WHEN condition IS FALSE THEN error(words) ELSE value END;
+CREATE MACRO ms_enum(s, found, name) AS CASE WHEN s IS NULL OR found IS NOT NULL THEN found
+    ELSE error('!22P02!invalid input value for enum ' || name || ': "' || s || '"') END;
 CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THEN s
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
     ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;

@@ -38,10 +38,11 @@ KEYS: Final = frozenset(
         "timestamptz",
         "uuid",
         "bytea",
+        "enum",
     )
 )
 #: Types that Python orders as SQL does.
-_ORDERED: Final = frozenset((*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz"))
+_ORDERED: Final = frozenset((*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz", "enum"))
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 
 Cells = list[Any]

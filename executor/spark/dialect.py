@@ -41,6 +41,7 @@ _TYPES: Final[dict[str, str]] = {
     "int4": "INT",
     "int8": "BIGINT",
     "oid": "BIGINT",
+    "enum": "BIGINT",
     "float4": "FLOAT",
     "float8": "DOUBLE",
     "text": "STRING",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -65,7 +66,9 @@ class Binding:
     def __init__(self, raw: Raw, context: Context) -> None:
         self.raw = raw
         self.context = context
-        self.parameters: list[SqlType | None] = list(context.parameter_types)
+        # What a client declared of an enum may be older than the catalog.
+        declared = context.parameter_types
+        self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
@@ -109,6 +112,15 @@ class Binding:
             below = next((getattr(node, name) for name in names if getattr(node, name, None) is not None), None)
             node = below[0] if isinstance(below, tuple) else below
         return min(found, default=None)
+
+    @contextmanager
+    def without_positions(self) -> Iterator[None]:
+        """Errors in here have no place in the statement."""
+        self.views.append(0)
+        try:
+            yield
+        finally:
+            self.views.pop()
 
     def remember(self, scalar: Scalar, node: Any, name: str = "") -> None:
         """Notes where a scalar was written, for errors that are found later."""

@@ -35,13 +35,14 @@ from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantifi
 from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
+from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
 from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import check_collation, names_of, type_of
+from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
@@ -203,7 +204,7 @@ def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scala
     call = Call("nullif", (left, right), left.type)
     if own == "text" and left.type.name == "varchar":
         return Cast(call, TEXT)
-    if own in (left.type.name, "anyelement", "anyarray"):
+    if own in (left.type.name, "anyelement", "anyarray", "anyenum"):
         return call
     if left.type.name == "timestamptz":  # the way back is not unique where clocks are set back
         raise unsupported("NULLIF of a time with and one without a zone", "Cast one.", env.binding.position(node))
@@ -310,7 +311,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
     elements = bind_array_cast(env, node, bind_scalar)
     if elements is not None:
         return elements
-    target = type_of(env.binding, node.typeName)
+    target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
@@ -318,7 +319,10 @@ def _cast(env: Environment, node: Any) -> Scalar:
         target = numeric_of(scalar)
     found = coerce(env.binding, scalar, target, "explicit", node.arg)
     if found is None:
-        raise env.error("42846", f"cannot cast type {display(scalar.type)} to {display(target)}", node)
+        shown = display(target) if domain is None else str(domain)
+        raise env.error("42846", f"cannot cast type {display(scalar.type)} to {shown}", node)
+    if domain is not None:
+        return into_domain(env.binding, found, domain.oid, node)
     if isinstance(found, ColumnRef):
         env.binding.remember(found, node.arg)
     return found

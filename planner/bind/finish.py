@@ -19,8 +19,8 @@ from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, S
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.scope import Scope
-from planner.bind.sources import BoundQuery, Level, subqueries_of
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall

@@ -268,6 +268,13 @@ def _uuid(text: str, kind: SqlType) -> Value:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+def _enum(text: str, kind: SqlType) -> Value:
+    assert kind.enum is not None
+    if text not in kind.enum.labels:
+        raise SqlError("22P02", f'invalid input value for enum {kind}: "{text}"')
+    return kind.enum.places[kind.enum.labels.index(text)]
+
+
 def _json(text: str, kind: SqlType) -> Value:
     return check(text)
 
@@ -335,6 +342,7 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "timestamp": _timestamp,
     "interval": _interval,
     "uuid": _uuid,
+    "enum": _enum,
     "json": _json,
     "jsonb": _jsonb,
 }

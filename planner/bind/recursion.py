@@ -19,7 +19,8 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, numeric
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
-from planner.bind.sources import BoundQuery, Cte, Itself, Refused, cte_names
+from planner.bind.levels import BoundQuery, Cte, Itself, Refused
+from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
 from planner.bind.types import common_type, display
 from planner.statements import Output

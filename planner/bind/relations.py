@@ -14,7 +14,18 @@ from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import join_names, quote_name, split_list
-from catalog.objects import PG_CATALOG, PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
+from catalog.objects import (
+    PG_CATALOG,
+    PG_TEMP,
+    SYSTEM_SCHEMAS,
+    CatalogObject,
+    FileTable,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
 
@@ -79,6 +90,21 @@ def shown(binding: Binding, item: CatalogObject) -> str:
     return f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
+_WORDS: Final[dict[type, str]] = {
+    Table: "table",
+    Stream: "foreign table",
+    FileTable: "foreign table",
+    View: "view",
+    SystemView: "view",
+    Sequence: "sequence",
+}
+
+
+def describe(binding: Binding, item: CatalogObject) -> str:
+    """An object as errors name it."""
+    return f"{_WORDS[type(item)]} {shown(binding, item)}"
+
+
 # --- new relations ---------------------------------------------------------------------------------------------------
 
 
@@ -89,12 +115,21 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
     """
     _refuse_database(binding, node)
     position = binding.position(node) if placed else None
-    catalog, schema = binding.context.catalog, node.schemaname
+    schema = node.schemaname
     if node.relpersistence == "t" or schema == PG_TEMP:
         if schema not in (None, PG_TEMP):
             message = "cannot create temporary relation in non-temporary schema"
             raise SqlError("42P16", message, position=position)
         return PG_TEMP
+    return schema_for(binding, schema, node.relname, position)
+
+
+def schema_for(binding: Binding, schema: str | None, name: str, position: int | None = None) -> str:
+    """Where something new of a name goes: its schema, or the first of the search path that there is.
+
+    Raises 3F000 and 42501.
+    """
+    catalog = binding.context.catalog
     if schema is None:
         path = binding.context.search_path
         schema = next((name for name in path if name in catalog.schemas or name == PG_TEMP), None)
@@ -105,9 +140,9 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
     if schema not in catalog.schemas:
         raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
     if schema in SYSTEM_SCHEMAS:
-        message = f'permission denied to create "{schema}.{node.relname}"'
+        message = f'permission denied to create "{schema}.{name}"'
         raise SqlError("42501", message, "System catalog modifications are currently disallowed.", position=position)
-    return str(schema)
+    return schema
 
 
 _ON_COMMIT: Final[dict[Any, Literal["", "delete", "drop"]]] = {

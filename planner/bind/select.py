@@ -36,11 +36,12 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
+from planner.bind.levels import BoundQuery, Cte, Level, Refused, Returned
 from planner.bind.ordering import direction
 from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
-from planner.bind.sources import BoundQuery, Cte, Level, Refused, Returned, bind_cte, bind_from, cte_names
+from planner.bind.sources import bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
 from planner.bind.types import coerce, common_type
 from planner.expression import ColumnRef, Literal, Parameter, Scalar

@@ -8,17 +8,15 @@ nothing: its plan is taken apart by other rules.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pglast.enums import CTEMaterialize
 
 from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values, With
 from planner.bind.context import Binding, Shared
+from planner.bind.levels import BoundQuery, Cte
 from planner.rules.inline_shared import inline_shared
 from planner.walk import RELATIONS, free_columns, walk
-
-if TYPE_CHECKING:
-    from planner.bind.sources import BoundQuery, Cte
 
 #: What a query does that is computed again as fast as it is read again.
 _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)
@@ -26,7 +24,7 @@ _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)
 
 def read_shared(binding: Binding, cte: Cte) -> BoundQuery | None:
     """A reference to a WITH query that is computed once; None where it is computed for each reference."""
-    from planner.bind.sources import BoundQuery, bind_cte
+    from planner.bind.sources import bind_cte
 
     if not binding.shares or not _may_be_shared(cte):
         return None

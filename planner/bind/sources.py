@@ -1,94 +1,46 @@
 """FROM: tables, streams, views, subqueries and joins -> one relation and the names it offers.
 
-Owns: scans with fresh columns, expansion of ordinary views and CTEs, and all forms of JOIN. Items between commas become
-inner joins without a predicate; WHERE is the caller's, and a rule pushes it down.
+Owns: scans with fresh columns, expansion of ordinary views and CTEs, and functions. Items between commas become inner
+joins without a predicate; WHERE is the caller's, and a rule pushes it down. JOIN itself is in ``joins``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
-
-from pglast.enums import JoinType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
-from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
+from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
-from planner.bind.calls.operation import operate
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
-from planner.bind.expressions import bind_boolean, bind_scalar, unify
+from planner.bind.expressions import bind_scalar
+from planner.bind.joins import bind_join
+from planner.bind.levels import (
+    BoundQuery,
+    Cte,
+    Itself,
+    Level,
+    Refused,
+    Returned,
+    beside_each_other,
+    renamed,
+    subqueries_of,
+)
 from planner.bind.names import output_name
 from planner.bind.relations import as_created, find_object, of_system
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
-from planner.expression import Call, Column, ColumnRef, Scalar
+from planner.expression import ColumnRef, Scalar
 from planner.parse import Raw, parse
-from planner.statements import Output, Returning
-from planner.walk import is_dependent
-
-
-@dataclass(frozen=True, slots=True)
-class Cte:
-    """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
-
-    ``references`` are about those in its statement.
-    """
-
-    node: Any
-    level: Level
-    recursive: bool = False
-    references: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Itself:
-    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``."""
-
-    name: str
-    columns: tuple[Column, ...]
-    places: list[int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """A WITH query that changes rows, computed once: its rows are the leaf's."""
-
-    node: Any
-    leaf: str
-    returning: Returning
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A name that stands where it must not."""
-
-    sqlstate: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Where a query stands: the scope around it and the CTEs that it sees."""
-
-    binding: Binding
-    outer: Scope | None = None
-    ctes: Mapping[str, Cte | Itself | Returned | Refused] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
-    """A query's relation, whose columns are described by ``outputs`` position by position."""
-
-    relation: Relation
-    outputs: tuple[Output, ...]
+from planner.statements import Output
 
 
 def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
@@ -97,21 +49,8 @@ def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:
     for item in items[1:]:
         right, right_scope = _item(level, item, False, scope)
         relation = Join("inner", relation, right, None)
-        scope = _beside(scope, right_scope)
+        scope = beside_each_other(scope, right_scope)
     return relation, replace(scope, outer=level.outer)
-
-
-def _beside(left: Scope, right: Scope) -> Scope:
-    for source in right.sources:
-        if source.name and any(_in_the_way(source, other) for other in left.sources):
-            raise SqlError("42712", f'table name "{source.name}" specified more than once')
-    return Scope(left.sources + right.sources, left.entries + right.entries)
-
-
-def _in_the_way(one: Source, other: Source) -> bool:
-    """Two relations of different schemas may have one name beside each other."""
-    apart = one.schema is not None and other.schema is not None and one.schema != other.schema
-    return one.name == other.name and not apart
 
 
 def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
@@ -123,7 +62,7 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
         case "RangeSubselect":
             return _subselect(level, node, nullable, beside)
         case "JoinExpr":
-            return _join(level, node, nullable, beside)
+            return bind_join(level, node, nullable, beside, _item)
         case "RangeFunction":
             return _functions(level, node, nullable, beside)
         case "RangeTableSample":
@@ -132,9 +71,6 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
             return sampled(env, node, relation), scope
         case name:
             raise unsupported(name, position=level.binding.position(node))
-
-
-# --- named relations -------------------------------------------------------------------------------------------------
 
 
 def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
@@ -151,7 +87,7 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
-    return scan, _renamed(level.binding, scope, node.alias, node)
+    return scan, renamed(level.binding, scope, node.alias, node)
 
 
 def _alias(node: Any) -> str | None:
@@ -283,9 +219,6 @@ def cte_names(binding: Binding, node: Any, query: BoundQuery) -> tuple[str, ...]
     return given + names[len(given) :]
 
 
-# --- subqueries ------------------------------------------------------------------------------------------------------
-
-
 def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     from planner.bind.select import bind_select
 
@@ -314,7 +247,7 @@ def _derived(
         for label, column, output in zip(names, relation.columns, query.outputs, strict=True)
     )
     source = Source(name if alias is None else alias.aliasname, entries, schema if alias is None else None)
-    return relation, _renamed(level.binding, Scope((source,), entries), alias, node)
+    return relation, renamed(level.binding, Scope((source,), entries), alias, node)
 
 
 def _made_nullable(binding: Binding, relation: Relation) -> Relation:
@@ -323,24 +256,6 @@ def _made_nullable(binding: Binding, relation: Relation) -> Relation:
         return relation
     outputs = tuple((binding.column(column.name, column.type), ColumnRef(column)) for column in relation.columns)
     return Project(relation, outputs)
-
-
-def _renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:
-    """Column aliases: FROM t AS a (x, y)."""
-    if alias is None or not alias.colnames:
-        return scope
-    (source,) = scope.sources
-    names = names_of(alias.colnames)
-    if len(names) > len(source.entries):
-        count = f"{len(source.entries)} columns available but {len(names)} columns specified"
-        raise SqlError("42P10", f'table "{source.name}" has {count}', position=binding.position(node))
-    entries = tuple(
-        replace(entry, name=names[index]) if index < len(names) else entry for index, entry in enumerate(source.entries)
-    )
-    return Scope((replace(source, entries=entries),), entries)
-
-
-# --- functions -------------------------------------------------------------------------------------------------------
 
 
 def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
@@ -397,92 +312,3 @@ def _unnested(node: Any) -> Iterator[Any]:
         single = copy(node)
         single.args = (item,)
         yield single
-
-
-# --- joins -----------------------------------------------------------------------------------------------------------
-
-_KINDS: Mapping[Any, JoinKind] = {
-    JoinType.JOIN_INNER: "inner",
-    JoinType.JOIN_LEFT: "left",
-    JoinType.JOIN_RIGHT: "right",
-    JoinType.JOIN_FULL: "full",
-}
-
-
-def _join(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
-    kind = _KINDS[node.jointype]
-    left, left_scope = _item(level, node.larg, nullable or kind in ("right", "full"), beside)
-    visible = _beside(beside, left_scope)
-    right, right_scope = _item(level, node.rarg, nullable or kind in ("left", "full"), visible)
-    left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
-    right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
-    if kind in ("right", "full") and is_dependent(right, left):
-        detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
-        raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
-    both = replace(_beside(left_scope, right_scope), outer=level.outer)
-    env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
-    predicate: Scalar | None = None
-    entries = both.entries
-    if node.isNatural or node.usingClause:
-        names = names_of(node.usingClause) if node.usingClause else _common(left_scope, right_scope)
-        predicate, entries = _using(env, kind, names, left_scope, right_scope, node)
-    elif node.quals is not None:
-        predicate = bind_boolean(env, node.quals, "JOIN/ON")
-    scope = Scope(both.sources, entries)
-    if node.alias is not None:
-        scope = _renamed(level.binding, Scope((Source(node.alias.aliasname, entries),), entries), node.alias, node)
-    return Join(kind, left, right, predicate), scope
-
-
-def _padded(scope: Scope) -> Scope:
-    return replace(scope, sources=tuple(replace(source, padded=True) for source in scope.sources))
-
-
-def subqueries_of(level: Level) -> Any:
-    """What expressions outside of a SELECT's own clauses bind their subqueries with."""
-    from planner.bind.select import subquery_binder  # queries and FROM contain each other
-
-    return subquery_binder(level)
-
-
-def _common(left: Scope, right: Scope) -> tuple[str, ...]:
-    names = {entry.name for entry in right.entries}
-    return tuple(dict.fromkeys(entry.name for entry in left.entries if entry.name in names))
-
-
-def _using(
-    env: Environment, kind: JoinKind, names: tuple[str, ...], left: Scope, right: Scope, node: Any
-) -> tuple[Scalar | None, tuple[Entry, ...]]:
-    """The equality of the named columns, and the merged columns in front of the others."""
-    conditions: list[Scalar] = []
-    merged: list[Entry] = []
-    for name in names:
-        first, second = _joined(env, left, name, "left", node), _joined(env, right, name, "right", node)
-        conditions.append(operate(env, "=", first.scalar, second.scalar, node, (node, node)))
-        merged.append(_merge(env, kind, first, second))
-    rest = [entry for entry in (*left.entries, *right.entries) if entry.name not in names]
-    predicate = (
-        None
-        if not conditions
-        else conditions[0]
-        if len(conditions) == 1
-        else Call("and", tuple(conditions), conditions[0].type)
-    )
-    return predicate, (*merged, *rest)
-
-
-def _joined(env: Environment, scope: Scope, name: str, side: str, node: Any) -> Entry:
-    matches = [entry for entry in scope.entries if entry.name == name]
-    if not matches:
-        raise env.error("42703", f'column "{name}" specified in USING clause does not exist in {side} table', node)
-    if len(matches) > 1:
-        raise env.error("42702", f'common column name "{name}" appears more than once in {side} table', node)
-    return matches[0]
-
-
-def _merge(env: Environment, kind: JoinKind, first: Entry, second: Entry) -> Entry:
-    left, right = unify(env, [first.scalar, second.scalar], "JOIN/USING", [None, None])
-    if kind == "full":
-        return Entry(first.name, Call("coalesce", (left, right), left.type))
-    kept, scalar = (second, right) if kind == "right" else (first, left)
-    return replace(kept, scalar=scalar) if scalar == kept.scalar else Entry(first.name, scalar)

@@ -17,8 +17,9 @@ from planner.bind.context import Binding, Context
 from planner.bind.definitions import ddl
 from planner.bind.definitions.table_as import bind_select_into, into_of
 from planner.bind.select import bind_query
+from planner.definitions import CreateView
 from planner.parse import Raw, nested_too_deep
-from planner.statements import CopyOut, CreateView, Explain, Query, Statement
+from planner.statements import CopyOut, Explain, Query, Statement
 
 
 @dataclass(frozen=True, slots=True)

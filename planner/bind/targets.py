@@ -14,7 +14,7 @@ from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.names import output_name
 from planner.bind.scope import Entry, missing_table, resolve
-from planner.bind.typenames import declared_typmod, names_of, type_of
+from planner.bind.typenames import declared_typmod, names_of, type_or_domain
 from planner.expression import Scalar
 from planner.statements import Output
 
@@ -109,7 +109,7 @@ def _typmod(env: Environment, node: Any) -> int:
             case "ColumnRef":
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
             case "TypeCast":
-                found.add(declared_typmod(type_of(env.binding, item.typeName)))
+                found.add(declared_typmod(type_or_domain(env.binding, item.typeName)[0]))
             case _:
                 found.add(-1)
     return found.pop() if len(found) == 1 else -1

@@ -10,9 +10,9 @@ from catalog.types import SqlType
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.levels import Level
 from planner.bind.scope import Entry, source_of
 from planner.bind.select import subquery_binder
-from planner.bind.sources import Level
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import parse

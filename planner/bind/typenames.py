@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name
+from catalog.objects import Domain, UserType
+from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
 from planner.bind.context import Binding
 
 _ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "string": "text"}
@@ -35,8 +36,17 @@ def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
 
 
 def type_of(binding: Binding, node: Any) -> SqlType:
-    """The type that a TypeName node names."""
-    *_, written = names = names_of(node.names)
+    """The type that a TypeName node names, where no domain may stand."""
+    kind, domain = type_or_domain(binding, node)
+    if domain is not None:
+        instead = "Use its base type."
+        raise unsupported(f"domain {domain} in this place", instead, binding.position(node))
+    return kind
+
+
+def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]:
+    """The type that a TypeName node names: a domain's base type, and the domain."""
+    *schema, written = names = names_of(node.names)
     name = _ALIASES.get(written, written)
     position = binding.position(node)
     if node.setof or node.pct_type:
@@ -44,13 +54,44 @@ def type_of(binding: Binding, node: Any) -> SqlType:
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
     if names[0] == "information_schema" and name in _DOMAINS:
-        return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name]
+        return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name], None
+    is_own = schema == ["pg_catalog"] or (not schema and name in _KNOWN | _FOREIGN)
+    declared = None if is_own else find_type(binding, names)
+    if declared is not None:
+        return _of_user(binding, node, declared)
+    if schema and schema[-1] not in binding.context.catalog.schemas:
+        raise SqlError("3F000", f'schema "{schema[-1]}" does not exist', position=position)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
-    return array(kind) if node.arrayBounds else kind
+    return (array(kind) if node.arrayBounds else kind), None
+
+
+def _of_user(binding: Binding, node: Any, declared: UserType) -> tuple[SqlType, Domain | None]:
+    position = binding.position(node)
+    if node.typmods:
+        raise SqlError("42601", f'type modifier is not allowed for type "{declared.name}"', position=position)
+    if isinstance(declared, Domain) and node.arrayBounds:
+        raise unsupported("an array of a domain", "Use an array of its base type.", position)
+    if isinstance(declared, Domain):
+        return declared.base, declared
+    return (array(enum(declared)) if node.arrayBounds else enum(declared)), None
+
+
+def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
+    """The user's type of a name. Raises 42704."""
+    found = find_type(binding, names)
+    if found is None:
+        raise SqlError("42704", f'type "{".".join(names)}" does not exist')
+    return found
+
+
+def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
+    """The user's type of a name, or None."""
+    *schema, name = names
+    return binding.context.catalog.find_type(name, schema[-1] if schema else None, binding.context.search_path)
 
 
 def _modifiers(node: Any) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from catalog.types import (
     array,
     by_name,
     numeric,
+    plain,
 )
 from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
@@ -42,6 +43,8 @@ def display(kind: SqlType) -> str:
     """A type's name in an error: without modifiers."""
     if kind.element is not None:
         return f"{display(kind.element)}[]"
+    if kind.enum is not None:
+        return str(kind)
     return DISPLAY.get(kind.name, kind.name)
 
 
@@ -92,7 +95,7 @@ def written_digits(text: str) -> SqlType:
 
 def target_type(name: str, source: SqlType) -> SqlType:
     """A type that is asked for by name only; a numeric takes the digits that the source needs."""
-    if name == source.name:
+    if name == source.name or (name == "anyenum" and source.enum is not None):
         return source
     return as_numeric(source) if name == "numeric" else by_name(name)
 
@@ -184,7 +187,7 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
     if isinstance(scalar, Literal):
         return _typed_literal(binding, scalar, target, level, node)
     if isinstance(scalar, Parameter):
-        base = _base(target)
+        base = plain(target)
         known = binding.parameter(scalar.index)
         if known is None:
             binding.set_parameter(scalar.index, base)
@@ -200,11 +203,6 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
             )
         return Cast(parameter, target, level == "explicit")
     return Cast(scalar, target, True)
-
-
-def _base(target: SqlType) -> SqlType:
-    """What a client is told of a parameter: the type without modifiers."""
-    return array(_base(target.element)) if target.element is not None else by_name(target.name)
 
 
 def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
@@ -277,7 +275,7 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
         return array(common_type(elements, what, position))
     # Modifiers stay only where all inputs agree on them.
     same = chosen.element is not None or all(kind == chosen for kind in kinds)
-    return chosen if same else by_name(chosen.name)
+    return chosen if same else plain(chosen)
 
 
 def wider(left: SqlType, right: SqlType) -> SqlType:

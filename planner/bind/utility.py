@@ -17,9 +17,9 @@ from planner.bind.context import Binding
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.levels import Level
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
-from planner.bind.sources import Level
 from planner.bind.typenames import type_of
 from planner.parse import text_after_as
 from planner.statements import (

@@ -20,6 +20,7 @@ from protocol.values import (
     datetimes,
     decimal_text,
     decimals,
+    enums,
     intervals,
     jsons,
     numbers,
@@ -45,6 +46,7 @@ _CODECS: Final[dict[str, Codec]] = {
     **catalogs.CODECS,
 }
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
+_CODECS.update(enums.CODECS)
 _CODECS["array"] = array_codec(_CODECS)
 
 #: How one value of a type is written, where that is quicker than Arrow as long as there are few.

@@ -11,8 +11,9 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import Changes, TableStore, WriteTransaction
 from planner.bind.context import Context
 from planner.bind.statement import bind
+from planner.definitions import CreateTable, Truncate
 from planner.parse import parse
-from planner.statements import CreateTable, Delete, Insert, Query, Statement, Truncate, Update
+from planner.statements import Delete, Insert, Query, Statement, Update
 
 
 def bound(text: str, catalog: Catalog | None = None, time_zone: str = "UTC") -> Statement:

@@ -9,9 +9,10 @@ from typing import Any
 from catalog.objects import Catalog
 from catalog.types import SqlType
 from planner.bind import Bound, Context, bind
+from planner.definitions import CreateStream, CreateTable, CreateView
 from planner.expression import AggregateCall, Scalar
 from planner.parse import parse
-from planner.statements import CreateStream, CreateTable, CreateView, Query
+from planner.statements import Query
 from planner.walk import walk
 
 #: Tables that PostgreSQL takes as well.

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from catalog.objects import Catalog
 from planner.bind import Context, bind
+from planner.definitions import CreateStream, CreateTable, CreateView
 from planner.parse import parse
-from planner.statements import CreateStream, CreateTable, CreateView, Query, Statement
+from planner.statements import Query, Statement
 
 
 def bound(text: str, catalog: Catalog) -> Statement:

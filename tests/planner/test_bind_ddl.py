@@ -9,7 +9,8 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import Check, ForeignKey, UniqueKey
 from catalog.types import INT4, SqlType, numeric
-from planner.statements import AlterView, CreateStream, CreateTable, CreateView, Drop, NoOperation, Truncate
+from planner.definitions import AlterView, CreateStream, CreateTable, CreateView, Drop, Truncate
+from planner.statements import NoOperation
 from tests.planner.binding import Database, standard
 
 

@@ -9,8 +9,8 @@ import pytest
 from catalog.errors import SqlError
 from catalog.types import INT4, INT8, QUOTIENT, TEXT, SqlType, numeric
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Scan, SetOperation, Sort, Values
+from planner.definitions import CreateView
 from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery
-from planner.statements import CreateView
 from planner.validate import validate
 from planner.walk import free_columns, walk
 from tests.planner.binding import Database, aggregates, standard

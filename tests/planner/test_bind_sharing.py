@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from planner.algebra import Relation, Snapshot, With
+from planner.definitions import CreateView
 from planner.explain import explain_relation
 from planner.rules import optimise
 from planner.rules.inline_shared import inline_shared
-from planner.statements import CreateView, Query
+from planner.statements import Query
 from planner.validate import validate
 from planner.walk import walk
 from tests.planner.binding import Database, standard

@@ -95,11 +95,16 @@ def outcome(connection: Connection, statement: str) -> Outcome:
         return Outcome(None, (), (), (error.sqlstate, error.diag.statement_position))
     if cursor.description is None:
         return Outcome(cursor.statusmessage, (), ())
-    columns = tuple((item.name, item.type_display) for item in cursor.description)
+    columns = tuple((item.name, _type(item)) for item in cursor.description)
     rows = [tuple(map(plain, row)) for row in cursor.fetchall()]
     if "ORDER BY" not in statement.rpartition(")")[2]:
         rows.sort(key=repr)
     return Outcome(cursor.statusmessage, columns, tuple(rows))
+
+
+def _type(column: psycopg.Column) -> str:
+    """A column's type; those that a script declares have oids of each server's own."""
+    return column.type_display if column.type_code < 16384 else "a user's type"
 
 
 def plain(value: Any) -> object:

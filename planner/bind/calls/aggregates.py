@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric
+from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric, plain
 from planner.algebra import SortKey
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
@@ -32,7 +32,18 @@ REGRESSIONS: Final = (
     *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
 )
 _MOST_GROUPED: Final = 31
-_ORDERED: Final = (*_NUMBERS, "text", "bpchar", "date", "time", "timestamp", "timestamptz", "interval", "oid")
+_ORDERED: Final = (
+    *_NUMBERS,
+    "text",
+    "bpchar",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "oid",
+    "anyenum",
+)
 
 
 def _table() -> dict[str, Table]:
@@ -176,9 +187,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "array_agg":
             return array(kind)
         case "min" | "max":
-            return (
-                TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else by_name(kind.name)
-            )
+            return TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else plain(kind)
         case "sum":
             return _sum(kind)
         case "avg":

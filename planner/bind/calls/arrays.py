@@ -19,7 +19,7 @@ from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.calls.resolution import Level
 from planner.bind.environment import Environment
-from planner.bind.typenames import names_of, type_of
+from planner.bind.typenames import names_of, type_or_domain
 from planner.bind.types import array_of, castable, coerce, common_type, display
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
@@ -89,7 +89,7 @@ def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """ARRAY[...]::type[], whose elements are cast one by one; None for every other cast."""
     if type(node.arg).__name__ != "A_ArrayExpr":
         return None
-    target = type_of(env.binding, node.typeName)
+    target, _ = type_or_domain(env.binding, node.typeName)
     return None if target.element is None else bind_array(env, node.arg, bind, target.element)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.objects import whole_path
@@ -19,15 +19,13 @@ from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery, Level
 from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.typenames import names_of
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
 from planner.walk import walk
-
-if TYPE_CHECKING:
-    from planner.bind.sources import BoundQuery
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -66,7 +64,6 @@ def bind_body(binding: Binding, body: str, arguments: Sequence[Scalar], kind: Sq
     """A scalar body of a type, over arguments that are bound already."""
     from planner.bind.expressions import bind_scalar  # expressions contain calls
     from planner.bind.select import subquery_binder
-    from planner.bind.sources import Level
     from planner.bind.types import coerce
 
     with arguments_of(binding, arguments):
@@ -148,7 +145,6 @@ _RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors"}
 def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
     """The rows of a function about the catalog; None for any other."""
     from planner.bind.select import bind_select
-    from planner.bind.sources import Level
 
     declared, body = _TABLES[names_of(node.funcname)[-1]]
     arguments = [bind(env, item) for item in node.args or ()]

@@ -14,7 +14,7 @@ from pglast import ast
 from catalog.errors import unsupported
 from catalog.objects import Catalog
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
-from planner.bind.calls import arrays, jsons, sets
+from planner.bind.calls import arrays, enums, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
 from planner.bind.calls.catalog_calls import bind_catalog_call
@@ -69,6 +69,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return sets.bind_in_expression(env, node, bind)
     if name in jsons.FUNCTIONS:
         return jsons.bind_json_function(env, node, bind)
+    if name in enums.FUNCTIONS:
+        return enums.bind_enum_function(env, node, bind)
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]

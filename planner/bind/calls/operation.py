@@ -12,7 +12,7 @@ from catalog.errors import unsupported
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
-from planner.bind.calls.polymorphic import ARRAYS, coerced, result
+from planner.bind.calls.polymorphic import GATHERED, coerced, result
 from planner.bind.calls.resolution import Ambiguous, common
 from planner.bind.environment import Environment
 from planner.bind.types import (
@@ -38,7 +38,7 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
     overload = _choose(env, symbol, left, right, node)
-    if ARRAYS.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
+    if GATHERED.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
         return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])

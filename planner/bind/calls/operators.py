@@ -88,6 +88,7 @@ def _comparison(name: str) -> Iterator[Overload]:
             yield Overload(name, pair, "bool")
     yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
+    yield Overload(name, ("anyenum", "anyenum"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
 

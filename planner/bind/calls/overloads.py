@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from catalog.postgres import PgProc, types
+from catalog.postgres import PgProc, type_row
 from catalog.types import DISPLAY
 from planner.bind.calls.resolution import TypeCall, function_call, operator
 
@@ -62,11 +62,11 @@ def signatures(name: str, text: str) -> Table:
 
 def type_name(oid: int) -> str:
     """pg_type.typname."""
-    return types()[oid].name
+    return type_row(oid).name
 
 
 def _shown(oid: int) -> str:
-    kind = types()[oid]
+    kind = type_row(oid)
     if kind.element and kind.category == "A":
         return f"{_shown(kind.element)}[]"
     return DISPLAY.get(kind.name, kind.name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError
 from catalog.postgres import type_oids
-from catalog.types import SqlType, array, by_name, by_oid
+from catalog.types import SqlType, array, by_name, by_oid, enum_of
 from planner.bind.calls.overloads import Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
@@ -20,7 +20,11 @@ from planner.expression import Scalar
 
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
-POLYMORPHIC: Final = frozenset(("anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray")) | ARRAYS
+#: Those whose operators' operands are brought to one type.
+GATHERED: Final = ARRAYS | {"anyenum"}
+POLYMORPHIC: Final = (
+    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray")) | ARRAYS
+)
 
 
 def coerced(env: Environment, chosen: Overload, arguments: Sequence[Scalar], nodes: Sequence[Any]) -> list[Scalar]:
@@ -70,14 +74,20 @@ def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
     assert chosen is not None, "the signature was chosen so that its arguments agree"
     plain = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name not in ARRAYS]
     arrays = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name in ARRAYS]
-    if "unknown" in {by_oid(oid).name for oid in (*plain, *arrays)}:
+    own = {item.oid: item for _, kind in pairs if enum_of(kind) is not None for item in _with_element(kind)}
+    kinds = [own.get(oid) or by_oid(oid) for oid in (*plain, *arrays)]
+    if any(kind.name == "unknown" for kind in kinds):
         raise SqlError("42804", "could not determine polymorphic type because input has type unknown")
-    kind = by_oid(plain[0]) if plain else by_oid(arrays[0]).element
-    assert kind is not None
+    kind = kinds[0] if plain else _of(kinds[0])
     given = [_of(item) if name in ARRAYS else item for name, item in pairs if item.name != "unknown"]
     if kind.name == "numeric":
         return common_numeric([as_numeric(item) for item in given]) if given else kind
     return kind
+
+
+def _with_element(kind: SqlType) -> tuple[SqlType, ...]:
+    """The types that a user's oid may mean beside an argument's: its own, its element's and its array's."""
+    return (kind, array(kind)) if kind.element is None else (kind, kind.element)
 
 
 def _of(kind: SqlType) -> SqlType:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from catalog.postgres import PgOperator, PgProc, casts, functions, operators, type_oids, types
+from catalog.postgres import PgOperator, PgProc, casts, functions, operators, type_oids, type_row
 
 Level = Literal["implicit", "assignment", "explicit"]
 Pathway = Literal["relabel", "function", "array", "text"]
@@ -41,22 +41,22 @@ _CONTEXTS: Final[dict[str, str]] = {"implicit": "i", "assignment": "ia", "explic
 
 def category(oid: int) -> str:
     """pg_type.typcategory."""
-    return types()[oid].category
+    return type_row(oid).category
 
 
 def is_preferred(oid: int) -> bool:
     """Whether a type is the preferred one of its category."""
-    return types()[oid].preferred
+    return type_row(oid).preferred
 
 
 def element_of(oid: int) -> int:
     """The element type of an array type; 0 for every other."""
-    return types()[oid].element if category(oid) == "A" else 0
+    return type_row(oid).element if category(oid) == "A" else 0
 
 
 def array_of(oid: int) -> int:
     """The array type of an element type; 0 where there is none."""
-    return types()[oid].array
+    return type_row(oid).array
 
 
 def pathway(source: int, target: int, level: Level) -> Pathway | None:
@@ -137,7 +137,7 @@ def _suits(chosen: int, declared: Sequence[int], arrays: int, nonarray: int) -> 
         return ANYENUM not in declared
     if nonarray in declared and element_of(chosen):
         return False
-    if ANYENUM in declared and nonarray == ANYNONARRAY and types()[chosen].kind != "e":
+    if ANYENUM in declared and nonarray == ANYNONARRAY and type_row(chosen).kind != "e":
         return False
     return arrays not in declared or bool(array_of(chosen))
 

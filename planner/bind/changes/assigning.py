@@ -15,6 +15,7 @@ from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import refuse_updated
 from planner.bind.definitions.identity import check_updated
+from planner.bind.domains import default_text, into_domain
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.scope import Entry, Scope, source_of
@@ -32,14 +33,16 @@ def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any
             f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
         )
         raise env.error_at("42804", message, node, hint="You will need to rewrite or cast the expression.")
-    return found
+    return into_domain(env.binding, found, column.domain, node)
 
 
 def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:
-    """A column's DEFAULT, or NULL."""
-    if column.default is None:
-        return Literal(None, column.type)
-    return bind_expression(column.default, (), replace(binding.context, parameter_types=()), column.type)
+    """A column's DEFAULT, or that of its domain, or NULL."""
+    text = default_text(binding, column)
+    if text is None:
+        return into_domain(binding, Literal(None, column.type), column.domain)
+    value = bind_expression(text, (), replace(binding.context, parameter_types=()), column.type)
+    return into_domain(binding, value, column.domain)
 
 
 def assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict[int, Scalar]:

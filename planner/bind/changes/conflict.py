@@ -15,9 +15,9 @@ from catalog.objects import Stream, Table, UniqueKey
 from planner.bind.changes.assigning import assignments, scope_of_target
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar
+from planner.bind.levels import Level
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
-from planner.bind.sources import Level
 from planner.expression import Column, ColumnRef
 from planner.statements import Conflict, Upsert
 

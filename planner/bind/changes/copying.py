@@ -14,6 +14,7 @@ from planner.bind.changes.assigning import default_of
 from planner.bind.changes.dml import checks_of
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
+from planner.bind.domains import default_text, guards
 from planner.bind.relations import require_object
 from planner.bind.select import bind_query
 from planner.bind.sources import scan_object
@@ -56,10 +57,11 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
     defaults = tuple(
         (index, default_of(binding, column))
         for index, column in enumerate(target.columns)
-        if index not in columns and column.default is not None
+        if index not in columns and default_text(binding, column) is not None
     )
     row = tuple(binding.column(column.name, column.type) for column in target.columns)
-    checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
+    checks = (*guards(binding, target.columns, row), *checks_of(binding, target, row))
+    generated = generated_of(binding, target, row)
     return CopyIn(target, columns, options, node.filename, defaults, checks, row, generated)
 
 

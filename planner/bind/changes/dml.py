@@ -25,10 +25,11 @@ from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
+from planner.bind.levels import Level
 from planner.bind.relations import find_object
 from planner.bind.scope import Entry, Scope
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
-from planner.bind.sources import Level, bind_from, scan_object
+from planner.bind.sources import bind_from, scan_object
 from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod

@@ -22,9 +22,10 @@ from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean
+from planner.bind.levels import Level
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder, with_ctes
-from planner.bind.sources import Level, bind_from
+from planner.bind.sources import bind_from
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.statements import Merge, MergeAction, Statement
 from planner.walk import replace_columns, used_columns

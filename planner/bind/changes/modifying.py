@@ -13,8 +13,8 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
 from planner.algebra import Snapshot
 from planner.bind.context import Binding
+from planner.bind.levels import BoundQuery, Level, Refused, Returned
 from planner.bind.recursion import refers_to
-from planner.bind.sources import BoundQuery, Level, Refused, Returned
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 
 

@@ -27,9 +27,7 @@ from planner.bind.definitions.alteration import (
     start,
     take_constraints,
 )
-from planner.bind.definitions.columns import (
-    add_table_constraint,
-)
+from planner.bind.definitions.constraints import add_table_constraint
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object

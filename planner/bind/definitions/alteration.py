@@ -16,19 +16,16 @@ from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding
-from planner.bind.definitions.columns import (
-    Parts,
-    make_check,
-    make_foreign_key,
-    with_sequences,
-)
+from planner.bind.definitions.columns import with_sequences
+from planner.bind.definitions.constraints import make_check, make_foreign_key
 from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression
+from planner.definitions import AlterSequence, AlterTable
 from planner.expression import Call, ColumnRef, Literal, Scalar
 from planner.renaming import follow_columns
-from planner.statements import AlterSequence, AlterTable
 
 
 @dataclass(slots=True)

@@ -15,18 +15,15 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
-from planner.bind.definitions.columns import (
-    add_column,
-    check_default,
-    constrain_column,
-)
+from planner.bind.definitions.columns import add_column, check_default, constrain_column
 from planner.bind.definitions.dependents import broken_by
 from planner.bind.definitions.sequences import numbered, with_options
+from planner.bind.domains import into_domain
 from planner.bind.texts import bind_expression, bind_tree
-from planner.bind.typenames import type_of
+from planner.bind.typenames import type_or_domain
 from planner.bind.types import coerce, display
+from planner.definitions import AlterSequence
 from planner.expression import Scalar
-from planner.statements import AlterSequence
 from planner.walk import used_columns
 
 
@@ -97,7 +94,7 @@ def change_type(change: Alteration, command: Any) -> None:
     binding, node, name = change.binding, command.def_, command.name
     index = change.index(name)
     known = change.parts.columns[index]
-    kind = type_of(binding, node.typeName)
+    kind, domain = type_or_domain(binding, node.typeName)
     if kind.element is not None:
         instead = "Add a column of that type and fill it with UPDATE."
         raise unsupported("a change to an array type", instead, binding.position(node.typeName))
@@ -106,7 +103,8 @@ def change_type(change: Alteration, command: Any) -> None:
     _refuse_read(change, name)
     _refuse_generated(change, known)
     change.gone.add(name)
-    change.values[name] = _converted(change, known, kind, node)
+    converted = _converted(change, known, kind, node)
+    change.values[name] = converted if domain is None else into_domain(binding, converted, domain.oid)
     default = known.default
     if default is not None and not known.identity:
         try:
@@ -114,7 +112,7 @@ def change_type(change: Alteration, command: Any) -> None:
         except SqlError:
             message = f'default for column "{name}" cannot be cast automatically to type {display(kind)}'
             raise SqlError("42804", message) from None
-    change.parts.columns[index] = replace(known, type=kind)
+    change.parts.columns[index] = replace(known, type=kind, domain=0 if domain is None else domain.oid)
     for sequence in binding.context.catalog.owned(change.before.oid):
         if known.identity and sequence.owner == (change.before.oid, name):
             item = type("Item", (), {"defname": "as", "arg": node.typeName})

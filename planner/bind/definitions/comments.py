@@ -18,7 +18,8 @@ from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.relations import require_named, written
 from planner.bind.typenames import names_of
-from planner.statements import AlterSchema, AlterTable, NoOperation, Redefine, Statement
+from planner.definitions import AlterSchema, AlterTable, Redefine
+from planner.statements import NoOperation, Statement
 
 _KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
     ObjectType.OBJECT_TABLE: (Table, "a table"),

@@ -11,12 +11,15 @@ from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
 from planner.bind.definitions.comments import bind_comment
+from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
+from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
 from planner.bind.definitions.indexes import bind_create_index
 from planner.bind.definitions.renames import bind_rename
 from planner.bind.definitions.schemas import bind_alter_owner, bind_create_schema, bind_rename_schema, bind_set_schema
 from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
+from planner.bind.definitions.user_types import refuse_composite, refuse_range
 from planner.bind.definitions.views import bind_create_as, bind_create_view
 from planner.statements import Statement
 
@@ -52,5 +55,11 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "IndexStmt": bind_create_index,
     "CommentStmt": bind_comment,
     "DropStmt": bind_drop,
+    "CreateEnumStmt": bind_create_enum,
+    "AlterEnumStmt": bind_alter_enum,
+    "CreateDomainStmt": bind_create_domain,
+    "AlterDomainStmt": bind_alter_domain,
+    "CompositeTypeStmt": refuse_composite,
+    "CreateRangeStmt": refuse_range,
     "TruncateStmt": bind_truncate,
 }

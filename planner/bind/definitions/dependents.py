@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Table, View
-from catalog.types import SqlType
-from planner.bind.context import Binding
+from catalog.objects import Catalog, Stream, Table, View
+from catalog.types import BOOL, SqlType
+from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
 from planner.bind.select import bind_query
+from planner.bind.texts import bind_expression
+from planner.expression import Column
 from planner.parse import parse
 
 
@@ -38,6 +40,34 @@ def broken_by(binding: Binding, after: Table) -> list[View]:
         for view in readers(before, after.oid)
         if (wanted := _outputs(binding, view, before)) is None or _outputs(binding, view, changed) != wanted
     ]
+
+
+def first_broken(binding: Binding, after: Catalog) -> str | None:
+    """Something kept as text that would not bind any more, described."""
+    context = within(binding.context, catalog=after)
+    for item in after.objects.values():
+        if isinstance(item, View) and _outputs(binding, item, after) is None:
+            return f"view {item.name}"
+        if isinstance(item, Table | Stream):
+            found = _broken_text(item, context)
+            if found is not None:
+                return f"{found} of {'table' if isinstance(item, Table) else 'foreign table'} {item.name}"
+    return None
+
+
+def _broken_text(item: Table | Stream, context: Context) -> str | None:
+    columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(item.columns)]
+    texts = [(f"default value for column {column.name}", column.default, column.type) for column in item.columns]
+    if isinstance(item, Table):
+        texts += [(f"column {column.name}", column.generated, column.type) for column in item.columns]
+        texts += [(f"constraint {check.name}", check.expression, BOOL) for check in item.checks]
+    for words, text, kind in texts:
+        try:
+            if text is not None:
+                bind_expression(text, columns, context, kind)
+        except SqlError:
+            return words
+    return None
 
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:

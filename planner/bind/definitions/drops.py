@@ -5,6 +5,7 @@ Owns: what depends on what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01)
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,8 +28,9 @@ from catalog.objects import (
 from planner.bind.context import Binding
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
-from planner.bind.relations import look_up, require_object, shown, written
-from planner.statements import Drop, Truncate
+from planner.bind.definitions.user_types import bind_drop_type, require_unused
+from planner.bind.relations import describe, look_up, require_object, written
+from planner.definitions import Drop, DropType, Truncate
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
@@ -39,25 +41,12 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 }
 
 
-_WORDS: Final[dict[type, str]] = {
-    Table: "table",
-    Stream: "foreign table",
-    FileTable: "foreign table",
-    View: "view",
-    SystemView: "view",
-    Sequence: "sequence",
-}
-
-
-def describe(binding: Binding, item: CatalogObject) -> str:
-    """An object as errors name it."""
-    return f"{_WORDS[type(item)]} {shown(binding, item)}"
-
-
-def bind_drop(binding: Binding, node: Any) -> Drop:
+def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, INDEX, SCHEMA [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
+    if node.removeType in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
+        return bind_drop_type(binding, node)
     if node.removeType == ObjectType.OBJECT_SCHEMA:
         return _drop_schemas(binding, node)
     if node.removeType not in _KINDS:
@@ -107,9 +96,15 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
         for item in sorted(catalog.contents(schema.name), key=lambda found: found.oid):
             if not isinstance(item, Sequence) or item.owner is None:
                 reach.add(item, f"schema {schema.name}")
+    types = [item for item in catalog.types.values() if item.schema in {schema.name for schema in schemas.values()}]
+    for declared in types:
+        reach.lines.append(f"type {declared} depends on schema {declared.schema}")
+        reach.extra.append(f"type {declared}")
     names = [f"schema {schema.name}" for schema in schemas.values()]
     dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
-    return replace(dropped, oids=(*dropped.oids, *schemas))
+    left = functools.reduce(Catalog.drop, dropped.oids, catalog)
+    require_unused(binding, left, types, True)
+    return replace(dropped, oids=(*dropped.oids, *schemas), types=tuple(types))
 
 
 def _require_free(binding: Binding, item: CatalogObject) -> None:

@@ -21,7 +21,8 @@ from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of
-from planner.statements import AlterTable, Drop, NoOperation, Statement
+from planner.definitions import AlterTable, Drop
+from planner.statements import NoOperation, Statement
 from planner.walk import used_columns
 
 _METHODS: Final = ("btree", "hash", "gist", "gin", "spgist", "brin")

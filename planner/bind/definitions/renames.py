@@ -19,13 +19,16 @@ from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import readers
+from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.indexes import bind_rename_index
+from planner.bind.definitions.user_types import bind_rename_type
 from planner.bind.relations import look_up, require_object
 from planner.bind.sources import scan_object
+from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
 from planner.parse import parse
 from planner.renaming import follow_rename
-from planner.statements import AlterTable, NoOperation, Redefine, Statement
+from planner.statements import NoOperation, Statement
 
 #: An object before and after.
 Follower = tuple[Table | Sequence | View, Table | Sequence | View]
@@ -45,6 +48,12 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
         kind = ObjectType.OBJECT_TABLE
     if kind == ObjectType.OBJECT_INDEX:
         return bind_rename_index(binding, node)
+    if kind == ObjectType.OBJECT_DOMAIN:
+        return bind_rename_domain(binding, node)
+    if kind == ObjectType.OBJECT_DOMCONSTRAINT:
+        return bind_rename_domain_constraint(binding, node)
+    if kind == ObjectType.OBJECT_TYPE:
+        return bind_rename_type(binding, node)
     words = relation_words(kind)
     if kind not in RELATIONS:
         raise unsupported(f"ALTER {words} RENAME")

@@ -18,7 +18,8 @@ from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, Catalog, CatalogObject, Sch
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
 from planner.bind.relations import look_up
-from planner.statements import AlterSchema, AlterTable, CreateSchema, NoOperation, Redefine, Statement
+from planner.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
+from planner.statements import NoOperation, Statement
 
 #: Kinds whose owner may be named, which changes nothing.
 _OWNED: Final = (ObjectType.OBJECT_SCHEMA,)

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Table
-from catalog.types import SqlType, by_name
+from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, on_commit, target_schema
@@ -18,9 +18,10 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
+from planner.definitions import CreateTableAs
 from planner.expression import ColumnRef
 from planner.parse import first_parameter
-from planner.statements import CreateTableAs, Output, Query
+from planner.statements import Output, Query
 
 
 def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:
@@ -65,7 +66,7 @@ def _type(output: Output) -> SqlType:
     """A column's type; the digits of a computed numeric are ours and not declared."""
     if output.type.element is not None:
         raise unsupported("a column of an array type", "Use one row for each element.")
-    return output.type if output.typmod != -1 else by_name(output.type.name)
+    return output.type if output.typmod != -1 else plain(output.type)
 
 
 def _fitted(binding: Binding, relation: Relation, columns: tuple[ColumnDefinition, ...]) -> Relation:

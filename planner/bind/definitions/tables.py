@@ -12,22 +12,14 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
 from planner.bind.context import Binding
-from planner.bind.definitions.columns import (
-    Parts,
-    add_column,
-    add_table_constraint,
-    check_generations,
-    constrain_column,
-    copy_keys,
-    make_check,
-    make_foreign_key,
-    with_sequences,
-)
+from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
+from planner.bind.definitions.constraints import add_table_constraint, copy_keys, make_check, make_foreign_key
 from planner.bind.definitions.generated import check_actions
+from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
 from planner.bind.relations import is_taken, on_commit, target_schema
-from planner.statements import CreateStream, CreateTable
+from planner.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")
@@ -91,9 +83,8 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     options = tuple(_stream_option(binding, item) for item in node.options or ())
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
-    if dict(options).get("source") == "files" and any(column.type.name == "interval" for column in parts.columns):
-        instead = "Use two timestamps, or a number of seconds."
-        raise unsupported("an interval column in a stream of files", instead, binding.position(base.relation))
+    if dict(options).get("source") == "files":
+        _refuse_in_files(binding, parts, base.relation, "a stream of files")
     for item in node.options or ():
         if item.defname == "watermark":
             bind_watermark(binding, item.arg.sval, parts.columns, item)
@@ -114,9 +105,7 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     options = tuple(_file_option(binding, item) for item in node.options or ())
     if "path" not in dict(options):
         raise SqlError("HV00J", "path is required for files foreign tables")
-    if any(column.type.name == "interval" for column in parts.columns):
-        instead = "Use two timestamps, or a number of seconds."
-        raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
+    _refuse_in_files(binding, parts, base.relation, "a table of files")
     table = FileTable(binding.context.catalog.next_oid, base.relation.relname, tuple(parts.columns), options, schema)
     _check_partition(table)
     return CreateStream(table, exists)
@@ -138,6 +127,17 @@ def _check_partition(table: FileTable) -> None:
             raise unsupported(f"a partition column of type {kinds[name]}", instead)
     if set(table.partition) == set(kinds):
         raise SqlError("42601", f'foreign table "{table.name}" has no column that is not a partition column')
+
+
+def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> None:
+    """Types that files' readers do not know. Raises 0A000."""
+    for column in parts.columns:
+        if column.type.name == "interval":
+            instead = "Use two timestamps, or a number of seconds."
+            raise unsupported(f"an interval column in {where}", instead, binding.position(node))
+        if column.type.enum is not None:
+            instead = "Use text, and cast it where it is read."
+            raise unsupported(f"a column of an enum type in {where}", instead, binding.position(node))
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:

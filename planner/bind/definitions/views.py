@@ -17,6 +17,7 @@ from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
+from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of
 from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
@@ -24,11 +25,12 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
+from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
 from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
 from planner.renaming import reads_of
-from planner.statements import AlterView, CreateTableAs, CreateView, Query
+from planner.statements import Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
@@ -71,6 +73,7 @@ def _create(
     if continuous:
         _refuse_changing(binding, query.relation)
         _refuse_sequences(binding, query.relation)
+        refuse_labels(binding, query.relation)
     columns = _columns(name.relname, names_of(aliases), query)
     view = View(
         old.oid if old is not None and replaces else catalog.next_oid,

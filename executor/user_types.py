@@ -1,0 +1,97 @@
+"""CREATE, ALTER and DROP of types in a transaction.
+
+Owns: what they change of the catalog, and what the log record carries of it. Relations that have columns of an enum are
+given its new definition; stored values stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.errors import SqlError
+from catalog.objects import Catalog, CatalogObject, Table, UserType, retyped
+from catalog.types import Enumeration
+from executor.altering import require_same
+from executor.result import Result
+from executor.transaction import OutdatedError, Transaction
+from planner.definitions import AlterType, CreateType, DropType
+
+
+def define_type(
+    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType, time_zone: str
+) -> Result:
+    """Runs one statement. Raises 23502 and 23514 where a new constraint of a domain does not hold of stored values."""
+    match statement:
+        case CreateType(tag=tag, item=item):
+            item = replace(item, oid=max(item.oid, catalog.type_oid()))
+            transaction.catalog = catalog.add_type(item)
+            transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
+            return Result(tag)
+        case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
+            _require_same_type(catalog, before)
+            for error, relation in checks:
+                if transaction.writer().query(relation, {}, (), time_zone).num_rows:
+                    raise error
+            _change_type(transaction, catalog, item)
+            for old, new in changes:
+                require_same(catalog, old)
+                _redefine(transaction, new)
+            return Result(tag)
+        case DropType(kind=kind, items=items, notices=notices):
+            drop_types(transaction, catalog, items)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def drop_types(transaction: Transaction, catalog: Catalog, items: tuple[UserType, ...]) -> None:
+    """Types that nothing uses."""
+    for item in items:
+        _require_same_type(catalog, item)
+        transaction.catalog = catalog = catalog.drop_type(item.oid)
+        transaction.catalog_changes.append(json.dumps({"drop_type": item.oid}))
+
+
+def move_types(transaction: Transaction, catalog: Catalog, before: str, after: str) -> None:
+    """The types of a schema that has another name."""
+    for item in [item for item in catalog.types.values() if item.schema == before]:
+        moved = replace(item, schema=after)
+        _change_type(transaction, catalog, moved)
+        catalog = transaction.catalog or catalog
+        if isinstance(moved, Enumeration):
+            for relation in catalog.objects.values():
+                if (new := retyped(relation, moved)) != relation:
+                    _redefine(transaction, new)
+        catalog = transaction.catalog or catalog
+
+
+def _require_same_type(catalog: Catalog, before: UserType) -> None:
+    """Raises 40001 where another transaction has changed a type since a statement was bound."""
+    if catalog.types.get((before.schema, before.name)) != before:
+        raise OutdatedError
+
+
+def _change_type(transaction: Transaction, catalog: Catalog, item: UserType) -> None:
+    transaction.catalog = catalog.change_type(item)
+    transaction.catalog_changes.append(json.dumps({"change_type": encode(item)}))
+
+
+def _redefine(transaction: Transaction, item: CatalogObject) -> None:
+    """A relation with columns of a type that has changed."""
+    assert transaction.catalog is not None
+    transaction.catalog = transaction.catalog.change(item)
+    transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
+    if isinstance(item, Table):
+        transaction.writer().define(item)
+
+
+def apply_type_change(catalog: Catalog, data: dict[str, Any]) -> Catalog | None:
+    """The catalog after one logged change of a type; None where it is none."""
+    if "drop_type" in data:
+        return catalog.drop_type(data["drop_type"])
+    if "change_type" in data:
+        return catalog.change_type(decode(data["change_type"], CATALOG_CLASSES))
+    if "add_type" in data:
+        return catalog.add_type(decode(data["add_type"], CATALOG_CLASSES))
+    return None

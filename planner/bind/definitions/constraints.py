@@ -1,0 +1,187 @@
+"""Constraints of tables, as CREATE TABLE and ALTER TABLE define them: keys, checks and foreign keys.
+
+Owns: the errors of each. Expressions of CHECK are kept as text, and bound here once to find their errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pglast.enums import ConstrType
+from pglast.stream import RawStream
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
+from catalog.types import BOOL, SqlType
+from planner.bind.context import Binding
+from planner.bind.definitions.parts import Attributes, Parts
+from planner.bind.relations import require_object
+from planner.bind.texts import bind_tree
+from planner.bind.typenames import names_of
+from planner.bind.types import display
+from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.walk import walk
+
+
+def add_table_constraint(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
+    """A constraint of its own, and not of a column."""
+    attributes = Attributes(bool(node.deferrable), bool(node.initdeferred))
+    add_constraint(binding, parts, node, names_of(node.keys) or names_of(node.fk_attrs), attributes, stream)
+
+
+def add_constraint(
+    binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], attributes: Attributes, stream: bool
+) -> None:
+    position = binding.position(node)
+    if stream:
+        words = "only NOT NULL and DEFAULT constraints are supported on streams"
+        raise SqlError("0A000", words, hint="Filter the rows in the views.", position=position)
+    if attributes.is_deferrable and node.contype != ConstrType.CONSTR_FOREIGN:
+        raise unsupported("a DEFERRABLE key", "Leave it out: keys are checked by statement.", position)
+    match node.contype:
+        case ConstrType.CONSTR_PRIMARY | ConstrType.CONSTR_UNIQUE:
+            _key(binding, parts, node, columns)
+        case ConstrType.CONSTR_CHECK:
+            parts.checks.append((node.conname, node, RawStream()(node.raw_expr)))
+        case ConstrType.CONSTR_FOREIGN:
+            parts.foreign.append((node, columns, attributes))
+        case ConstrType.CONSTR_NOTNULL:
+            _set_not_null(parts, columns)
+        case ConstrType.CONSTR_EXCLUSION:
+            raise unsupported("EXCLUDE", position=position)
+        case _:
+            raise unsupported("this constraint", position=position)
+
+
+def _set_not_null(parts: Parts, columns: tuple[str, ...]) -> None:
+    parts.columns = [replace(column, not_null=True) if column.name in columns else column for column in parts.columns]
+
+
+def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...]) -> None:
+    primary = node.contype == ConstrType.CONSTR_PRIMARY
+    position = binding.position(node)
+    if node.nulls_not_distinct or node.without_overlaps:
+        raise unsupported("NULLS NOT DISTINCT and WITHOUT OVERLAPS", position=position)
+    for name in columns:
+        column = parts.column(name)
+        if column is None:
+            raise SqlError("42703", f'column "{name}" named in key does not exist', position=position)
+        if column.type.element is not None:
+            raise unsupported("a key of an array type", "Use a key of scalar columns.", position)
+        if column.type.name == "json":
+            raise SqlError("42704", 'data type json has no default operator class for access method "btree"')
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        word = "primary key" if primary else "unique"
+        raise SqlError("42701", f'column "{twice}" appears twice in {word} constraint', position=position)
+    if primary:
+        if any(key.primary for key in parts.keys):
+            message = f'multiple primary keys for table "{parts.table}" are not allowed'
+            raise SqlError("42P16", message, position=None if parts.altered else position)
+        _set_not_null(parts, columns)
+    name = parts.name(node.conname, "pkey") if primary else parts.name(node.conname, *columns, "key")
+    parts.keys.append(UniqueKey(name, columns, primary))
+
+
+def copy_keys(parts: Parts) -> None:
+    """Keys and indexes of another table under names of their own."""
+    for key in parts.copied_keys:
+        if key.primary and any(other.primary for other in parts.keys):
+            raise SqlError("42P16", f'multiple primary keys for table "{parts.table}" are not allowed')
+        words = ("pkey",) if key.primary else (*key.columns, "idx" if key.index else "key")
+        parts.keys.append(replace(key, name=parts.name(None, *words)))
+    for index in parts.copied_indexes:
+        parts.indexes.append(replace(index, name=parts.name(None, *(index.columns or ("expr",)), "idx")))
+
+
+def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any, str]) -> Check:
+    """A CHECK over all columns. Raises 42804, 42710 and 0A000."""
+    given, node, text = item
+    columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(parts.columns)]
+    tree = node.raw_expr
+    scalar = bind_tree(binding, tree, columns, None, "check constraint")
+    if scalar.type not in (BOOL, SqlType("unknown")):
+        message = f"argument of CHECK must be type boolean, not type {display(scalar.type)}"
+        raise SqlError("42804", message, position=binding.start(tree))
+    refuse_subquery(binding, scalar, tree, "check constraint")
+    used = sorted({part.column.name for part in walk(scalar) if isinstance(part, ColumnRef)})
+    if given in parts.names:
+        raise SqlError("42710", f'check constraint "{given}" already exists')
+    return Check(parts.name(given, *(used if len(used) == 1 else ()), "check"), text)
+
+
+def refuse_subquery(binding: Binding, scalar: Scalar, node: Any, where: str) -> None:
+    if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(scalar)):
+        raise SqlError("0A000", f"cannot use subquery in {where}", position=binding.start(node))
+
+
+def make_foreign_key(
+    binding: Binding, parts: Parts, table: Table, item: tuple[Any, tuple[str, ...], Attributes]
+) -> ForeignKey:
+    node, columns, attributes = item
+    position = binding.position(node)
+    if node.fk_matchtype not in ("s", "\0", None):
+        raise unsupported("MATCH FULL and MATCH PARTIAL", "Leave MATCH out.", position)
+    for name in columns:
+        if parts.column(name) is None:
+            raise SqlError(
+                "42703", f'column "{name}" referenced in foreign key constraint does not exist', position=position
+            )
+    target = _referenced(binding, table, node)
+    if is_temporary(target) != is_temporary(table):
+        kind = "temporary" if is_temporary(table) else "permanent"
+        message = f"constraints on {kind} tables may reference only {kind} tables"
+        raise SqlError("42P16", message, position=None)
+    wanted = _referenced_columns(target, node, columns, position)
+    given = parts.name(node.conname, *columns, "fkey")
+    for name, other in zip(columns, wanted, strict=True):
+        _check_partner(given, parts, target, name, other)
+    actions = (node.fk_del_action or "a", node.fk_upd_action or "a")
+    waits = (attributes.is_deferrable, bool(attributes.deferred))
+    return ForeignKey(given, columns, target.oid, wanted, *actions, *waits)
+
+
+def _referenced(binding: Binding, table: Table, node: Any) -> Table:
+    if node.pktable.relname == table.name and node.pktable.schemaname in (None, table.schema):
+        return table
+    found = require_object(binding, node.pktable)
+    if not isinstance(found, Table):
+        raise SqlError(
+            "42809", f'referenced relation "{found.name}" is not a table', position=binding.position(node.pktable)
+        )
+    return found
+
+
+def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...], position: int | None) -> tuple[str, ...]:
+    wanted = names_of(node.pk_attrs)
+    if not wanted:
+        primary = next((key for key in target.keys if key.primary), None)
+        if primary is None:
+            message = f'there is no primary key for referenced table "{target.name}"'
+            raise SqlError("42704", message, position=position)
+        wanted = primary.columns
+    if len(wanted) != len(columns):
+        message = "number of referencing and referenced columns for foreign key disagree"
+        raise SqlError("42830", message, position=position)
+    known = {column.name for column in target.columns}
+    for name in wanted:
+        if name not in known:
+            message = f'column "{name}" referenced in foreign key constraint does not exist'
+            raise SqlError("42703", message, position=position)
+    if not any(set(key.columns) == set(wanted) for key in target.keys):
+        message = f'there is no unique constraint matching given keys for referenced table "{target.name}"'
+        raise SqlError("42830", message, position=position)
+    return wanted
+
+
+def _check_partner(given: str, parts: Parts, target: Table, name: str, other: str) -> None:
+    column = parts.column(name)
+    partner = next(item for item in target.columns if item.name == other)
+    assert column is not None
+    families = (("int2", "int4", "int8", "numeric"), ("text", "varchar", "bpchar", "name"))
+    alike = any(column.type.name in family and partner.type.name in family for family in families)
+    if column.type.name != partner.type.name and not alike:
+        types = f"{display(column.type)} and {display(partner.type)}"
+        detail = f'Key columns "{name}" and "{other}" are of incompatible types: {types}.'
+        raise SqlError("42804", f'foreign key constraint "{given}" cannot be implemented', detail)

@@ -1,0 +1,110 @@
+"""What a query sees from where it stands, and what is known of a query in FROM once it is bound.
+
+Owns: ``Level`` and the kinds of names in WITH, ``BoundQuery``, and what items of FROM are called beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.algebra import Relation
+from planner.bind.context import Binding
+from planner.bind.scope import Scope, Source
+from planner.bind.typenames import names_of
+from planner.expression import Column
+from planner.statements import Output, Returning
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
+
+    ``references`` are about those in its statement.
+    """
+
+    node: Any
+    level: Level
+    recursive: bool = False
+    references: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``."""
+
+    name: str
+    columns: tuple[Column, ...]
+    places: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A WITH query that changes rows, computed once: its rows are the leaf's."""
+
+    node: Any
+    leaf: str
+    returning: Returning
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A name that stands where it must not."""
+
+    sqlstate: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where a query stands: the scope around it and the CTEs that it sees."""
+
+    binding: Binding
+    outer: Scope | None = None
+    ctes: Mapping[str, Cte | Itself | Returned | Refused] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query's relation, whose columns are described by ``outputs`` position by position."""
+
+    relation: Relation
+    outputs: tuple[Output, ...]
+
+
+def subqueries_of(level: Level) -> Any:
+    """What expressions outside of a SELECT's own clauses bind their subqueries with."""
+    from planner.bind.select import subquery_binder  # queries and FROM contain each other
+
+    return subquery_binder(level)
+
+
+def beside_each_other(left: Scope, right: Scope) -> Scope:
+    """Two items of FROM. Raises 42712 where both have one name."""
+    for source in right.sources:
+        if source.name and any(_in_the_way(source, other) for other in left.sources):
+            raise SqlError("42712", f'table name "{source.name}" specified more than once')
+    return Scope(left.sources + right.sources, left.entries + right.entries)
+
+
+def _in_the_way(one: Source, other: Source) -> bool:
+    """Two relations of different schemas may have one name beside each other."""
+    apart = one.schema is not None and other.schema is not None and one.schema != other.schema
+    return one.name == other.name and not apart
+
+
+def renamed(binding: Binding, scope: Scope, alias: Any, node: Any) -> Scope:
+    """Column aliases: FROM t AS a (x, y)."""
+    if alias is None or not alias.colnames:
+        return scope
+    (source,) = scope.sources
+    names = names_of(alias.colnames)
+    if len(names) > len(source.entries):
+        count = f"{len(source.entries)} columns available but {len(names)} columns specified"
+        raise SqlError("42P10", f'table "{source.name}" has {count}', position=binding.position(node))
+    entries = tuple(
+        replace(entry, name=names[index]) if index < len(names) else entry for index, entry in enumerate(source.entries)
+    )
+    return Scope((replace(source, entries=entries),), entries)

@@ -1,0 +1,211 @@
+"""What a statement that defines, alters or drops an object means once names and types are resolved.
+
+Owns: one frozen class per kind of such statement, and their alias ``Definition``. See ``planner.statements``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.objects import CatalogObject, FileTable, Schema, Sequence, Stream, Table, UserType, View
+from planner.algebra import Relation
+from planner.eventtime import Keeping
+
+if TYPE_CHECKING:
+    from planner.statements import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE; ``restarts`` are the sequences that begin anew."""
+
+    targets: tuple[Table, ...]
+    restarts: tuple[Sequence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    """CREATE SCHEMA; ``schema`` has the next free oid."""
+
+    schema: Schema
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSchema:
+    """A schema under another name, which all in it follows, or with a comment."""
+
+    tag: str
+    before: Schema
+    after: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
+
+    ``exists`` when IF NOT EXISTS met an existing relation.
+    """
+
+    table: Table
+    exists: bool = False
+    sequences: tuple[Sequence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """CREATE SEQUENCE; ``sequence`` has the next free oid and no state yet."""
+
+    sequence: Sequence
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
+
+    sequence: Sequence
+    restarts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
+    Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
+
+    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns, views), before and
+    after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
+    ``drops`` what goes with it. ``renames``: a column or the table has another name, and nothing else.
+    """
+
+    tag: str
+    before: Table
+    table: Table
+    rows: Relation | None = None
+    checks: tuple[tuple[str, Relation], ...] = ()
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
+    sequences: tuple[Sequence, ...] = ()
+    options: tuple[AlterSequence, ...] = ()
+    drops: tuple[int, ...] = ()
+    notices: tuple[str, ...] = ()
+    renames: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redefine:
+    """A view, sequence or stream under other names or with a comment: ``item`` instead of ``before``; ``changes`` as in
+    AlterTable."""
+
+    tag: str
+    before: View | Sequence | Stream | FileTable
+    item: View | Sequence | Stream | FileTable
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
+
+    table: Table
+    query: Query
+    filled: bool = True
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    """CREATE FOREIGN TABLE ... SERVER stream (PipelineDB's spelling too) or SERVER files."""
+
+    stream: Stream | FileTable
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
+
+    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
+    says for how long the view has its groups, where its options do.
+    """
+
+    view: View
+    query: Query
+    replaces: bool = False
+    exists: bool = False
+    notices: tuple[str, ...] = ()
+    position: int | None = None
+    keeping: Keeping | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
+
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` go
+    with their schema.
+    """
+
+    kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
+    oids: tuple[int, ...]
+    notices: tuple[str, ...] = ()
+    changes: tuple[tuple[Table, Table], ...] = ()
+    types: tuple[UserType, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateType:
+    """CREATE TYPE and CREATE DOMAIN; ``item`` has the next free oid for types."""
+
+    tag: str
+    item: UserType
+
+
+@dataclass(frozen=True, slots=True)
+class AlterType:
+    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before
+    and after; ``checks`` are relations that must have no row, each with the error that one is.
+    """
+
+    tag: str
+    before: UserType
+    item: UserType
+    changes: tuple[tuple[CatalogObject, CatalogObject], ...] = ()
+    checks: tuple[tuple[SqlError, Relation], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropType:
+    """DROP TYPE of types that nothing uses."""
+
+    kind: str  # the command's word, for the tag
+    items: tuple[UserType, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
+
+    view: View
+
+
+Definition = (
+    Truncate
+    | CreateSchema
+    | AlterSchema
+    | CreateTable
+    | CreateSequence
+    | AlterSequence
+    | AlterTable
+    | Redefine
+    | CreateTableAs
+    | CreateStream
+    | CreateView
+    | Drop
+    | AlterView
+    | CreateType
+    | AlterType
+    | DropType
+)

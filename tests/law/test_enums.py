@@ -1,0 +1,97 @@
+"""Continuous views over enums equal PostgreSQL's answers while labels are added and renamed and the server dies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream, java_is_there
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+VIEWS = {
+    "by_state": "SELECT state, count(*), min(k), sum(n) FROM orders GROUP BY state",
+    "by_key": "SELECT k, min(state), max(state), count(DISTINCT state) AS c, count(state) FROM orders GROUP BY k",
+    "late": "SELECT k, state, count(*) FROM orders WHERE state > 'paid' OR state IN ('new', 'paid') GROUP BY k, state",
+    "kept": "SELECT k, array_agg(state ORDER BY state, n), mode() WITHIN GROUP (ORDER BY state) FROM orders GROUP BY k",
+    "best": "SELECT coalesce(state, 'new') AS state, max(n) FROM orders GROUP BY 1 ORDER BY 1 DESC LIMIT 2",
+    "joined": "SELECT word, count(*), max(o.state) FROM orders o JOIN words w ON o.state = w.state GROUP BY word",
+}
+#: What Spark maintains, too.
+PLAIN = ("by_state", "by_key", "late", "best", "joined")
+
+
+def both(mirror: Mirror, text: str) -> None:
+    for connection in (mirror.client, mirror.judge):
+        connection.execute(text.encode())
+
+
+@pytest.fixture
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
+    engine = getattr(request, "param", "embedded")
+    if engine == "spark" and not java_is_there():
+        pytest.skip("needs Java")
+    settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 50}
+    with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
+        both(pair, "CREATE TYPE state AS ENUM ('new', 'paid', 'sent')")
+        pair.table("words", "state state PRIMARY KEY, word text")
+        both(pair, "INSERT INTO words VALUES ('new', 'a'), ('paid', 'b'), ('sent', 'a')")
+        pair.stream("orders", "k integer, state state DEFAULT 'new', n integer")
+        for name, query in VIEWS.items():
+            if engine == "embedded" or name in PLAIN:
+                pair.view(name, query)
+        yield pair
+
+
+def rows(labels: list[str], count: int, source: random.Random) -> list[list[object]]:
+    return [[source.randint(1, 4), source.choice([None, *labels]), source.randint(-9, 9)] for _ in range(count)]
+
+
+@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
+    source = random.Random(1)
+    labels = ["new", "paid", "sent"]
+    for change, label in (
+        ("ADD VALUE 'held' BEFORE 'paid'", "held"),
+        ("ADD VALUE 'lost'", "lost"),
+        ("ADD VALUE 'asked' BEFORE 'new'", "asked"),
+        ("RENAME VALUE 'held' TO 'stuck'", "stuck"),
+    ):
+        mirror.insert("orders", rows(labels, 40, source), one_statement=True)
+        lines = (",".join("" if item is None else str(item) for item in row) for row in rows(labels, 60, source))
+        mirror.copy("orders", "".join(f"{line}\n" for line in lines).encode())
+        mirror.check()
+        both(mirror, f"ALTER TYPE state {change}")
+        labels = [item for item in labels if item != "held" or not change.startswith("RENAME")] + [label]
+        mirror.check()
+        if label == "lost":
+            mirror.restart(crash=True)
+            mirror.check()
+    engine = "spark" if len(mirror.views) == len(PLAIN) else "embedded"
+    wait_until(lambda: mirror.jobs(engine) > 0, 60, f"a job of {engine}")
+    mirror.insert("orders", rows(labels, 5, source), one_statement=False)
+    mirror.check()
+    mirror.restart(crash=False)
+    mirror.check()
+
+
+def test_what_would_hold_labels_is_refused(mirror: Mirror) -> None:
+    for query in (
+        "SELECT state::text, count(*) FROM orders GROUP BY 1",
+        "SELECT k, max(concat(state, '!')) FROM orders GROUP BY 1",
+        "SELECT k, array_to_string(array_agg(state), ',') FROM orders GROUP BY 1",
+        "SELECT k, count(*) FROM orders WHERE state = enum_last(NULL::state) GROUP BY 1",
+        "SELECT k, count(*) FROM orders WHERE state::text LIKE 'p%' GROUP BY 1",
+    ):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="text of an enum in a continuous view"):
+            mirror.client.execute(f"CREATE VIEW refused AS {query}".encode())
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="renaming a label that view late uses"):
+        mirror.client.execute("ALTER TYPE state RENAME VALUE 'paid' TO 'settled'")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        mirror.client.execute("DROP TYPE state")
