@@ -24,6 +24,7 @@ from catalog.objects import (
     Stream,
     SystemView,
     Table,
+    View,
     is_temporary,
 )
 from executor.altering import alter_rows, require_free, require_same
@@ -105,9 +106,10 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item):
+        case Redefine(tag=tag, before=before, item=item, changes=changes):
             require_same(catalog, before)
             _change(transaction, catalog, item)
+            _follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag)
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
@@ -181,7 +183,9 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
 
 
 def _follow(
-    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+    transaction: Transaction,
+    catalog: Catalog,
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...],
 ) -> None:
     """Other objects that change with a statement."""
     for before, after in changes:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
+from catalog.system.rows import Own
 from executor import ddl
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.block import Block
@@ -108,6 +109,10 @@ class DatabaseSession:
     @query_engine.setter
     def query_engine(self, name: str) -> None:
         self._reader.query_engine = name
+
+    def describe_itself(self, own: Own) -> None:
+        """What only this session knows, as relations."""
+        self._reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
@@ -259,7 +264,7 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement, transaction)
+            bindings = self._reader.bindings(statement, transaction, parameters)
             changes = self._changes(statement, parameters, transaction, bindings)
             return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -294,7 +299,7 @@ class DatabaseSession:
     ) -> Result:
         for part in parts_of(statement):
             self._require(part.target)
-        bindings = self._reader.bindings(statement, transaction)
+        bindings = self._reader.bindings(statement, transaction, parameters)
         changes = self._changes(statement, parameters, transaction, bindings)
         main = statement.main if isinstance(statement, Modifying) else statement
         if isinstance(main, Query):
