@@ -18,16 +18,12 @@ INSERT INTO tt_kept SELECT id, x FROM tt;
 SELECT * FROM tt_kept ORDER BY id;
 
 -- It hides a table of its name.
-PREPARE tt_p AS SELECT count(*) FROM tt_kept;
-EXECUTE tt_p;
 CREATE TEMP TABLE tt_kept (z int);
 SELECT * FROM tt_kept;
 SELECT * FROM public.tt_kept ORDER BY id;
 SELECT public.tt_kept.x FROM tt_kept, public.tt_kept ORDER BY 1;
 INSERT INTO tt_kept VALUES (5);
 SELECT * FROM tt_kept;
-EXECUTE tt_p;
-DEALLOCATE tt_p;
 DROP TABLE tt_kept;
 SELECT * FROM tt_kept ORDER BY id;
 
