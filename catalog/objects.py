@@ -8,7 +8,7 @@ A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seein
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
@@ -211,12 +211,14 @@ SEQUENCE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A relation that the server computes when it is read, such as millstream.views."""
+    """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
+    (information_schema's views)."""
 
     oid: int
     schema: str
     name: str
     columns: tuple[ColumnDefinition, ...]
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ class Schema:
 BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
-    Schema(13_000, "information_schema"),
+    Schema(13_207, "information_schema"),
     Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
@@ -308,6 +310,15 @@ class Catalog:
             names=MappingProxyType(names),
             version=self.version + 1,
             next_oid=next_oid,
+        )
+
+    def with_system(self, items: Iterable[SystemView]) -> Catalog:
+        """A catalog with the server's own relations, which are no change of it."""
+        found = tuple(items)
+        return replace(
+            self,
+            objects=MappingProxyType({**self.objects, **{item.oid: item for item in found}}),
+            names=MappingProxyType({**self.names, **{(item.schema, item.name): item.oid for item in found}}),
         )
 
     def drop(self, oid: int) -> Catalog:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Catalog, FileTable
+from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
@@ -86,6 +87,8 @@ class Reader:
         self._is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
+        #: What the session knows of itself, as relations.
+        self.own: Own = {}
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         #: How queries of streams wait, and whom they tell how far they are.
@@ -326,7 +329,7 @@ class Reader:
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
+        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog, self.own) for oid in plan.system}
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:

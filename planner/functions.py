@@ -159,6 +159,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("justify_interval", 1, 1),
     Function("isfinite", 1, 1),
     Function("overlaps", 4, 4),
+    Function("to_number", 2, 2),
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds

@@ -20,7 +20,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.types import OIDS, OPAQUE, SqlType
 from executor.embedded import casts, files, functions, jsons, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.files import FileRows
@@ -40,7 +40,6 @@ _TYPES: Final[dict[str, Any]] = {
     "int2": exp.DataType.Type.SMALLINT,
     "int4": exp.DataType.Type.INT,
     "int8": exp.DataType.Type.BIGINT,
-    "oid": exp.DataType.Type.BIGINT,
     "float4": exp.DataType.Type.FLOAT,
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,
@@ -48,8 +47,11 @@ _TYPES: Final[dict[str, Any]] = {
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
+    **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
+    **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(
-        ("text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"), exp.DataType.Type.VARCHAR
+        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"),
+        exp.DataType.Type.VARCHAR,
     ),
 }
 

@@ -257,6 +257,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "overlaps": _named("ms_overlaps"),
     "to_timestamp": _named("ms_to_timestamp"),
     "to_char": to_char,
+    "to_number": _named("num_read"),
     "read_moment": read_moment,
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),

@@ -70,6 +70,9 @@ class Binding:
         self.volatile = False
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
+        self.search_path = context.search_path  # the session's, wherever a view's text has another
+        self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
+        self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0

@@ -14,7 +14,7 @@ from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import join_names, quote_name, split_list
-from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
+from catalog.objects import PG_CATALOG, PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
 
@@ -139,6 +139,11 @@ _PATH: Final = "search_path"
 def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
     """What a view keeps of the settings of its creation."""
     return (("TimeZone", context.time_zone), (_PATH, join_names(context.search_path)))
+
+
+def of_system(context: Context) -> Context:
+    """The context of the definitions of PostgreSQL's own views."""
+    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, names=None)
 
 
 def as_created(context: Context, view: View) -> Context:

@@ -18,13 +18,14 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, JoinKind, Project, Relation, Scan, Unnest, Values, Working
+from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.operation import operate
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, unify
 from planner.bind.names import output_name
-from planner.bind.relations import as_created, find_object
+from planner.bind.relations import as_created, find_object, of_system
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
@@ -142,7 +143,7 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     found = find_object(level.binding, node)
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
-    if isinstance(found, View) and not found.continuous:
+    if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query = _of_view(_expand(level.binding, found), found)
         names = tuple(column.name for column in found.columns)
         return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
@@ -175,14 +176,15 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
     names = tuple(column.name for column in item.columns)
     scan = Scan(item.oid, item.name, _SCANS[type(item)], columns, names)
     entries = tuple(
-        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type))
-        for index, column in enumerate(columns)
+        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type), declared.not_null)
+        for index, (column, declared) in enumerate(zip(columns, item.columns, strict=True))
     )
     by_name = dict(zip(names, columns, strict=True))
     keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
-    return scan, Scope((Source(alias or item.name, entries, schema, key, "" if alias is None else item.name),), entries)
+    relation, oid = "" if alias is None else item.name, item.oid if isinstance(item, Table | SystemView) else 0
+    return scan, Scope((Source(alias or item.name, entries, schema, key, relation, oid=oid),), entries)
 
 
 @lru_cache(512)
@@ -190,13 +192,13 @@ def _parsed(definition: str) -> Raw:
     return parse(definition)[0]
 
 
-def _expand(binding: Binding, view: View) -> BoundQuery:
+def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
     """An ordinary view's query with fresh columns, under the settings of its creation."""
     from planner.bind.select import bind_select
 
     context = binding.context
     binding.views.append(view.oid)
-    binding.context = as_created(context, view)
+    binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)
     try:
         return bind_select(Level(binding), _parsed(view.definition).node)
     finally:
@@ -204,7 +206,7 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
         binding.views.pop()
 
 
-def _of_view(query: BoundQuery, view: View) -> BoundQuery:
+def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
     """A view's columns are what its clients see, not those of the tables below it."""
     outputs = tuple(replace(item, table=view.oid, attribute=index + 1) for index, item in enumerate(query.outputs))
     return BoundQuery(query.relation, outputs)
@@ -266,7 +268,9 @@ def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     from planner.bind.select import bind_select
 
     inner = replace(level, outer=replace(beside, outer=level.outer)) if node.lateral else level
+    before, level.binding.in_from = level.binding.in_from, True
     query = bind_select(inner, node.subquery)
+    level.binding.in_from = before
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
 
@@ -326,6 +330,12 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    query = _about_catalog(env, node) if len(node.functions) == 1 and not node.ordinality else None
+    if query is not None:
+        names = tuple(output.name for output in query.outputs)
+        if len(names) == 1 and node.alias is not None:
+            names = (node.alias.aliasname,)
+        return _derived(level, query, names, node.alias, names_of(node.functions[0][0].funcname)[-1], node, nullable)
     calls = [item for function, _ in node.functions for item in _unnested(function)]
     found = [(output_name(call), bind_columns(env, call, bind_scalar)) for call in calls]
     columns = [(item.name or name, item) for name, items in found for item in items]
@@ -341,6 +351,14 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         (source,) = scope.sources
         scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
     return item, scope
+
+
+def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
+    """The query that a function in FROM about the catalog is."""
+    call = node.functions[0][0]
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES:
+        return None
+    return bind_table_call(env, call, bind_scalar)
 
 
 def _element(values: Scalar) -> SqlType:

@@ -56,11 +56,11 @@ QUERIES = (
     "SELECT c.k, v.x FROM c, LATERAL (VALUES (c.k), (c.n + 10)) v (x) ORDER BY 1, 2",
     "SELECT d + k, d - 1 + k FROM t ORDER BY n, k",
     "SELECT n, row_number() OVER w, lag(n, 2) OVER w, sum(n) OVER (PARTITION BY k ORDER BY n ROWS 3 PRECEDING), "
-    "avg(n) OVER w, count(*) OVER (), nth_value(x, 2) OVER w FROM t "
-    "WINDOW w AS (PARTITION BY x ORDER BY n) ORDER BY n, k",
+    "avg(n) OVER w, count(*) OVER (), nth_value(x, 2) OVER w FROM t WINDOW w AS (PARTITION BY x ORDER BY n) "
+    "ORDER BY n, k",
     "SELECT DISTINCT ON (k) k, n, x FROM t ORDER BY k, n DESC",
-    "SELECT k, string_agg(x, ',' ORDER BY x DESC, n), array_agg(n ORDER BY n) FILTER (WHERE n < 0), mode() "
-    "WITHIN GROUP (ORDER BY k) FROM t WHERE n < -390 OR n = 1 GROUP BY ROLLUP (k) ORDER BY k",
+    "SELECT k, string_agg(x, ',' ORDER BY x DESC, n), array_agg(n ORDER BY n) FILTER (WHERE n < 0), "
+    "mode() WITHIN GROUP (ORDER BY k) FROM t WHERE n < -390 OR n = 1 GROUP BY ROLLUP (k) ORDER BY k",
     "SELECT upper(x), left(x, -1), substring(x, 0, k), k & 3, extract(epoch FROM z), z::date, d::timestamptz, "
     "(ARRAY[k, 2])[1], 2 = ANY (ARRAY[k, NULL]) FROM t ORDER BY n, k",
     "SELECT k, unnest(ARRAY[k, NULL, 3]) FROM t WHERE n < -390 ORDER BY n, 2",

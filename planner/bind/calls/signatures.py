@@ -85,6 +85,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     ),
     "to_char": "=: "
     + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
+    "to_number": "=: text text > numeric",
     "to_timestamp": "=: float8 > timestamptz | read_moment: text text > timestamptz",
     "to_date": "read_moment: text text > date",
     "regexp_replace": "=: text text text > text; text text text text > text; text text text int4 > text;"
@@ -148,7 +149,6 @@ _SIGNATURES: Final[dict[str, str]] = {
 }
 #: What to write instead of functions that PostgreSQL has and Millstream has not.
 INSTEAD: Final[dict[str, str]] = {
-    "to_number": "Use a cast to numeric.",
     "regexp_matches": "Use ~.",
     "statement_timestamp": "Use now().",
 }

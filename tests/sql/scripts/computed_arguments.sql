@@ -30,3 +30,8 @@ select parse_ident(t || '.x') from mm order by i;
 select width_bucket(null::float8, 1, 1, 0);
 select overlay(null::text placing 'a' from 0), overlay('a' placing null from 0);
 select jsonb_set(null, '{a}', '1'), jsonb_set('1', null, '1');
+SELECT to_number('12,345.6', '99,999.9'), to_number('-12', 'S99'), to_number('$5', 'L9'), to_number('12.5-', '99D9S'), to_number('1234', '99'), to_number('<7>', '9PR'), to_number(' 1 2', '9 9'), to_number('5.01-', 'FM9.999999MI'), to_number('1e5', '9999'), to_number('12', '');
+SELECT to_number(t, CASE WHEN t LIKE '%.%' THEN '99.9' ELSE 'S9,999' END) FROM (VALUES ('12.3'), ('-1,234'), (NULL), ('-5')) v(t);
+SELECT to_number('x', '9');
+SELECT to_number('1', '9PRS');
+SELECT to_number('1', 'PR9');
