@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
+from catalog.names import quote_name
 from catalog.types import BOOL, INT8, SqlType
 
 PUBLIC: Final = "public"
@@ -90,7 +91,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A durable table of this server."""
+    """A table of this server: durable, unless it is temporary. ``on_commit`` is what then becomes of its rows when a
+    transaction commits ('delete') or of itself ('drop').
+    """
 
     oid: int
     name: str
@@ -101,6 +104,7 @@ class Table:
     schema: str = PUBLIC
     indexes: tuple[Index, ...] = ()
     comment: str | None = None
+    on_commit: Literal["", "delete", "drop"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +271,13 @@ class Catalog:
             raise SqlError("3F000", f'schema "{schema}" does not exist')
         raise undefined_table(f"{schema}.{name}" if schema else name)
 
+    def permanent(self) -> Catalog:
+        """The catalog without temporary relations."""
+        catalog = self
+        for item in list(self.contents(PG_TEMP)):
+            catalog = catalog.drop(item.oid)
+        return catalog
+
     def contents(self, schema: str) -> Iterator[CatalogObject]:
         """The relations in a schema."""
         return (item for item in self.objects.values() if item.schema == schema)
@@ -277,7 +288,7 @@ class Catalog:
 
     def add(self, item: CatalogObject | Schema) -> Catalog:
         """A catalog with one object more. Raises 42P07 and 42P06 when the name is taken."""
-        next_oid = max(self.next_oid, item.oid + 1)
+        next_oid = self.next_oid if is_temporary(item) else max(self.next_oid, item.oid + 1)
         if isinstance(item, Schema):
             if item.name in self.schemas:
                 raise SqlError("42P06", f'schema "{item.name}" already exists')
@@ -342,6 +353,16 @@ class Catalog:
         for item in self.objects.values():
             if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
                 yield item
+
+
+def is_temporary(item: CatalogObject | Schema) -> bool:
+    """Whether an object is a session's own."""
+    return not isinstance(item, Schema) and item.schema == PG_TEMP
+
+
+def qualified(item: CatalogObject) -> str:
+    """A relation's name where no search path says what is meant: with its schema, unless that is ``public``."""
+    return item.name if item.schema == PUBLIC else f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
 @functools.lru_cache(256)

@@ -111,7 +111,7 @@ class Analytics:
         """Why Spark does not compute a query; None when it does."""
         if time_zone != "UTC" and _has_zones(query.statements[0].relation):
             return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
-        return None if self._spark is None else self._spark.supports(query.statements, query.states)
+        return None if self._spark is None else self._spark.supports(query.statements, query.states, is_query=True)
 
     def unready(self) -> str | None:
         """Why Spark takes no query now; None when it does."""
@@ -147,7 +147,7 @@ class Analytics:
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
             result = self._spark.run(job, is_cancelled)
         except EngineRefused as error:

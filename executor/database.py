@@ -54,6 +54,7 @@ from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
+from executor.temporary import TemporaryOids
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
@@ -91,6 +92,7 @@ class Database:
         self.frontiers = Frontiers(self)
         self._recover()
         self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
+        self.temporary = TemporaryOids(self.tables)
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
@@ -207,7 +209,7 @@ class Database:
                 transaction.write.settle(everything=True)
             record = self._record(transaction)
             if not record:
-                transaction.rollback()
+                self._commit_unlogged(transaction)
                 return
             if transaction.write is not None:
                 self._require_space(record)
@@ -232,6 +234,13 @@ class Database:
             parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(transaction.write.rebuilt)]
         parts += [CatalogChange(document) for document in transaction.catalog_changes]
         return tuple(parts)
+
+    def _commit_unlogged(self, transaction: Transaction) -> None:
+        """What is temporary needs no record: the tables contain it at the LSN that they are at."""
+        if transaction.write is not None and transaction.write.has_temporary:
+            transaction.write.commit(self.tables.applied_lsn)
+            transaction.write = None
+        transaction.rollback()
 
     def _require_space(self, record: TransactionRecord) -> None:
         """Tables and definitions follow the log's record and must not fail behind it. Raises 53100."""
@@ -265,9 +274,10 @@ class Database:
         self._versions.change(part.stream, lsn)
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
-        write, catalog = transaction.write, transaction.catalog
+        write, catalog = transaction.write, None
         assert write is not None
-        if catalog is not None:
+        if transaction.catalog is not None and transaction.catalog_changes:
+            catalog = transaction.catalog.permanent()
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
                     catalog = replace(catalog.change(ddl.numbered(item, lsn)), version=catalog.version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
+    PG_TEMP,
     PUBLIC,
     SYSTEM_SCHEMAS,
     Catalog,
@@ -26,6 +28,7 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
+    is_temporary,
 )
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
@@ -86,22 +89,22 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
     database = session.database
-    catalog = transaction.catalog or database.catalog
+    catalog = transaction.sees(database.catalog)
     match statement:
         case CreateSchema(schema=schema, exists=exists):
             if exists:
                 notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
                 return Result("CREATE SCHEMA", notices=(notice,))
-            _add(transaction, catalog, replace(schema, oid=_oid(catalog, schema.oid)))
+            _add(transaction, catalog, replace(schema, oid=_oid(database, catalog, schema)))
             return Result("CREATE SCHEMA")
         case AlterSchema():
             return _alter_schema(transaction, catalog, statement)
         case CreateTable():
-            return _create_table(transaction, catalog, statement)
+            return _create_table(database, transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
             if exists:
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
-            _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
+            _add(transaction, catalog, replace(sequence, oid=_oid(database, catalog, sequence), state=_new_state()))
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
@@ -114,7 +117,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            _add(transaction, catalog, replace(stream, oid=_oid(catalog, stream.oid)))
+            _add(transaction, catalog, replace(stream, oid=_oid(database, catalog, stream)))
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -144,11 +147,12 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
     return Result(statement.tag)
 
 
-def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+def _create_table(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
-    table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
+    oid = _oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    table, sequences = _renumbered(statement, oid - statement.table.oid)
     _add(transaction, catalog, table)
     for sequence in sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
@@ -175,7 +179,8 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
     transaction.catalog = (transaction.catalog or catalog).change(statement.table)
-    transaction.catalog_changes.append(document)
+    if not is_temporary(statement.table):
+        transaction.catalog_changes.append(document)
     for oid in statement.drops:
         _drop(transaction, transaction.catalog, oid)
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
@@ -192,11 +197,11 @@ def _follow(
             transaction.writer().define(after)
 
 
-def truncate(database: Database, transaction: Transaction, statement: Truncate) -> None:
+def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
     """TRUNCATE, and the sequences that it restarts."""
     transaction.writer().truncate(statement.targets)
     for sequence in statement.restarts:
-        catalog = transaction.catalog or database.catalog
+        catalog = session.catalog
         require_same(catalog, sequence)
         _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
 
@@ -249,7 +254,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         raise undefined_table(str(missing[0]))
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         catalog = _drop(transaction, catalog, old.oid)
-    view = replace(view, oid=_oid(catalog, view.oid))
+    view = replace(view, oid=_oid(database, catalog, view))
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
@@ -292,34 +297,66 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def _oid(catalog: Catalog, proposed: int) -> int:
-    """The oid that the binder chose, or the next free one if another transaction took it since."""
-    return max(proposed, catalog.next_oid)
+def _oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
+    return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
+
+
+def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:
+    """Notes a change of the catalog for the record; of temporary relations there is nothing in it."""
+    if not is_temporary(item):
+        transaction.catalog_changes.append(json.dumps(change))
 
 
 def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
-    transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
+    _log(transaction, item, {"add": encode(item)})
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
         raise undefined_table(item.name)
     transaction.catalog = catalog.change(item)
-    transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
+    _log(transaction, item, {"change": encode(item)})
 
 
 def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
-    item = catalog.objects.get(oid)
-    if item is None and catalog.schema(oid) is None:
+    item = catalog.objects.get(oid) or catalog.schema(oid)
+    if item is None:
         return catalog
     if isinstance(item, Table):
         transaction.writer().require_settled(item, "DROP TABLE")
         transaction.writer().drop(oid)
     transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
     transaction.catalog = catalog.drop(oid)
-    transaction.catalog_changes.append(json.dumps({"drop": oid}))
+    _log(transaction, item, {"drop": oid})
     return transaction.catalog
+
+
+def drop_of(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
+    """Drops temporary relations and what needs them."""
+    found = {item.oid: None for item in items}
+    for oid in list(found):
+        found |= dict.fromkeys(item.oid for item in catalog.owned(oid))
+    for oid in list(found):  # views above come first
+        above = [item.oid for item in catalog.dependents(oid) if isinstance(item, View)]
+        found = {**dict.fromkeys(above), **found}
+    tables_last = sorted(found, key=lambda oid: isinstance(catalog.objects[oid], Table))
+    return Drop("TABLE", tuple(tables_last))
+
+
+def end_temporary(database: Database, transaction: Transaction) -> None:
+    """ON COMMIT: rows of temporary tables go, or the tables themselves."""
+    catalog = transaction.sees(database.catalog)
+    tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
+    writer = transaction.write
+    if not tables or writer is None:
+        return
+    emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
+    if emptied:
+        writer.truncate(emptied)
+    for oid in drop_of((table for table in tables if table.on_commit == "drop"), catalog).oids:
+        catalog = _drop(transaction, catalog, oid)
 
 
 def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:

@@ -274,7 +274,7 @@ class Reader:
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
         with self.database.sequencer.lock:
-            catalog = transaction.catalog or self.database.catalog
+            catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import PUBLIC, Catalog, Stream, Table, View
+from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
 from catalog.system.rows import Own
 from executor import ddl
 from executor.arriving import ArrivingQuery, Notify, Patience
@@ -35,6 +35,7 @@ from executor.queries import ATTEMPTS, Reader
 from executor.result import Result, changed
 from executor.row_values import row_values
 from executor.sequences import SessionSequences
+from executor.temporary import Temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
@@ -82,8 +83,9 @@ class DatabaseSession:
         self.lock_timeout = database.options.lock_timeout
         #: Who maintains the continuous views that this session creates, where they do not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
-        self._block = Block(self._begin_write, self._commit)
+        self._block = Block(self._new, self._commit)
         self.sequences = SessionSequences(database.sequences)
+        self.temporary = Temporary()
         #: Schemas in which a sequence's name is looked up when a statement runs.
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
@@ -136,7 +138,10 @@ class DatabaseSession:
     def catalog(self) -> Catalog:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
         transaction = self._block.current
-        return self.database.catalog if transaction is None else transaction.catalog or self.database.catalog
+        return (self.temporary.over if transaction is None else transaction.sees)(self.database.catalog)
+
+    def _new(self, explicit: bool) -> Transaction:
+        return Transaction(explicit, self._begin_write, self.temporary)
 
     def _begin_write(self) -> WriteTransaction:
         """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
@@ -149,7 +154,13 @@ class DatabaseSession:
         return writer
 
     def _commit(self, transaction: Transaction) -> None:
+        try:
+            ddl.end_temporary(self.database, transaction)
+        except BaseException:
+            transaction.rollback()
+            raise
         self.database.commit(transaction, self.synchronous_commit)
+        self.temporary.commit(transaction.catalog)
 
     def begin_implicit(self) -> None:
         """Statements until ``commit_implicit`` are one transaction, unless a block is open or begins."""
@@ -216,7 +227,7 @@ class DatabaseSession:
             case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate():
-                ddl.truncate(self.database, transaction, statement)
+                ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
@@ -305,7 +316,7 @@ class DatabaseSession:
 
     def _evaluate(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
-        drawings, catalog = self.database.drawings, transaction.catalog or self.database.catalog
+        drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
         return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
 
     def evaluated(
@@ -397,6 +408,14 @@ class DatabaseSession:
         if transaction is not None and transaction.write is not None:
             transaction.write.interrupt()
 
+    def discard_temporary(self) -> None:
+        """DISCARD TEMP: drops the session's own relations."""
+        drop = ddl.drop_of(self.catalog.contents(PG_TEMP), self.catalog)
+        if drop.oids:
+            self.execute(drop)
+
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._block.rollback()
+        if self.temporary.tables:
+            self.database.temporary.drop(self.temporary.tables)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from catalog.objects import Catalog, ColumnDefinition, SystemView
+from catalog.objects import Catalog, ColumnDefinition, SystemView, qualified
 from catalog.system import rows_of, system_catalog
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType
@@ -28,10 +28,10 @@ def _streams(database: Database) -> Rows:
     rows: Rows = []
     for stream in database.streams.values():
         item = stream.stream
-        views = ", ".join(sorted(runtime.view.name for runtime in database.views_on(item.oid)))
+        views = ", ".join(sorted(qualified(runtime.view) for runtime in database.views_on(item.oid)))
         rows.append(
             (
-                item.name,
+                qualified(item),
                 item.option("source", "clients"),
                 stream.last_lsn,
                 stream.total_rows,
@@ -57,7 +57,7 @@ def _views(database: Database) -> Rows:
             behind = sum(rows_between(feed, progress.durable, visible) for feed, progress in pairs)
         rows.append(
             (
-                runtime.view.name,
+                qualified(runtime.view),
                 database.engine_setting(runtime.view),
                 runtime.view.created_lsn,
                 min(progress.durable for progress in runtime.paths),
@@ -80,7 +80,7 @@ def _states(database: Database) -> Rows:
             stored = database.stored_runs(runtime, state.name)
             rows.append(
                 (
-                    runtime.view.name,
+                    qualified(runtime.view),
                     state.name,
                     state.kind,
                     ", ".join(column.name for column in state.key),

@@ -248,6 +248,8 @@ def _discard(session: Session, statement: Discard) -> Result:
         session.db.sequences.discard()
     if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
         session.portals.clear()
+    if what in ("ALL", "DISCARD ALL", "TEMP", "DISCARD TEMP"):
+        session.db.discard_temporary()
     words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"
     return Result("CLOSE CURSOR ALL" if words == "CLOSE ALL" else "UNLISTEN" if words.startswith("UNLISTEN") else words)
 

@@ -94,16 +94,17 @@ class Surroundings:
     time_zone: str
     role: str
     database: str
+    own: str = ""  # tells the relations that only the session sees
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
-        return (self.search_path, self.time_zone, self.role, self.database)
+        return (self.search_path, self.time_zone, self.role, self.database, self.own)
 
 
 def surroundings(catalog: Catalog, settings: Settings, role: str, database: str) -> Surroundings:
     """A session's."""
-    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database)
+    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database, settings.own)
 
 
 class PlanCache:

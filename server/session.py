@@ -142,6 +142,7 @@ class Session:
         """ReadyForQuery, after the settings that have changed."""
         if self.settings.changed:
             self.report_settings()
+        self.settings.see(self.db.temporary.label)
         if self.settings.key is not self._told:
             self.tell_settings()
         if any(self.idle.limits):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, SqlType
+from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, case, function, operand, text
 from planner.expression import Cast, Literal
@@ -55,7 +55,10 @@ def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) 
 def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """From an array of another type, element by element; a parameter's digits are its own already."""
     source, target = node.argument.type, node.type
-    if source.element is None or target.element is None:
+    assert target.element is not None
+    if source.name in TEXTS:
+        argument, source = function("array_elements", argument), array(TEXT)
+    if source.element is None:
         raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
     item = Cast(Literal(None, source.element), target.element, node.explicit)
     name = exp.Identifier(this="e", quoted=True)
@@ -77,6 +80,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     pair = (source.name, target.name)
     if pair == ("json", "jsonb"):
         return function("doc_jsonb", argument)
+    if source.name == "jsonb" and (target.name in (*INTEGERS, *FLOATS) or target.name in ("numeric", "bool")):
+        return jsonb_value(printer, argument, target)
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "uuid" in pair or _DOCUMENTS & set(pair):
@@ -118,6 +123,16 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return argument
         case _:
             return _plain(printer, argument, "text")
+
+
+def jsonb_value(printer: DuckPrinter, value: Expr, target: SqlType) -> Expr:
+    """jsonb as a number or a boolean."""
+    if target.name == "bool":
+        return function("doc_boolean", value)
+    digits = function("doc_number", value, text(DISPLAY.get(target.name, target.name)))
+    if target.name in INTEGERS:
+        digits = exp.Cast(this=digits, to=printer.type(NUMERIC))
+    return exp.Cast(this=digits, to=printer.type(target))
 
 
 def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:

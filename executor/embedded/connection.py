@@ -30,9 +30,11 @@ from catalog.types import SqlType
 from executor.embedded import (
     batches,
     documents,
+    identifiers,
     late,
     macros,
     macros_functions,
+    number_reading,
     octets,
     regexes,
     transcendental,
@@ -111,7 +113,7 @@ class Database:
     def __init__(self, threads: int = 0, path: Path | None = None) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, octets, regexes, transcendental):
+        for family in (documents, identifiers, number_reading, octets, regexes, transcendental):
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)

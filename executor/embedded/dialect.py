@@ -11,7 +11,7 @@ With ``wide`` decimals are computed in 38 digits throughout: the second attempt 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -20,11 +20,11 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import OIDS, OPAQUE, SqlType
-from executor.embedded import casts, functions, sets, windows
+from executor.embedded import casts, functions, jsons, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.nodes import Build, Expr, function, number, operand, text
 from executor.printer import Printer
-from planner.algebra import Delta, Scan, Snapshot, Unnest
+from planner.algebra import Delta, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
@@ -134,6 +134,11 @@ class DuckPrinter(Printer):
         self.parameters.setdefault(parameter.index, parameter.type)
         place = list(self.parameters).index(parameter.index) + 1
         return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """jsonb is ordered by its key."""
+        value = jsons.ordered(next(rest), key.expression.type)
+        return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
         """Tables are in the attached store; all other leaves are registered on the connection."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import Stream, Table
+from catalog.objects import Stream, Table, is_temporary
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
@@ -285,7 +285,7 @@ class WriteTransaction:
         require_settled(self._journal, table, command)
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
-        """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record.
+        """(table's oid, inserted, deleted): the net changes of durable tables that still exist, for the log record.
 
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
@@ -293,6 +293,8 @@ class WriteTransaction:
         self.rebuilt.clear()
         for entry in self._journal:
             match entry:
+                case Created() | Dropped() | Changed() | Defined() | Altered() | Rebuilt() if is_temporary(entry.table):
+                    pass
                 case Changed():
                     inserted, deleted = gathered.setdefault(entry.table.oid, ([], []))
                     inserted.append(entry.inserted)
@@ -310,6 +312,16 @@ class WriteTransaction:
             net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
             found = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
         return [change for change in found if change[1].num_rows or change[2].num_rows]
+
+    @property
+    def has_temporary(self) -> bool:
+        """Whether temporary tables were changed."""
+        entries = (entry for entry in self._journal if not isinstance(entry, Deferred | Settled))
+        return any(is_temporary(entry.table) for entry in entries)
+
+    def has_changed(self, table: Table) -> bool:
+        """Whether rows of a table were changed."""
+        return any(isinstance(entry, Changed) and entry.table.oid == table.oid for entry in self._journal)
 
     def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
         """All rows of a table that is logged anew."""

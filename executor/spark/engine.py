@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,8 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
 from executor.sources import Owner, OwnFiles, SourceFile, reader_options
-from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
+from executor.spark.adhoc import AdhocPrinter
+from executor.spark.dialect import SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
@@ -71,9 +73,14 @@ class SparkEngine:
         """How the driver is."""
         return self.process.status
 
-    def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
-        """None when Spark computes exactly what is asked, else the reason why it does not."""
-        printed = self._print(statements, states)
+    def supports(
+        self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool = False
+    ) -> str | None:
+        """None when Spark computes exactly what is asked, else the reason why it does not.
+
+        A query by itself (``is_query``) may be what no path of a view is (see ``adhoc``).
+        """
+        printed = self._print(statements, states, is_query)
         return printed if isinstance(printed, str) else None
 
     def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
@@ -89,7 +96,7 @@ class SparkEngine:
 
     def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
-        printed = self._print(job.statements, job.states)
+        printed = self._print(job.statements, job.states, job.is_query)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
         number, answered = self.process.submit(
@@ -114,14 +121,15 @@ class SparkEngine:
                 if is_cancelled():
                     self.process.cancel(number)
 
-    def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
+    def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool) -> Printed | str:
         key = tuple(map(id, statements))
         with self._lock:
             found = self._printed.get(key)
             if found is not None:
                 self._printed.move_to_end(key)
                 return found[1]
-        printer = ConnectPrinter if self.process.settings.connect else SparkPrinter
+        kind = AdhocPrinter if is_query else SparkPrinter
+        printer = partial(kind, has_unscaled=not self.process.settings.connect)
         try:
             printed: Printed | str = print_statements(statements, states, printer)
         except SqlError as error:

@@ -21,6 +21,7 @@ from catalog.types import (
     INT8,
     INTERVAL,
     MAX_PRECISION,
+    NUMERIC,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -41,7 +42,7 @@ from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, type_of
-from planner.bind.types import coerce, common_type, display
+from planner.bind.types import coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
 from planner.walk import walk
@@ -293,8 +294,6 @@ def _case(env: Environment, node: Any) -> Scalar:
 
 def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) -> Scalar:
     scalars = unify(env, [bind_scalar(env, item) for item in nodes], what, list(nodes))
-    if what != "COALESCE" and scalars[0].type.name == "jsonb":
-        raise unsupported(f"{what} of jsonb", "Compare parts of the documents.", env.binding.position(nodes[0]))
     return Call(name, tuple(scalars), scalars[0].type)
 
 
@@ -315,6 +314,8 @@ def _cast(env: Environment, node: Any) -> Scalar:
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
+    if target == NUMERIC:
+        target = numeric_of(scalar)
     found = coerce(env.binding, scalar, target, "explicit", node.arg)
     if found is None:
         raise env.error("42846", f"cannot cast type {display(scalar.type)} to {display(target)}", node)

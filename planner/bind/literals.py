@@ -280,7 +280,7 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     """A one-dimensional array's text."""
     assert kind.element is not None
     element = kind.element
-    return tuple(None if item is None else value_of(item, element, time_zone) for item in _elements(text))
+    return tuple(None if item is None else value_of(item, element, time_zone) for item in array_elements(text))
 
 
 _ELEMENT: Final = re.compile(
@@ -290,8 +290,8 @@ _ELEMENT: Final = re.compile(
 _BLANKS: Final = " \t\n\v\f\r"
 
 
-def _elements(text: str) -> Iterator[str | None]:
-    """The elements' texts; quotes and backslashes as PostgreSQL's array_in has them."""
+def array_elements(text: str) -> Iterator[str | None]:
+    """The texts of an array's elements; quotes and backslashes as PostgreSQL's array_in has them."""
     word = text.strip(_BLANKS)
     inner = word[1:-1].strip(_BLANKS)
     if word.startswith("[") or (word.startswith("{") and inner.startswith("{")):

@@ -8,9 +8,11 @@ https://www.postgresql.org/docs/15/ddl-schemas.html
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from pglast.enums import OnCommitAction
+
+from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import join_names, quote_name, split_list
 from catalog.objects import PG_CATALOG, PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
 from planner.bind.context import Binding, Context, within
@@ -92,17 +94,33 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
         if schema not in (None, PG_TEMP):
             message = "cannot create temporary relation in non-temporary schema"
             raise SqlError("42P16", message, position=position)
-        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", position)
+        return PG_TEMP
     if schema is None:
-        schema = next((name for name in binding.context.search_path if name in catalog.schemas), None)
+        path = binding.context.search_path
+        schema = next((name for name in path if name in catalog.schemas or name == PG_TEMP), None)
     if schema is None:
         raise SqlError("3F000", "no schema has been selected to create in", position=position)
+    if schema == PG_TEMP:
+        return PG_TEMP
     if schema not in catalog.schemas:
         raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
     if schema in SYSTEM_SCHEMAS:
         message = f'permission denied to create "{schema}.{node.relname}"'
         raise SqlError("42501", message, "System catalog modifications are currently disallowed.", position=position)
     return str(schema)
+
+
+_ON_COMMIT: Final[dict[Any, Literal["", "delete", "drop"]]] = {
+    OnCommitAction.ONCOMMIT_DELETE_ROWS: "delete",
+    OnCommitAction.ONCOMMIT_DROP: "drop",
+}
+
+
+def on_commit(action: Any, schema: str) -> Literal["", "delete", "drop"]:
+    """What ON COMMIT says of a new table. Raises 42P16 where it is not temporary."""
+    if action != OnCommitAction.ONCOMMIT_NOOP and schema != PG_TEMP:
+        raise SqlError("42P16", "ON COMMIT can only be used on temporary tables")
+    return _ON_COMMIT.get(action, "")
 
 
 def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:

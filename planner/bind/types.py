@@ -75,6 +75,21 @@ def common_numeric(kinds: Sequence[SqlType]) -> SqlType:
     return numeric(max(kind.precision - kind.scale for kind in kinds) + scale, scale)
 
 
+def numeric_of(scalar: Scalar) -> SqlType:
+    """What a cast to numeric without digits makes of a value: it keeps those that it has."""
+    if scalar.type.name in ("numeric", *_INTEGER_DIGITS):
+        return as_numeric(scalar.type)
+    written = scalar.value if isinstance(scalar, Literal) and scalar.type.name == "unknown" else None
+    return written_digits(written) if isinstance(written, str) else NUMERIC
+
+
+def written_digits(text: str) -> SqlType:
+    """The numeric that a number in quotes needs; unconstrained where the text is none or not plain."""
+    whole, _, decimals = text.strip().lstrip("+-").partition(".")
+    plain = (whole + decimals).isdigit() and (whole + decimals).isascii() and len(whole + decimals) <= 38
+    return numeric(len(whole + decimals), len(decimals)) if plain else NUMERIC
+
+
 def target_type(name: str, source: SqlType) -> SqlType:
     """A type that is asked for by name only; a numeric takes the digits that the source needs."""
     if name == source.name:

@@ -50,6 +50,16 @@ QUERIES = (
     "SELECT k FROM t WHERE k NOT IN (SELECT c.k FROM c) AND (k > 5 OR k IN (SELECT c.n FROM c)) ORDER BY n",
     "SELECT c.k, v.x FROM c, LATERAL (VALUES (c.k), (c.n + 10)) v (x) ORDER BY 1, 2",
     "SELECT d + k, d - 1 + k FROM t ORDER BY n, k",
+    "SELECT n, row_number() OVER w, lag(n, 2) OVER w, sum(n) OVER (PARTITION BY k ORDER BY n ROWS 3 PRECEDING), "
+    "avg(n) OVER w, count(*) OVER (), nth_value(x, 2) OVER w "
+    "FROM t WINDOW w AS (PARTITION BY x ORDER BY n) ORDER BY n, k",
+    "SELECT DISTINCT ON (k) k, n, x FROM t ORDER BY k, n DESC",
+    "SELECT k, string_agg(x, ',' ORDER BY x DESC, n), array_agg(n ORDER BY n) FILTER (WHERE n < 0), "
+    "mode() WITHIN GROUP (ORDER BY k) FROM t WHERE n < -390 OR n = 1 GROUP BY ROLLUP (k) ORDER BY k",
+    "SELECT upper(x), left(x, -1), substring(x, 0, k), k & 3, extract(epoch FROM z), z::date, d::timestamptz, "
+    "(ARRAY[k, 2])[1], 2 = ANY (ARRAY[k, NULL]) FROM t ORDER BY n, k",
+    "SELECT k, unnest(ARRAY[k, NULL, 3]) FROM t WHERE n < -390 ORDER BY n, 2",
+    "SELECT x FROM t WHERE x ~ '^x[1-3]$' OR x ILIKE 'Y%' ORDER BY n",
 )
 
 
@@ -126,7 +136,14 @@ def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
     for query, sqlstate, words in (
         ("SELECT n / (k - k) FROM t", "22012", "division by zero"),
         ("SELECT d + 2147483647 FROM t", "22008", "date out of range"),
-        ("SELECT upper(x) FROM t", "0A000", "function upper is not supported on Spark"),
+        ("SELECT initcap(x) FROM t", "0A000", "function initcap is not supported on Spark"),
+        ("SELECT ln(f - f) FROM t WHERE k = 1", "2201E", "cannot take logarithm of zero"),
+        ("SELECT x::int FROM t", "22P02", 'invalid input syntax for type integer: "x1"'),
+        (
+            "SELECT sum(n) OVER (ORDER BY n GROUPS 1 PRECEDING) FROM t",
+            "0A000",
+            "GROUPS with an offset in a window's frame is not supported on Spark",
+        ),
         ("SELECT stddev(n) FROM t", "0A000", "aggregate stddev_samp(numeric(15,2)) is not supported on Spark"),
         ("SELECT (SELECT n FROM t) FROM t", "21000", "more than one row returned by a subquery used as an expression"),
     ):
@@ -189,7 +206,7 @@ def test_files_are_read_by_spark_itself(
     client.session.query_engine = "auto"
     assert client.run(f"EXPLAIN {query}")[-1][0].startswith("Engine: spark (about")
     assert client.run(query) == found
-    assert client.run(f"SELECT upper(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
+    assert client.run(f"SELECT initcap(t) FROM files_{format} WHERE t = 'a'") == [("A",)]
     client.session.query_engine = "embedded"
     assert client.run(query) == found
 

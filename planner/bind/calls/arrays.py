@@ -42,6 +42,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "array_to_string": "=: anyarray text > text; anyarray text text > text",
     "string_to_array": "=: text text > _text; text text text > _text",
     "regexp_split_to_array": "=: text text > _text; text text text > _text",
+    "parse_ident": "=: text > _text; text bool > _text",
     "trim_array": "=: anyarray int4 > anyarray",
 }
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}

@@ -13,7 +13,7 @@ from pglast import ast
 
 from catalog.errors import unsupported
 from catalog.objects import Catalog
-from catalog.types import FLOAT8, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
@@ -136,12 +136,16 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
     """Digits of a function's numeric result."""
     if name in ("factorial", "whole_quotient"):
         return numeric(38, 0)
+    if name == "to_number":
+        return NUMERIC
     precision, scale = arguments[0].type.modifiers
     match name:
         case "round" | "trunc" if len(arguments) == 2:
             digits = arguments[1]
             assert isinstance(digits, Literal)
-            kept = max(min(digits.value, 38), 0) if isinstance(digits.value, int) else 0
+            kept = max(digits.value, 0) if isinstance(digits.value, int) else 0
+            if kept >= scale:
+                return numeric(precision - scale + kept, min(kept, MAX_PRECISION - precision + scale))
             return numeric(precision - scale + 1 + kept, kept)
         case "round" | "trunc" | "ceil" | "floor":
             return numeric(precision - scale + 1, 0)

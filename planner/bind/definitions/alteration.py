@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ForeignKey, Index, Table
+from catalog.objects import ForeignKey, Index, Table, is_temporary
 from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
@@ -134,6 +134,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     """The statement, once nothing that reads the table forbids it."""
     binding, before = change.binding, change.before
     columns, sequences = with_sequences(binding, change.parts, before, binding.context.catalog.next_oid)
+    if sequences and is_temporary(before):
+        raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
     table = replace(interim(change), columns=columns)
     _refuse_readers(change, table)
     rows = _rows(change, table)

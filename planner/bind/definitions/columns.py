@@ -14,7 +14,7 @@ from pglast.enums import ConstrType
 from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Check, ColumnDefinition, ForeignKey, Index, Sequence, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, ForeignKey, Index, Sequence, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import check_generation
@@ -346,6 +346,10 @@ def make_foreign_key(
                 "42703", f'column "{name}" referenced in foreign key constraint does not exist', position=position
             )
     target = _referenced(binding, table, node)
+    if is_temporary(target) != is_temporary(table):
+        kind = "temporary" if is_temporary(table) else "permanent"
+        message = f"constraints on {kind} tables may reference only {kind} tables"
+        raise SqlError("42P16", message, position=None)
     wanted = _referenced_columns(target, node, columns, position)
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import FileTable, Stream, Table
+from catalog.objects import PG_TEMP, FileTable, Stream, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import (
     Parts,
@@ -26,7 +26,7 @@ from planner.bind.definitions.columns import (
 from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
-from planner.bind.relations import is_taken, target_schema
+from planner.bind.relations import is_taken, on_commit, target_schema
 from planner.statements import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
@@ -44,7 +44,8 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     exists = is_taken(binding, node.relation, schema, node.if_not_exists)
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
-    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
+    kept = on_commit(node.oncommit, schema)
+    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema, on_commit=kept)
     checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
     used = check_generations(binding, parts)
     foreign = tuple(make_foreign_key(binding, parts, table, item) for item in parts.foreign)
@@ -63,6 +64,13 @@ def _refuse_table_clauses(binding: Binding, node: Any) -> None:
         raise unsupported("CREATE TABLE OF type", "List the columns.", position)
 
 
+def _stream_schema(binding: Binding, node: Any) -> str:
+    schema = target_schema(binding, node, placed=True)
+    if schema == PG_TEMP:
+        raise unsupported("a temporary foreign table", "Create it in another schema.", binding.position(node))
+    return schema
+
+
 def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER stream or files."""
     base = node.base
@@ -71,7 +79,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if node.servername not in SERVERS:
         hint = "Streams are foreign tables of the server named stream, files those of the server named files."
         raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
-    schema = target_schema(binding, base.relation, placed=True)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     name = base.relation.relname
     parts = _read(binding, base, stream=True)
@@ -94,7 +102,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
 def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER files."""
     base = node.base
-    schema = target_schema(binding, base.relation, placed=True)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     parts = _read(binding, base, stream=True)
     if not parts.columns:
