@@ -112,7 +112,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "row_security_active(text)": "false",
     "pg_is_in_recovery()": "false",
     "pg_is_other_temp_schema(oid)": "false",
-    "pg_my_temp_schema()": "0::oid",
+    "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
     "pg_advisory_unlock_all()": "NULL",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",

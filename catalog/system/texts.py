@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, View
+from catalog.objects import PG_TEMP, Catalog, Schema, View
 from catalog.postgres import rows, types
 from catalog.system.classes import pg_class, pg_type
+from catalog.system.naming import TEMPORARY
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.types import DISPLAY
@@ -87,7 +88,7 @@ def relation_names(catalog: Catalog) -> Iterator[Row]:
 
 
 def _schema_name(catalog: Catalog, oid: int) -> str:
-    schema = catalog.schema(oid)
+    schema = Schema(oid, PG_TEMP) if oid == TEMPORARY else catalog.schema(oid)
     return "" if schema is None else schema.name
 
 
