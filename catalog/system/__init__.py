@@ -49,6 +49,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         texts.keywords,
         texts.type_names,
         texts.function_names,
+        texts.relation_names,
     )
 }
 
@@ -70,6 +71,7 @@ _LOOKUPS: Final = {
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
     "function_names": (*_OIDS, *_named(texts.FUNCTION)),
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
+    "relation_names": (*_OIDS, *_named(texts.RELATION)),
     "shown_settings": _named(("name", "value")),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
 }

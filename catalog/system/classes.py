@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.objects import (
+    PG_TEMP,
     Catalog,
     CatalogObject,
     ColumnDefinition,
@@ -80,7 +81,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relfilenode": item.oid if isinstance(item, Table | Sequence) else 0,
         "reltuples": -1.0,
         "relhasindex": table is not None and bool(table.keys or table.indexes),
-        "relpersistence": "p",
+        "relpersistence": "t" if item.schema == PG_TEMP else "p",
         "relkind": kind_of(item),
         "relnatts": len(item.columns),
         "relchecks": len(table.checks) if table is not None else 0,
@@ -99,7 +100,7 @@ def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
         "relowner": ROLE,
         "relam": _BTREE,
         "relfilenode": index.oid,
-        "relpersistence": "p",
+        "relpersistence": "t" if table.schema == PG_TEMP else "p",
         "relkind": "i",
         "relnatts": len(index.parts),
         "relispopulated": True,

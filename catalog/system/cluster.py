@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.objects import Catalog
+from catalog.objects import PG_TEMP, Catalog
 from catalog.system.naming import (
     DATABASE,
     DATABASE_NAME,
     ROLE,
     ROLE_NAME,
     TABLESPACE,
+    TEMPORARY,
     part_oid,
 )
 from catalog.system.rows import Row
@@ -24,6 +25,8 @@ def pg_namespace(catalog: Catalog) -> Iterator[Row]:
     usage = f"{{{ROLE_NAME}=UC/{ROLE_NAME},=U/{ROLE_NAME}}}"
     for schema in catalog.schemas.values():
         yield {"oid": schema.oid, "nspname": schema.name, "nspowner": ROLE, "nspacl": usage[1:-1].split(",")}
+    if any(True for _ in catalog.contents(PG_TEMP)):
+        yield {"oid": TEMPORARY, "nspname": PG_TEMP, "nspowner": ROLE}
 
 
 def pg_database(catalog: Catalog) -> Iterator[Row]:

@@ -60,9 +60,8 @@ _SERIAL: Final = """(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relna
     WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
     AND d.refobjid = to_regclass($1) AND a.attname = $2)"""
 #: What regclass reads: a number, or a name that may be qualified and quoted.
-_TO_REGCLASS: Final = """(SELECT min(c.oid::int8)::oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE quote_ident(n.nspname) || '.' || quote_ident(c.relname) = $1 OR n.nspname || '.' || c.relname = $1
-    OR n.nspname = ANY (current_schemas(true)) AND (quote_ident(c.relname) = $1 OR c.relname = $1))"""
+_TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
+    WHERE r.written = $1 AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
@@ -113,7 +112,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "row_security_active(text)": "false",
     "pg_is_in_recovery()": "false",
     "pg_is_other_temp_schema(oid)": "false",
-    "pg_my_temp_schema()": "0::oid",
+    "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
     "pg_advisory_unlock_all()": "NULL",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",

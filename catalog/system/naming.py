@@ -12,12 +12,14 @@ from typing import Final
 from zlib import crc32
 
 from catalog.names import quote_name
-from catalog.objects import Catalog
+from catalog.objects import PG_TEMP, Catalog
 
 #: The one role, and the one database.
 ROLE: Final = 10
 DATABASE: Final = 5
 TABLESPACE: Final = 1663
+#: The schema of the session's temporary relations.
+TEMPORARY: Final = 14_998
 ROLE_NAME: Final = "millstream"
 DATABASE_NAME: Final = "millstream"
 
@@ -36,6 +38,8 @@ def part_oid(owner: int, kind: str, name: str = "") -> int:
 
 def schema_oid(catalog: Catalog, name: str) -> int:
     """A schema's oid; 0 where it is none that the catalog lists."""
+    if name == PG_TEMP:
+        return TEMPORARY
     schema = catalog.schemas.get(name)
     return 0 if schema is None else schema.oid
 

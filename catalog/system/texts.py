@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, View
+from catalog.objects import PG_TEMP, Catalog, Schema, View
 from catalog.postgres import rows, types
-from catalog.system.classes import pg_type
+from catalog.system.classes import pg_class, pg_type
+from catalog.system.naming import TEMPORARY
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.types import DISPLAY
@@ -70,6 +71,25 @@ def type_names(catalog: Catalog) -> Iterator[Row]:
     for row in pg_type(catalog):
         name = quote_name(str(row["typname"])) if row["typcategory"] == "C" else f"{row['typname']}"[1:] + "[]"
         yield {"oid": row["oid"], "element": 0, "head": name, "tail": "", "plain": name, "alias": name}
+
+
+RELATION: Final = ("written", "within")
+
+
+def relation_names(catalog: Catalog) -> Iterator[Row]:
+    """The texts that regclass reads as a relation or index: ``within`` is the schema that the path must have, or ''."""
+    for row in (*rows("pg_class"), *pg_class(catalog)):
+        oid, name = int(str(row["oid"])), str(row["relname"])
+        schema = _schema_name(catalog, int(str(row["relnamespace"])))
+        for written in {name, quote_name(name)}:
+            yield {"oid": oid, "written": written, "within": schema}
+        for written in {f"{schema}.{name}", f"{quote_name(schema)}.{quote_name(name)}"}:
+            yield {"oid": oid, "written": written, "within": ""}
+
+
+def _schema_name(catalog: Catalog, oid: int) -> str:
+    schema = Schema(oid, PG_TEMP) if oid == TEMPORARY else catalog.schema(oid)
+    return "" if schema is None else schema.name
 
 
 #: As DISPLAY has those that Millstream stores.

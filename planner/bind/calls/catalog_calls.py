@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.objects import whole_path
+from catalog.objects import PG_TEMP, whole_path
 from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
 from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
@@ -127,7 +127,8 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
         raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
     given = env.binding.search_path
     everything = str(implicit.value).lower() in ("true", "t", "1")
-    known = env.binding.context.catalog.schemas
+    catalog = env.binding.context.catalog
+    known = {*catalog.schemas, *(PG_TEMP for _ in catalog.contents(PG_TEMP))}
     path = [name for name in (whole_path(given) if everything else given) if name in known]
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
