@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from catalog.objects import Catalog, Table
 from executor import ddl
-from planner.statements import CreateTableAs, Delete, Insert, Merge, Modifying, Statement, Truncate, Update
+from planner.statements import CopyIn, CreateTableAs, Delete, Insert, Merge, Modifying, Statement, Truncate, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,6 @@ class Planned:
     def writes_tables(self) -> bool:
         """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
         statement = self.statement
-        if isinstance(statement, Insert):
+        if isinstance(statement, Insert | CopyIn):
             return isinstance(statement.target, Table)
         return isinstance(statement, Update | Delete | Merge | Modifying | Truncate | CreateTableAs | ddl.Definition)
