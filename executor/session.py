@@ -369,12 +369,23 @@ class DatabaseSession:
 
     # COPY -------------------------------------------------------------------------------------------------------
 
-    def copy_in(self, statement: CopyIn) -> CopySink:
-        """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``."""
+    def copy_in(self, planned: Planned) -> CopySink:
+        """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``; it is planned
+        again where what it means has changed by the time when it may begin."""
         self._cancelled.clear()
         transaction = self._block.start()
-        self._require(statement.target)
-        return CopySink(self, statement, transaction)
+        try:
+            if planned.writes_tables:
+                transaction.writer()
+            if planned.catalog is not self.catalog:
+                planned = planned.again()
+            statement = planned.statement
+            assert isinstance(statement, CopyIn)
+            self._require(statement.target)
+            return CopySink(self, statement, transaction)
+        except BaseException:
+            self._block.fail()
+            raise
 
     def end_copy(self, error: bool) -> None:
         """Called by the sink: the statement is over."""

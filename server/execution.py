@@ -165,17 +165,18 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     own = _OWN.get(type(statement))
     if own is not None:
         return own(session, statement)
-    return session.db.execute_planned(_planned(session, plan, parameters, described), parameters)
+    return session.db.execute_planned(planned(session, plan, parameters, described), parameters)
 
 
-def _planned(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool) -> Planned:
+def planned(session: Session, plan: Plan, parameters: tuple[Value, ...] = (), described: bool = False) -> Planned:
+    """A statement with how it is planned again."""
     statement = plan.statement
     if plan.calls_session:
         statement = functions.evaluate(session, statement, parameters)
 
     def again() -> Planned:
         new = replanned(session, plan, described)
-        return _planned(session, new, parameters, described)
+        return planned(session, new, parameters, described)
 
     return Planned(statement, plan.catalog, again)
 

@@ -25,7 +25,7 @@ from protocol.messages import Query
 from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, run
+from server.execution import Cursor, planned, run
 from server.express import Answered
 from server.planning import Plan, Shared
 from server.rows import describe_rows, described, literal_values
@@ -138,7 +138,8 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
                 begun = await session.work(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
-                await copying.begin(session, statement, partial(_continue, session, rest, whole))
+                then = partial(_continue, session, rest, whole)
+                await copying.begin(session, planned(session, begun.plan), then)
                 return
             if begun.result is None and isinstance(statement, CopyOut):
                 await copying.send_out(session, begun.plan)

@@ -9,6 +9,7 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
@@ -181,6 +182,29 @@ def test_a_reader_sees_the_table_as_it_was(tmp_path: Path) -> None:
         assert sum(batch.num_rows for batch in result.batches or ()) == 2
         client.run("COMMIT")
         assert client.run("SELECT * FROM t ORDER BY a") == [(1, 1), (2, None)]
+
+
+def test_a_copy_that_waited_for_a_definition_goes_on_with_the_new_one(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run("CREATE TABLE t (a int, b text)")
+        late = {text: client.planned(f"COPY {text} FROM STDIN") for text in ("t (a, b)", "t", "t (b)")}
+        other.run("ALTER TABLE t ADD COLUMN z int DEFAULT 7; ALTER TABLE t ALTER a SET DEFAULT 3")
+        rows = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
+        assert client.copy_planned(late["t (a, b)"], [rows]) == 2
+        assert client.copy_planned(late["t (b)"], [rows.select(["b"])]) == 2
+        found = client.run("SELECT * FROM t ORDER BY a, b")
+        assert found == [(1, "x", 7), (2, "y", 7), (3, "x", 7), (3, "y", 7)]
+        assert len(client.session.copy_in(late["t"]).statement.columns) == 3
+        client.session.close()
+        other.run("ALTER TABLE t DROP COLUMN b")
+        with pytest.raises(SqlError) as caught:
+            client.copy_planned(late["t (b)"], [rows.select(["b"])])
+        assert caught.value.sqlstate == "42703"
+        other.run("DROP TABLE t")
+        with pytest.raises(SqlError) as caught:
+            client.copy_planned(late["t"], [rows])
+        assert caught.value.sqlstate == "42P01"
 
 
 CONTINUOUS = """
