@@ -115,7 +115,7 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
         for index, column in enumerate(columns)
     )
     by_name = dict(zip(names, columns, strict=True))
-    keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
+    keys = [key for key in item.keys if key.primary and not key.deferrable] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
     return scan, Scope((Source(alias or item.name, entries, schema, key, "" if alias is None else item.name),), entries)
