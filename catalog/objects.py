@@ -47,12 +47,17 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint."""
+    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
+
+    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``.
+    """
 
     name: str
     columns: tuple[str, ...]
     primary: bool = False
     index: bool = False
+    deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import Stream, Table, is_temporary
+from catalog.objects import ForeignKey, Stream, Table, UniqueKey, is_temporary
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
@@ -266,7 +266,7 @@ class WriteTransaction:
             self._journal.append(Changed(table, change.deleted, change.inserted))
 
     def settle(self, everything: bool = False) -> None:
-        """Checks what waits of foreign keys that no longer do, or before a commit of all. Raises 23503."""
+        """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
         items = waiting(self._journal)
         if not everything:
             items = [item for item in items if not self._still_waits(item)]
@@ -277,8 +277,10 @@ class WriteTransaction:
 
     def _still_waits(self, item: Deferred) -> bool:
         table = self.definitions.get(item.child)
-        keys = () if table is None else table.foreign_keys
-        return table is not None and any(key.name == item.name and self.timing.waits(table, key) for key in keys)
+        if table is None:
+            return False
+        constraints: list[ForeignKey | UniqueKey] = [*table.foreign_keys, *table.keys]
+        return any(key.name == item.name and self.timing.waits(table, key) for key in constraints)
 
     def require_settled(self, table: Table, command: str) -> None:
         """Raises 55006 where a table is to be changed of which something waits."""

@@ -128,7 +128,7 @@ def scan_object(
         for label, index in _labels(binding, item.oid, names)
     )
     by_name = dict(zip(names, columns, strict=True))
-    keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
+    keys = [key for key in item.keys if key.primary and not key.deferrable] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
     called = item.name if name is None else name
