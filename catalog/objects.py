@@ -8,7 +8,7 @@ A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seein
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
@@ -130,7 +130,8 @@ class Stream:
 class FileTable:
     """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
 
-    ``options`` are path (a file, a folder or a pattern), format, header, delimiter and null.
+    ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
+    columns that are in the names of folders) or version (of a Delta table).
     """
 
     oid: int
@@ -144,6 +145,11 @@ class FileTable:
         """One option's value."""
         return dict(self.options).get(name, default)
 
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """Columns whose values are in the names of folders."""
+        return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -152,6 +158,8 @@ class View:
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
     session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
     that the text names, each with the schema as written ('' where there is none) and the oid that it stood for.
+    ``reads`` are their columns, by oid: as the text calls them and as they are called now. ``moved`` are the columns
+    that a continuous view's program reads and that have another name now: oid, name in the program, name now.
     """
 
     oid: int
@@ -166,6 +174,8 @@ class View:
     schema: str = PUBLIC
     comment: str | None = None
     names: tuple[tuple[str, str, int], ...] = ()
+    reads: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
+    moved: tuple[tuple[int, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +215,14 @@ SEQUENCE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A relation that the server computes when it is read, such as millstream.views."""
+    """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
+    (information_schema's views)."""
 
     oid: int
     schema: str
     name: str
     columns: tuple[ColumnDefinition, ...]
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +238,7 @@ class Schema:
 BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
-    Schema(13_000, "information_schema"),
+    Schema(13_207, "information_schema"),
     Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
@@ -302,6 +314,15 @@ class Catalog:
             names=MappingProxyType(names),
             version=self.version + 1,
             next_oid=next_oid,
+        )
+
+    def with_system(self, items: Iterable[SystemView]) -> Catalog:
+        """A catalog with the server's own relations, which are no change of it."""
+        found = tuple(items)
+        return replace(
+            self,
+            objects=MappingProxyType({**self.objects, **{item.oid: item for item in found}}),
+            names=MappingProxyType({**self.names, **{(item.schema, item.name): item.oid for item in found}}),
         )
 
     def drop(self, oid: int) -> Catalog:

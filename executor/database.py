@@ -19,8 +19,9 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Sequence, Stream, View
-from executor import ddl
+from catalog.objects import Catalog, Sequence, Stream, SystemView, View
+from catalog.system.rows import Own
+from executor import ddl, stored_catalog
 from executor.admission import Admission
 from executor.analytics import Analytics
 from executor.appender import Appender
@@ -52,7 +53,7 @@ from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
-from executor.system import system_catalog, system_table
+from executor.system import server_catalog, system_table
 from executor.temporary import TemporaryOids
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
@@ -77,7 +78,7 @@ class Database:
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)
-        self._stored = system_catalog()
+        self._stored = server_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
@@ -133,7 +134,7 @@ class Database:
 
     def _load_catalog(self) -> Catalog:
         text = self.tables.load_catalog()
-        return self._stored if text is None else ddl.load_catalog(text, self._stored)
+        return self._stored if text is None else stored_catalog.load_catalog(text, self._stored)
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
@@ -186,11 +187,12 @@ class Database:
         """How many runs of a state are on storage."""
         return self.storage.run_count(runtime.view.oid, state)
 
-    def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
-        """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
-        sequence = catalog.objects.get(oid)
-        if not isinstance(sequence, Sequence):
-            return system_table(self, oid)
+    def system_table(self, oid: int, catalog: Catalog, own: Own) -> pa.Table:
+        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it."""
+        sequence = catalog.objects[oid]
+        if isinstance(sequence, SystemView):
+            return system_table(self, catalog, sequence, own)
+        assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
         return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
@@ -278,8 +280,8 @@ class Database:
             catalog = transaction.catalog.permanent()
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
-                    catalog = replace(catalog.change(ddl.numbered(item, lsn)), version=catalog.version)
-            write.save_catalog(ddl.dump_catalog(catalog))
+                    catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
+            write.save_catalog(stored_catalog.dump_catalog(catalog))
         write.commit(lsn)
         transaction.write = None
         if catalog is not None:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.codec import encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
-    PUBLIC,
-    SYSTEM_SCHEMAS,
     Catalog,
     CatalogObject,
     Schema,
@@ -32,6 +29,7 @@ from catalog.objects import (
 )
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
+from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
@@ -108,9 +106,10 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item):
+        case Redefine(tag=tag, before=before, item=item, changes=changes):
             require_same(catalog, before)
             _change(transaction, catalog, item)
+            _follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag)
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
@@ -124,11 +123,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
-        case Drop(kind=kind, oids=oids, notices=notices, changes=changes):
-            _follow(transaction, catalog, changes)
-            catalog = transaction.catalog or catalog
-            for oid in oids:
-                catalog = _drop(transaction, catalog, oid)
+        case Drop(kind=kind, notices=notices):
+            _take_away(transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
@@ -187,7 +183,9 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
 
 
 def _follow(
-    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+    transaction: Transaction,
+    catalog: Catalog,
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...],
 ) -> None:
     """Other objects that change with a statement."""
     for before, after in changes:
@@ -333,16 +331,12 @@ def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
     return transaction.catalog
 
 
-def drop_of(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
-    """Drops temporary relations and what needs them."""
-    found = {item.oid: None for item in items}
-    for oid in list(found):
-        found |= dict.fromkeys(item.oid for item in catalog.owned(oid))
-    for oid in list(found):  # views above come first
-        above = [item.oid for item in catalog.dependents(oid) if isinstance(item, View)]
-        found = {**dict.fromkeys(above), **found}
-    tables_last = sorted(found, key=lambda oid: isinstance(catalog.objects[oid], Table))
-    return Drop("TABLE", tuple(tables_last))
+def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
+    """What a DROP changes and what it drops."""
+    _follow(transaction, catalog, drop.changes)
+    catalog = transaction.catalog or catalog
+    for oid in drop.oids:
+        catalog = _drop(transaction, catalog, oid)
 
 
 def end_temporary(database: Database, transaction: Transaction) -> None:
@@ -355,46 +349,4 @@ def end_temporary(database: Database, transaction: Transaction) -> None:
     emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
     if emptied:
         writer.truncate(emptied)
-    for oid in drop_of((table for table in tables if table.on_commit == "drop"), catalog).oids:
-        catalog = _drop(transaction, catalog, oid)
-
-
-def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
-    """The catalog after one logged change; a view's creation LSN is its record's."""
-    data = json.loads(change)
-    if "rebuild" in data:
-        return catalog
-    if "drop" in data:
-        return catalog.drop(data["drop"])
-    if "change" in data:
-        return catalog.change(decode(data["change"], CATALOG_CLASSES))
-    return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
-
-
-def changed_table(change: dict[str, Any]) -> Table | None:
-    """The table that a logged change defines anew."""
-    item = decode(change["change"], CATALOG_CLASSES) if "change" in change else None
-    return item if isinstance(item, Table) else None
-
-
-def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
-    """The object with its creation LSN, where it has one."""
-    return replace(item, created_lsn=lsn) if isinstance(item, View) else item
-
-
-def dump_catalog(catalog: Catalog) -> str:
-    """The catalog's own objects as JSON, for the table database."""
-    items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
-    return json.dumps({"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "objects": items})
-
-
-def load_catalog(text: str, start: Catalog) -> Catalog:
-    """``start`` (the system views) with the stored objects; before there were schemas, the only one was public."""
-    data = json.loads(text)
-    catalog = start
-    if "schemas" in data:
-        catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
-    for item in (*data.get("schemas", ()), *data["objects"]):
-        catalog = catalog.add(decode(item, CATALOG_CLASSES))
-    return replace(catalog, next_oid=data["next_oid"], version=data["version"])
+    _take_away(transaction, catalog, drop_temporary((table for table in tables if table.on_commit == "drop"), catalog))

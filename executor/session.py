@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
+from catalog.system.rows import Own
 from executor import ddl
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.block import Block
@@ -34,7 +35,7 @@ from executor.queries import ATTEMPTS, Reader
 from executor.result import Result, changed
 from executor.row_values import row_values
 from executor.sequences import SessionSequences
-from executor.temporary import Temporary
+from executor.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.expression import Value
@@ -108,6 +109,10 @@ class DatabaseSession:
     @query_engine.setter
     def query_engine(self, name: str) -> None:
         self._reader.query_engine = name
+
+    def describe_itself(self, own: Own) -> None:
+        """What only this session knows, as relations."""
+        self._reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
@@ -259,7 +264,7 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement, transaction)
+            bindings = self._reader.bindings(statement, transaction, parameters)
             changes = self._changes(statement, parameters, transaction, bindings)
             return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -294,7 +299,7 @@ class DatabaseSession:
     ) -> Result:
         for part in parts_of(statement):
             self._require(part.target)
-        bindings = self._reader.bindings(statement, transaction)
+        bindings = self._reader.bindings(statement, transaction, parameters)
         changes = self._changes(statement, parameters, transaction, bindings)
         main = statement.main if isinstance(statement, Modifying) else statement
         if isinstance(main, Query):
@@ -405,7 +410,7 @@ class DatabaseSession:
 
     def discard_temporary(self) -> None:
         """DISCARD TEMP: drops the session's own relations."""
-        drop = ddl.drop_of(self.catalog.contents(PG_TEMP), self.catalog)
+        drop = drop_temporary(self.catalog.contents(PG_TEMP), self.catalog)
         if drop.oids:
             self.execute(drop)
 

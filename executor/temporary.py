@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from catalog.errors import SqlError
 from catalog.objects import PG_TEMP, Catalog, CatalogObject, Table
 from executor.embedded.tables import TableStore
+from planner.bind.definitions.drops import without
+from planner.statements import Drop
 
 #: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
 FIRST_OID = 1_000_000_000
@@ -31,19 +33,20 @@ class TemporaryOids:
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
         self._next = FIRST_OID
+        self._taking = threading.Lock()
         self._left: set[int] = {oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP}
-        self._lock = threading.Lock()
+        self._dropping = threading.Lock()  # apart from the other, which who writes may want
         self.drop(())
 
     def take(self, count: int) -> int:
         """The first of so many that follow each other."""
-        with self._lock:
+        with self._taking:
             first, self._next = self._next, self._next + count
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
         """Tables that no session has any more go as soon as nobody writes."""
-        with self._lock:
+        with self._dropping:
             self._left.update(oids)
             if not self._left:
                 return
@@ -95,3 +98,22 @@ class Temporary:
         if objects != self._objects:
             self._objects, self._over = objects, None
             self.label = f"temporary {next(_labels)}" if objects else ""
+
+
+def drop_temporary(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
+    """Drops temporary relations with the views and sequences that need them; other tables lose what refers to them."""
+    found = {item.oid: item for item in items}
+    changes: dict[int, Table] = {}
+    pending = list(found.values())
+    for item in pending:  # grows while it is walked
+        for other in (*catalog.owned(item.oid), *catalog.dependents(item.oid)):
+            if other.oid in found:
+                continue
+            if isinstance(other, Table):
+                changes[other.oid] = without(changes.get(other.oid, other), item.oid)
+            else:
+                found[other.oid] = other
+                pending.append(other)
+    kept = {oid: catalog.objects[oid] for oid in changes if oid not in found}
+    pairs = tuple((before, changes[oid]) for oid, before in kept.items() if isinstance(before, Table))
+    return Drop("TABLE", tuple(reversed(found)), changes=pairs)

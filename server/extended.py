@@ -272,7 +272,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         if reader is not None:
             return reader.read(portal.values)
         result = run(session, plan, portal.values, described=True)
-        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"))
+        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"), session.names)
         return result, cursor, *cursor.take(limit)
 
     begun = await session.work(begin)

@@ -177,7 +177,7 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
             return Begun(plan, None, point=(reader, reader.read(values)))
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
     result = run(session, plan, values)
-    cursor = Cursor(result, (), session.settings.value("TimeZone"))
+    cursor = Cursor(result, (), session.settings.value("TimeZone"), session.names)
     data, rows = cursor.take()
     return Begun(plan, result, cursor, data, rows, stamp)
 

@@ -25,6 +25,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
 ENGINES: Final = ("embedded", "spark")
 SPARK: Final = {"spark_master": "local[2]", "spark_driver_memory": "1g"}
+#: The part of the page that ``tools.clients`` writes, which comes last.
+CLIENTS: Final = "## Clients\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
@@ -41,13 +43,13 @@ that meet in one column (UNION, VALUES, CASE, COALESCE, GREATEST, an array) show
 quotient, a root, a power and a logarithm the number of zeros at the end may be another. 20 decimals are kept of these,
 18 of a column declared without digits. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
 
-Each case runs on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which
-computes queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
+Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
+queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
 
-`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --seed 3"`, and `--engine embedded` for one engine
-without writing it); some of its cases are a test (`tests/compatibility`), which fails on a difference that is not
-listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark, too, with
-`make test ARGS="--whole -m spark tests/sql"`.
+`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --spark-rounds 8 --seed 3"` for more cases,
+`--engine spark` for one engine, without writing it); some of its cases are a test (`tests/compatibility`), which fails
+on a difference that is not listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark, too,
+with `make test ARGS="--whole -m spark tests/sql"`.
 """
 #: Results by engine.
 Compared = Mapping[str, Sequence[Result]]
@@ -57,33 +59,41 @@ def main() -> int:
     """Runs; 1 where there is a difference that is not listed."""
     parser = argparse.ArgumentParser(prog="python -m tools.compatibility", description=__doc__)
     parser.add_argument("--rounds", type=int, default=4, help="each has about two thousand cases")
+    parser.add_argument("--spark-rounds", type=int, default=1, help="those that run on Spark, too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=0, help="how many examples of each difference to print")
     parser.add_argument("--engine", choices=ENGINES, help="one engine alone; leaves docs/compatibility.md as it is")
     parser.add_argument("--no-page", action="store_true", help="leave docs/compatibility.md as it is")
     chosen = parser.parse_args()
-    results = compared(chosen.seed, chosen.rounds, (chosen.engine,) if chosen.engine else ENGINES)
+    rounds = {"embedded": chosen.rounds, "spark": chosen.spark_rounds}
+    results = compared(chosen.seed, {chosen.engine: rounds[chosen.engine]} if chosen.engine else rounds)
     for engine, found in results.items():
         print("\n".join([*examples(found, chosen.show), f"{engine}: {rate(found)}"]))
     if not chosen.no_page and not chosen.engine:
-        PAGE.write_text(page(results))
+        _, heading, clients = PAGE.read_text().partition(CLIENTS)
+        PAGE.write_text(page(results) + (f"\n{heading}{clients}" if heading else ""))
     every = itertools.chain.from_iterable(results.values())
     new = {item.name for item in every if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
     print("\n".join(f"different and not listed: {name}" for name in sorted(new)))
     return 1 if new else 0
 
 
-def compared(seed: int, rounds: int, engines: Sequence[str]) -> Compared:
-    """The results of all cases on each engine."""
+def without_clients(text: str) -> str:
+    """The page but for its last part."""
+    return text.partition(CLIENTS)[0].rstrip() + "\n"
+
+
+def compared(seed: int, rounds: Mapping[str, int]) -> Compared:
+    """The results of all cases on each engine, which has its number of rounds."""
     judge = Postgres()
     found: dict[str, Sequence[Result]] = {}
     try:
-        with Millstream(settings=SPARK if "spark" in engines else {"spark_enabled": False}) as server:
-            if "spark" in engines:
+        with Millstream(settings=SPARK if "spark" in rounds else {"spark_enabled": False}) as server:
+            if "spark" in rounds:
                 server.wait_for_spark()
-            for engine in engines:
+            for engine, count in rounds.items():
                 comparison = Comparison(server.dsn(), judge.dsn(), engine)
-                found[engine] = list(comparison.results(cases(seed, rounds)))
+                found[engine] = list(comparison.results(cases(seed, count)))
                 comparison.close()
     finally:
         judge.stop()
@@ -132,11 +142,16 @@ def table(results: Compared) -> Iterator[str]:
     for engine, found in results.items():
         for item in found:
             counts[item.case.construct][engine][item.verdict] += 1
-    yield f"| construct | cases | {' | '.join(f'{engine}: {kind.value}' for engine in results for kind in Verdict)} |"
-    yield f"|---|---:|{'---:|' * len(results) * len(Verdict)}"
+    heads = ("cases", *(kind.value for kind in Verdict))
+    yield f"| construct | {' | '.join(f'{engine}: {head}' for engine in results for head in heads)} |"
+    yield f"|---|{'---:|' * len(results) * len(heads)}"
     for construct, by_engine in sorted(counts.items(), key=lambda item: item[0].lower()):
-        cells = [by_engine[engine][kind] for engine in results for kind in Verdict]
-        yield f"| {construct} | {next(iter(by_engine.values())).total()} | {' | '.join(map(str, cells))} |"
+        cells = [count for engine in results for count in _cells(by_engine[engine])]
+        yield f"| {construct} | {' | '.join(map(str, cells))} |"
+
+
+def _cells(found: Counter[Verdict]) -> list[int]:
+    return [found.total(), *(found[kind] for kind in Verdict)]
 
 
 def _differences(results: Compared) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import DISPLAY, NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType, array
+from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, case, function, operand, text
 from planner.expression import Cast, Literal
@@ -20,9 +20,11 @@ from planner.expression import Cast, Literal
 if TYPE_CHECKING:
     from executor.embedded.dialect import DuckPrinter
 
-TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"))
-INTEGERS: Final = frozenset(("int2", "int4", "int8", "oid"))
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
+#: Longest texts of types that have one.
+_LENGTHS: Final = {"name": 63, "char": 1}
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
@@ -98,6 +100,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
 
 def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
     """PostgreSQL's output of a value."""
+    if source.name in VECTORS:
+        return function("array_to_string", argument, text(" "))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
     match source.name:
@@ -113,7 +117,9 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return macro("ms_interval_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
-        case "text" | "varchar" | "name" | "unknown" | "void" | "uuid" | "json" | "jsonb":
+        case "uuid" | "json" | "jsonb":
+            return argument
+        case name if name in TEXTS:
             return argument
         case _:
             return _plain(printer, argument, "text")
@@ -154,8 +160,8 @@ def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
     """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
-    if target.name == "name":
-        return function("left", value, exp.Literal.number(63))
+    if target.name in _LENGTHS:
+        return function("left", value, exp.Literal.number(_LENGTHS[target.name]))
     if target == source:
         return value
     if not target.modifiers:
@@ -174,7 +180,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     match target.name:
         case "bool":
             return macro("ms_bool", argument)
-        case "int2" | "int4" | "int8" | "oid":
+        case name if name in INTEGERS:
             return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")

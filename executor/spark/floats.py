@@ -57,6 +57,10 @@ _EXP: Final = (
     f" WHEN EXP({{0}}) = 0D AND {{0}} > -{_INFINITE} THEN {_UNDERFLOW} ELSE EXP({{0}}) END"
 )
 
+_DEGREES: Final = (
+    f"CASE WHEN ABS(DEGREES({{0}})) = {_INFINITE} AND ABS({{0}}) < {_INFINITE} THEN {_OVERFLOW} ELSE DEGREES({{0}}) END"
+)
+
 FLOATS: Final[Mapping[str, Build]] = {
     "pi": lambda dialect, arguments, node: function("PI"),
     "exp": _of_doubles(_EXP),
@@ -74,6 +78,6 @@ FLOATS: Final[Mapping[str, Build]] = {
     "sinh": _of_doubles("SINH({0})"),
     "cosh": _of_doubles("COSH({0})"),
     "tanh": _of_doubles("TANH({0})"),
-    "degrees": _of_doubles("DEGREES({0})"),
+    "degrees": _of_doubles(_DEGREES),
     "radians": _of_doubles("RADIANS({0})"),
 }

@@ -32,6 +32,7 @@ from catalog.types import (
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.environment import Environment
@@ -40,7 +41,7 @@ from planner.bind.predicates import again, bind_between, bind_like, bind_similar
 from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import names_of, type_of
+from planner.bind.typenames import check_collation, names_of, type_of
 from planner.bind.types import coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
@@ -136,6 +137,9 @@ def _column(env: Environment, node: Any) -> Scalar:
 
 
 def _parameter(env: Environment, node: Any) -> Scalar:
+    if env.binding.bodies:
+        given: Scalar = env.binding.bodies[-1][node.number - 1]
+        return given
     if node.number < 1 or node.number > 65535:
         raise env.error("42P02", f"there is no parameter ${node.number}", node)
     kind = env.binding.parameter(node.number - 1)
@@ -366,9 +370,8 @@ def _default(env: Environment, node: Any) -> Scalar:
 
 
 def _collate(env: Environment, node: Any) -> Scalar:
-    """COLLATE "default", which psql writes, changes nothing."""
-    if names_of(node.collname)[-1] != "default":
-        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "default".', env.binding.position(node))
+    """COLLATE: all texts are ordered by their code points, which some collations say."""
+    check_collation(env.binding, node)
     return bind_scalar(env, node.arg)
 
 
@@ -389,7 +392,7 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
     "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
-    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

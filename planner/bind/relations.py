@@ -14,7 +14,7 @@ from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import join_names, quote_name, split_list
-from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
+from catalog.objects import PG_CATALOG, PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, SystemView, View
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
 
@@ -141,10 +141,15 @@ def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
     return (("TimeZone", context.time_zone), (_PATH, join_names(context.search_path)))
 
 
+def of_system(context: Context) -> Context:
+    """The context of the definitions of PostgreSQL's own views."""
+    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, names=None)
+
+
 def as_created(context: Context, view: View) -> Context:
     """The context in which a view's text means what it did when the view was created."""
     settings = dict(view.settings)
     path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
     names = {(schema, name): oid for schema, name, oid in view.names}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names)
+    return within(context, search_path=path, time_zone=zone, names=names, reads=dict(view.reads))

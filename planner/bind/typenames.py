@@ -12,13 +12,20 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name
 from planner.bind.context import Binding
 
-_ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "char": "bpchar", "string": "text"}
+_ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "string": "text"}
+#: information_schema's domains, as the protocol shows them.
+_DOMAINS: Final = {
+    "sql_identifier": SqlType("name"),
+    "character_data": SqlType("varchar"),
+    "cardinal_number": SqlType("int4"),
+    "yes_or_no": SqlType("varchar", (3,)),
+    "time_stamp": SqlType("timestamptz"),
+}
 _KNOWN: Final = frozenset(TYPES) - {"unknown", "void"}
 _FOREIGN: Final = (
-    frozenset(("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point"))
+    frozenset(("timetz", "money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "regclass", "regtype"))
-    | frozenset(("regproc", "regnamespace", "regrole", "xid", "cid", "tid", "pg_lsn", "jsonpath"))
+    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath"))
 )
 
 
@@ -36,6 +43,8 @@ def type_of(binding: Binding, node: Any) -> SqlType:
         raise unsupported("SETOF and %TYPE", position=position)
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
+    if names[0] == "information_schema" and name in _DOMAINS:
+        return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name]
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
@@ -87,6 +96,16 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
             position,
         )
     return SqlType("numeric", (precision, scale))
+
+
+#: Collations that order texts by their code points, as the database's own does.
+_COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
+
+
+def check_collation(binding: Binding, node: Any) -> None:
+    """Refuses a COLLATE clause that says another order than there is."""
+    if names_of(node.collname)[-1] not in _COLLATIONS:
+        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
 
 
 def declared_typmod(kind: SqlType) -> int:

@@ -15,6 +15,7 @@ from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
     INT4,
+    NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
     TEXT,
@@ -24,12 +25,13 @@ from catalog.types import (
     by_name,
     numeric,
 )
+from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 
-STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
@@ -102,10 +104,14 @@ def coerce(
     source = scalar.type
     if source == target:
         return scalar
+    if target.name in NAMED_OIDS and (source.name in STRINGS or (source.name == "unknown" and _is_text(scalar))):
+        return read_oid(binding, scalar, target, node)
     if source.name == "unknown":
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if source.name in NAMED_OIDS and target.name in STRINGS:
+        return coerce(binding, shown_oid(binding, scalar), target, level, node)
     if target.element is not None and isinstance(scalar, Literal | Call):
         items = _retyped_items(binding, scalar, target, level, node)
         if items is not None:
@@ -115,6 +121,10 @@ def coerce(
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def _is_text(scalar: Scalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.value is not None
 
 
 def blank_padded(scalar: Scalar) -> Scalar:

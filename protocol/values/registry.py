@@ -16,6 +16,7 @@ from protocol.utf8 import decode_utf8
 from protocol.values import (
     booleans,
     bytea,
+    catalogs,
     datetimes,
     decimal_text,
     decimals,
@@ -41,6 +42,7 @@ _CODECS: Final[dict[str, Codec]] = {
     **jsons.CODECS,
     **datetimes.CODECS,
     **intervals.CODECS,
+    **catalogs.CODECS,
 }
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS["array"] = array_codec(_CODECS)

@@ -197,14 +197,9 @@ INSERT INTO clicks VALUES (1, 10), (2, 20), (1, 5);
     "text",
     [
         "ALTER TABLE side DROP COLUMN w",
-        "ALTER TABLE side DROP COLUMN other",
-        "ALTER TABLE side RENAME COLUMN w TO x",
-        "ALTER TABLE side RENAME COLUMN other TO x",
-        "ALTER TABLE side RENAME TO aside",
         "ALTER TABLE side ALTER k TYPE bigint",
         "ALTER TABLE side ALTER w DROP NOT NULL",
         "ALTER TABLE side DROP CONSTRAINT side_pkey",
-        "ALTER TABLE clicks RENAME TO c",
         "ALTER TABLE clicks ADD COLUMN c int",
     ],
 )
@@ -222,6 +217,7 @@ def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path:
         client = Client(database)
         client.run(CONTINUOUS)
         client.run("ALTER TABLE side ADD COLUMN fresh int DEFAULT 3, ALTER other SET NOT NULL, ADD CHECK (k < 10)")
+        client.run("ALTER TABLE side DROP COLUMN other")
         client.run("ALTER VIEW high RENAME TO higher; INSERT INTO clicks VALUES (2, 1)")
         client.run("UPDATE side SET w = 'ONE' WHERE k = 1")
         assert client.run("SELECT * FROM low ORDER BY w") == [("one", 15), ("two", 21)]
@@ -247,14 +243,17 @@ def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
         client.run("DROP INDEX i; INSERT INTO t VALUES (3, 'one')")
 
 
-def test_a_view_that_takes_all_columns_forbids_another_one(tmp_path: Path) -> None:
+def test_a_view_that_takes_all_columns_keeps_those_of_its_creation(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
         client.run(START + "CREATE VIEW v AS SELECT * FROM t; CREATE VIEW w AS SELECT a FROM t")
-        for text, sqlstate in (("ADD COLUMN z int", "0A000"), ("DROP COLUMN c", "2BP01")):
-            with pytest.raises(SqlError) as caught:
-                client.run(f"ALTER TABLE t {text}")
-            assert caught.value.sqlstate == sqlstate
+        client.run("ALTER TABLE t ADD COLUMN z int")
+        assert client.run("SELECT * FROM v ORDER BY a LIMIT 1") == client.run(
+            "SELECT a, b, c FROM t ORDER BY a LIMIT 1"
+        )
+        with pytest.raises(SqlError) as caught:
+            client.run("ALTER TABLE t DROP COLUMN c")
+        assert caught.value.sqlstate == "2BP01"
         client.run("ALTER TABLE t DROP COLUMN c CASCADE")
         assert client.notices == ["drop cascades to view v"]
         assert client.run("SELECT * FROM w ORDER BY a") == [(1,), (2,)]

@@ -164,7 +164,9 @@ def test_correlated_subqueries_refer_to_outer_columns(database: Database) -> Non
 
 
 def test_each_reference_to_a_with_query_is_a_copy(database: Database) -> None:
-    query = database.query("with q as (select i, sum(n) as m from a group by i) select * from q x, q y where x.i = y.i")
+    query = database.query(
+        "with q as not materialized (select i, sum(n) as m from a group by i) select * from q x, q y where x.i = y.i"
+    )
     validate(query.relation)
     assert sum(isinstance(node, Aggregate) for node in walk(query.relation)) == 2
 

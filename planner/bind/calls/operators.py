@@ -80,8 +80,13 @@ def _comparison(name: str) -> Iterator[Overload]:
     for family in (_INTEGERS, _FLOATS, _STAMPS):
         for left, right in product(family, family):
             yield Overload(name, (left, right), "bool")
-    for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid", "jsonb"):
+    scalars = ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid", "char", "jsonb")
+    for alike in scalars:
         yield Overload(name, (alike, alike), "bool")
+    if name in ("eq", "ne"):
+        for pair in (("xid", "xid"), ("xid", "int4"), ("cid", "cid"), ("tid", "tid")):
+            yield Overload(name, pair, "bool")
+    yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")

@@ -33,7 +33,9 @@ from planner.statements import CreateStream, CreateTable
 SERVERS: Final = ("stream", "pipelinedb")
 #: The server whose foreign tables are files at rest.
 FILES: Final = "files"
-_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
+_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partition", "version")
+#: Types that a value in a folder's name may have.
+_PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
@@ -115,8 +117,27 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     if any(column.type.name == "interval" for column in parts.columns):
         instead = "Use two timestamps, or a number of seconds."
         raise unsupported("an interval column in a table of files", instead, binding.position(base.relation))
-    oid = binding.context.catalog.next_oid
-    return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+    table = FileTable(binding.context.catalog.next_oid, base.relation.relname, tuple(parts.columns), options, schema)
+    _check_partition(table)
+    return CreateStream(table, exists)
+
+
+def _check_partition(table: FileTable) -> None:
+    """Raises 42703, 42601 or 0A000 where a table cannot be partitioned as it says, 22023 for a version of none."""
+    is_delta = table.option("format") == "delta"
+    if is_delta and table.partition:
+        raise SqlError("42601", "a Delta table says itself how it is partitioned", hint="Leave option partition out.")
+    if table.option("version") and not (is_delta and table.option("version").isdigit()):
+        raise SqlError("22023", f'invalid value for option "version": "{table.option("version")}"')
+    kinds = {column.name: column.type for column in table.columns}
+    for name in table.partition:
+        if name not in kinds:
+            raise SqlError("42703", f'column "{name}" named in option "partition" does not exist')
+        if kinds[name].name not in _PARTITION_TYPES:
+            instead = f"Types of partition columns are {', '.join(_PARTITION_TYPES)}."
+            raise unsupported(f"a partition column of type {kinds[name]}", instead)
+    if set(table.partition) == set(kinds):
+        raise SqlError("42601", f'foreign table "{table.name}" has no column that is not a partition column')
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
@@ -138,10 +159,10 @@ def _stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM
     value = item.arg.sval
     if item.defname == "source" and value != "files":
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
-    if item.defname == "format" and value not in ("parquet", "csv", "json"):
-        raise SqlError(
-            "22023", f'invalid value for option "format": "{value}"', hint="Formats are parquet, csv and json."
-        )
+    formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))
+    if item.defname == "format" and value not in formats:
+        hint = f"Formats are {', '.join(formats[:-1])} and {formats[-1]}."
+        raise SqlError("22023", f'invalid value for option "format": "{value}"', hint=hint)
     return item.defname, value
 
 

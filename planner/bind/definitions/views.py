@@ -27,6 +27,7 @@ from planner.bind.types import display
 from planner.expression import Call
 from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
+from planner.renaming import reads_of
 from planner.statements import AlterView, CreateTableAs, CreateView, Query
 from planner.walk import walk
 
@@ -83,6 +84,7 @@ def _create(
         settings_of(binding.context),
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),
+        reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     if exists and replaces:
         _check_replaced(binding, view)

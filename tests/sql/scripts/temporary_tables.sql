@@ -18,18 +18,18 @@ INSERT INTO tt_kept SELECT id, x FROM tt;
 SELECT * FROM tt_kept ORDER BY id;
 
 -- It hides a table of its name.
+PREPARE tt_p AS SELECT count(*) FROM tt_kept;
+EXECUTE tt_p;
 CREATE TEMP TABLE tt_kept (z int);
 SELECT * FROM tt_kept;
 SELECT * FROM public.tt_kept ORDER BY id;
 SELECT public.tt_kept.x FROM tt_kept, public.tt_kept ORDER BY 1;
 INSERT INTO tt_kept VALUES (5);
 SELECT * FROM tt_kept;
-PREPARE tt_p AS SELECT * FROM tt_kept;
-EXECUTE tt_p;
-DROP TABLE tt_kept;
-SELECT * FROM tt_kept ORDER BY id;
 EXECUTE tt_p;
 DEALLOCATE tt_p;
+DROP TABLE tt_kept;
+SELECT * FROM tt_kept ORDER BY id;
 
 -- Where they may be.
 CREATE TEMP TABLE public.tt2 (a int);
@@ -159,3 +159,19 @@ SELECT * FROM tt;
 SELECT * FROM tt7;
 SET search_path = public;
 DROP TABLE tt_kept;
+
+-- What needs a table that goes at the commit.
+SET search_path = public;
+CREATE TEMP TABLE left_behind (id int, p int);
+BEGIN;
+CREATE TEMP TABLE going (id int PRIMARY KEY) ON COMMIT DROP;
+ALTER TABLE left_behind ADD FOREIGN KEY (p) REFERENCES going (id);
+CREATE TEMP VIEW above_it AS SELECT id FROM going;
+CREATE TEMP VIEW above_that AS SELECT id FROM above_it;
+INSERT INTO going VALUES (1);
+INSERT INTO left_behind VALUES (1, 1);
+COMMIT;
+INSERT INTO left_behind VALUES (2, 99);
+SELECT * FROM left_behind ORDER BY id;
+SELECT * FROM above_that;
+DISCARD TEMP;
