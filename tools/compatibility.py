@@ -33,7 +33,15 @@ A generator writes expressions from PostgreSQL's own tables of operators, functi
 and literals of every type that Millstream stores, with NULLs and edge values, and queries of each construct over small
 tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and is compared in values, columns' names,
 types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
-that is not equal. Numerics are compared by value to 15 decimals, doubles to 12 digits, rows without ORDER BY as a bag.
+that is not equal. Numerics with declared digits are compared as text, others by value to 15 decimals, doubles to 12
+digits, rows without ORDER BY as a bag.
+
+A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns and
+casts with declared digits or of integers, and sums, products, sums and averages over these. Where they differ from row
+to row they are not kept: a column declared `numeric` without digits shows no zeros at its end, values of several scales
+that meet in one column (UNION, VALUES, CASE, COALESCE, GREATEST, an array) show the largest of these scales, and of a
+quotient, a root, a power and a logarithm the number of zeros at the end may be another. 20 decimals are kept of these,
+18 of a column declared without digits. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
 
 Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.

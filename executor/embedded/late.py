@@ -111,7 +111,7 @@ def _groups(
             yield members, tuple(reversed(values))
 
 
-def _literal(value: object) -> object:
+def _literal(value: Any) -> object:
     """The value of a literal; an interval's is in microseconds."""
     if isinstance(value, pa.MonthDayNano):
         return value.months, value.days, value.nanoseconds // 1000
