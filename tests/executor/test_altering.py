@@ -252,6 +252,19 @@ def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path:
         assert client.run("SELECT * FROM higher ORDER BY k") == [(1, 16, "ONE"), (2, 21, "two")]
 
 
+def test_a_stream_under_another_name_feeds_its_views(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(CONTINUOUS)
+        client.run("ALTER FOREIGN TABLE clicks RENAME TO taps; INSERT INTO taps VALUES (2, 2)")
+        assert client.run("SELECT * FROM low ORDER BY w") == [("one", 15), ("two", 22)]
+        client.run("CREATE FOREIGN TABLE clicks (k int, n int) SERVER stream; INSERT INTO clicks VALUES (1, 99)")
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run("INSERT INTO taps VALUES (1, 1)")
+        assert client.run("SELECT * FROM high ORDER BY k") == [(1, 16, "one"), (2, 22, "two")]
+
+
 def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
