@@ -33,7 +33,6 @@ from server.express import Express
 from server.idle import IdleClock
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
-from server.relations import own_relations
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,7 +75,6 @@ class Session:
         self.transaction_time = _now()
         self._working = False
         self._cancelled: SqlError | None = None
-        db.describe_itself(own_relations(self))
 
     def names(self, kind: str, oids: Iterable[int]) -> dict[int, str]:
         """What oids of a type such as regclass are called."""

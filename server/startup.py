@@ -81,9 +81,11 @@ class Startup:
         database = await server.wait_open()
         if connection.is_lost:
             return
+        from server.relations import own_relations
         from server.session import Session  # needs the executor, which the opening of the database has loaded
 
         session = Session(connection, database.session(user, name), settings, user, name)
+        session.db.describe_itself(own_relations(session))
         connection.handler = session
         connection.machine.authenticated()
         connection.send(encoder.AUTHENTICATION_OK)

@@ -62,8 +62,12 @@ def kind_of(item: CatalogObject) -> str:
 
 def pg_class(catalog: Catalog) -> Iterator[Row]:
     """Relations and indexes."""
+    tables = [item for item in catalog.objects.values() if isinstance(item, Table)]
+    referenced = {reference.target for table in tables for reference in table.foreign_keys}
     for item in own_objects(catalog):
-        yield _relation(catalog, item)
+        # PostgreSQL checks foreign keys by triggers of both tables, which tell psql to look for them.
+        checked = item.oid in referenced or (isinstance(item, Table) and bool(item.foreign_keys))
+        yield {**_relation(catalog, item), "relhastriggers": checked}
         if isinstance(item, Table):
             for index in indexes_of(item):
                 yield _index(catalog, item, index)
@@ -85,7 +89,6 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relkind": kind_of(item),
         "relnatts": len(item.columns),
         "relchecks": len(table.checks) if table is not None else 0,
-        "relhastriggers": table is not None and bool(table.foreign_keys),  # as PostgreSQL checks them
         "relhasrules": isinstance(item, View | SystemView),
         "relispopulated": True,
         "relreplident": "d" if table is not None else "n",

@@ -8,7 +8,7 @@ CREATE SEQUENCE numbers START 5 INCREMENT 2;
 COMMENT ON TABLE people IS 'who there is';
 COMMENT ON COLUMN people.name IS 'as written';
 
-SELECT relname, relkind, relnatts, relhasindex, relchecks, relpersistence FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY relname;
+SELECT relname, relkind, relnatts, relhasindex, relhastriggers, relchecks, relpersistence FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY relname;
 SELECT attname, atttypid::regtype, atttypmod, attnotnull, atthasdef, attidentity, attgenerated, attlen, attndims FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = 'orders'::regclass AND a.attnum > 0 ORDER BY a.attnum;
 SELECT conname, contype, conrelid::regclass, confrelid::regclass, conkey, confkey, confdeltype, confupdtype, condeferrable FROM pg_constraint WHERE connamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY conname;
