@@ -1,4 +1,6 @@
 -- pg_catalog: PostgreSQL's own rows, ours, and the functions about them.
+CREATE SCHEMA listed;
+SET search_path TO listed;
 CREATE TABLE people (id integer PRIMARY KEY, name varchar(80) NOT NULL, email text UNIQUE, born date DEFAULT '2000-01-01', balance numeric(12, 2) CHECK (balance > 0));
 CREATE TABLE orders (id bigint PRIMARY KEY, person integer NOT NULL REFERENCES people (id) ON DELETE CASCADE, tags text[], twice integer GENERATED ALWAYS AS (person * 2) STORED, UNIQUE (person, id));
 CREATE INDEX orders_person ON orders (person);
@@ -12,7 +14,7 @@ SELECT relname, relkind, relnatts, relhasindex, relhastriggers, relchecks, relpe
 SELECT attname, atttypid::regtype, atttypmod, attnotnull, atthasdef, attidentity, attgenerated, attlen, attndims FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = 'orders'::regclass AND a.attnum > 0 ORDER BY a.attnum;
 SELECT conname, contype, conrelid::regclass, confrelid::regclass, conkey, confkey, confdeltype, confupdtype, condeferrable FROM pg_constraint WHERE connamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY conname;
-SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid IN ('people'::regclass, 'orders'::regclass) AND contype IN ('p', 'u', 'f') ORDER BY conname;
+SELECT conname, replace(pg_get_constraintdef(oid), current_schema() || '.', '') AS definition FROM pg_constraint WHERE conrelid IN ('people'::regclass, 'orders'::regclass) AND contype IN ('p', 'u', 'f') ORDER BY conname;
 SELECT indexrelid::regclass, indrelid::regclass, indisunique, indisprimary, indkey, indkey[0], indclass, indnatts FROM pg_index WHERE indrelid = 'orders'::regclass ORDER BY 1::text;
 SELECT replace(pg_get_indexdef(indexrelid), current_schema() || '.', '') FROM pg_index WHERE indrelid = 'orders'::regclass ORDER BY 1;
 SELECT tablename, tableowner = current_user, hasindexes FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1;
@@ -84,3 +86,6 @@ SELECT count(*) FROM pg_class WHERE relname LIKE 'orders%';
 DROP TABLE numbered;
 DROP VIEW grown;
 DROP TABLE people;
+DROP SEQUENCE numbers;
+RESET search_path;
+DROP SCHEMA listed;
