@@ -127,6 +127,8 @@ def schema_for(binding: Binding, schema: str | None, name: str, position: int | 
     Raises 3F000 and 42501.
     """
     catalog = binding.context.catalog
+    if schema == PG_TEMP:
+        raise unsupported("a temporary object", "Create an ordinary one and drop it.", position)
     if schema is None:
         schema = next((name for name in binding.context.search_path if name in catalog.schemas), None)
     if schema is None:
@@ -162,5 +164,6 @@ def as_created(context: Context, view: View) -> Context:
     settings = dict(view.settings)
     path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
     names = {(schema, name): oid for schema, name, oid in view.names}
+    types = {(schema, name): oid for schema, name, oid in view.types}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names)
+    return within(context, search_path=path, time_zone=zone, names=names, types=types)

@@ -81,6 +81,8 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create server stream foreign data wrapper x", "42939"),
         ("create server other foreign data wrapper x", "0A000"),
         ("create temp table z (k int)", "0A000"),
+        ("create type pg_temp.z as enum ('a')", "0A000"),
+        ("create domain pg_temp.z as int", "0A000"),
         ("create foreign table z (k int[]) server stream", "0A000"),
         ("create table z (k timestamp(3))", "0A000"),
         ("create table z (k numeric(50, 2))", "0A000"),

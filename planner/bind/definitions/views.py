@@ -86,6 +86,7 @@ def _create(
         settings_of(binding.context),
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),
+        types=tuple((*written, oid) for written, oid in binding.types.items()),
     )
     if exists and replaces:
         _check_replaced(binding, view)
