@@ -64,7 +64,7 @@ bench: $(VENV)/.installed-dev java postgres  ## all benchmarks (ARGS="copy reads
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: compatibility
-compatibility: $(VENV)/.installed-dev postgres  ## thousands of generated cases beside PostgreSQL; writes docs/compatibility.md
+compatibility: $(VENV)/.installed-dev java postgres  ## thousands of generated cases on both engines beside PostgreSQL; writes docs/compatibility.md
 	$(BIN)/python -m tools.compatibility $(ARGS)
 
 .PHONY: demo

@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.harness import RESULTS, ROOT, Rig, Row, machine
 
-MODULES: Final = ("copy", "inserts", "reads", "freshness", "spark_vs_streaming", "memory", "planning")
+MODULES: Final = ("copy", "inserts", "reads", "freshness", "spark_vs_streaming", "memory", "planning", "engines")
 SUMMARY: Final = ROOT / "docs" / "benchmarks.md"
 BEGIN: Final = "<!-- measured: begin -->"
 END: Final = "<!-- measured: end -->"

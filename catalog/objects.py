@@ -8,7 +8,7 @@ A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seein
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
@@ -47,12 +47,17 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint."""
+    """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
+
+    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``.
+    """
 
     name: str
     columns: tuple[str, ...]
     primary: bool = False
     index: bool = False
+    deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A durable table of this server."""
+    """A table of this server: durable, unless it is temporary. ``on_commit`` is what then becomes of its rows when a
+    transaction commits ('delete') or of itself ('drop').
+    """
 
     oid: int
     name: str
@@ -104,6 +111,7 @@ class Table:
     schema: str = PUBLIC
     indexes: tuple[Index, ...] = ()
     comment: str | None = None
+    on_commit: Literal["", "delete", "drop"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,8 @@ class Stream:
 class FileTable:
     """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
 
-    ``options`` are path (a file, a folder or a pattern), format, header, delimiter and null.
+    ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
+    columns that are in the names of folders) or version (of a Delta table).
     """
 
     oid: int
@@ -143,6 +152,11 @@ class FileTable:
         """One option's value."""
         return dict(self.options).get(name, default)
 
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """Columns whose values are in the names of folders."""
+        return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -151,7 +165,9 @@ class View:
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
     session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
     that the text names, each with the schema as written ('' where there is none) and the oid that it stood for;
-    ``types`` are the users' types that it names.
+    ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
+    as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
+    now: oid, name in the program, name now.
     """
 
     oid: int
@@ -167,6 +183,8 @@ class View:
     comment: str | None = None
     names: tuple[tuple[str, str, int], ...] = ()
     types: tuple[tuple[str, str, int], ...] = ()
+    reads: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
+    moved: tuple[tuple[int, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +224,14 @@ SEQUENCE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """A relation that the server computes when it is read, such as millstream.views."""
+    """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
+    (information_schema's views)."""
 
     oid: int
     schema: str
     name: str
     columns: tuple[ColumnDefinition, ...]
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +247,7 @@ class Schema:
 BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
-    Schema(13_000, "information_schema"),
+    Schema(13_207, "information_schema"),
     Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
@@ -351,6 +371,13 @@ class Catalog:
             raise SqlError("3F000", f'schema "{schema}" does not exist')
         raise undefined_table(f"{schema}.{name}" if schema else name)
 
+    def permanent(self) -> Catalog:
+        """The catalog without temporary relations."""
+        catalog = self
+        for item in list(self.contents(PG_TEMP)):
+            catalog = catalog.drop(item.oid)
+        return catalog
+
     def contents(self, schema: str) -> Iterator[CatalogObject]:
         """The relations in a schema."""
         return (item for item in self.objects.values() if item.schema == schema)
@@ -361,7 +388,7 @@ class Catalog:
 
     def add(self, item: CatalogObject | Schema) -> Catalog:
         """A catalog with one object more. Raises 42P07 and 42P06 when the name is taken."""
-        next_oid = max(self.next_oid, item.oid + 1)
+        next_oid = self.next_oid if is_temporary(item) else max(self.next_oid, item.oid + 1)
         if isinstance(item, Schema):
             if item.name in self.schemas:
                 raise SqlError("42P06", f'schema "{item.name}" already exists')
@@ -380,6 +407,15 @@ class Catalog:
             names=MappingProxyType(names),
             version=self.version + 1,
             next_oid=next_oid,
+        )
+
+    def with_system(self, items: Iterable[SystemView]) -> Catalog:
+        """A catalog with the server's own relations, which are no change of it."""
+        found = tuple(items)
+        return replace(
+            self,
+            objects=MappingProxyType({**self.objects, **{item.oid: item for item in found}}),
+            names=MappingProxyType({**self.names, **{(item.schema, item.name): item.oid for item in found}}),
         )
 
     def drop(self, oid: int) -> Catalog:
@@ -420,6 +456,16 @@ class Catalog:
         for item in self.objects.values():
             if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
                 yield item
+
+
+def is_temporary(item: CatalogObject | Schema) -> bool:
+    """Whether an object is a session's own."""
+    return not isinstance(item, Schema) and item.schema == PG_TEMP
+
+
+def qualified(item: CatalogObject) -> str:
+    """A relation's name where no search path says what is meant: with its schema, unless that is ``public``."""
+    return item.name if item.schema == PUBLIC else f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
 def retyped(item: CatalogObject, declared: Enumeration) -> CatalogObject:

@@ -62,7 +62,44 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "void": TypeInfo(2278, 0, 4, "P"),
     "uuid": TypeInfo(2950, 2951, 16, "U"),
     "jsonb": TypeInfo(3802, 3807, -1, "U"),
+    # What only system catalogs are made of.
+    "char": TypeInfo(18, 1002, 1, "Z"),
+    "regproc": TypeInfo(24, 1008, 4, "N"),
+    "regprocedure": TypeInfo(2202, 2207, 4, "N"),
+    "regoper": TypeInfo(2203, 2208, 4, "N"),
+    "regoperator": TypeInfo(2204, 2209, 4, "N"),
+    "regclass": TypeInfo(2205, 2210, 4, "N"),
+    "regtype": TypeInfo(2206, 2211, 4, "N"),
+    "regconfig": TypeInfo(3734, 3735, 4, "N"),
+    "regdictionary": TypeInfo(3769, 3770, 4, "N"),
+    "regnamespace": TypeInfo(4089, 4090, 4, "N"),
+    "regrole": TypeInfo(4096, 4097, 4, "N"),
+    "regcollation": TypeInfo(4191, 4192, 4, "N"),
+    "xid": TypeInfo(28, 1011, 4, "U"),
+    "cid": TypeInfo(29, 1012, 4, "U"),
+    "tid": TypeInfo(27, 1010, 6, "U"),
+    "pg_lsn": TypeInfo(3220, 3221, 8, "U"),
+    "inet": TypeInfo(869, 1041, -1, "I", True),
+    "aclitem": TypeInfo(1033, 1034, 12, "U"),
+    "pg_node_tree": TypeInfo(194, 0, -1, "Z"),
+    "pg_ndistinct": TypeInfo(3361, 0, -1, "Z"),
+    "pg_dependencies": TypeInfo(3402, 0, -1, "Z"),
+    "pg_mcv_list": TypeInfo(5017, 0, -1, "Z"),
+    "anyarray": TypeInfo(2277, 0, -1, "P"),
+    "int2vector": TypeInfo(22, 1006, -1, "A"),
+    "oidvector": TypeInfo(30, 1013, -1, "A"),
 }
+
+#: oids that are shown by the name of what they mean.
+NAMED_OIDS: Final = frozenset(name for name in TYPES if name.startswith("reg"))
+#: Types whose values are oids.
+OIDS: Final = NAMED_OIDS | {"oid"}
+#: Types whose values are texts of their own form, which Millstream only stores and shows.
+OPAQUE: Final = frozenset(
+    ("tid", "pg_lsn", "inet", "aclitem", "pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "anyarray")
+)
+#: Arrays from 0 on with a text form of their own, and their elements.
+VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
 
 _ARROW: Final[dict[str, pa.DataType]] = {
     "bool": pa.bool_(),
@@ -87,6 +124,9 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
     "interval": pa.month_day_nano_interval(),
+    "char": pa.string(),
+    **dict.fromkeys(NAMED_OIDS | {"xid", "cid"}, pa.int64()),
+    **dict.fromkeys(OPAQUE, pa.string()),
     "enum": pa.int64(),
 }
 
@@ -114,8 +154,8 @@ class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
-    ``element`` is the element type of an array, whose ``name`` is then ``"array"``. ``enum`` is what a user declared,
-    where ``name`` is ``"enum"``.
+    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. ``enum`` is
+    what a user declared, where ``name`` is ``"enum"``.
     """
 
     name: str
@@ -126,6 +166,7 @@ class SqlType:
     def __post_init__(self) -> None:
         is_array = self.name == "array" and self.element is not None
         assert self.name in TYPES or is_array or (self.name == "enum" and self.enum is not None), self.name
+        assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
         assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
 
     @property
@@ -133,7 +174,7 @@ class SqlType:
         """PostgreSQL's type oid."""
         if self.enum is not None:
             return self.enum.oid
-        if self.element is not None:
+        if self.element is not None and self.name == "array":
             return TYPES[self.element.name].array_oid if self.element.enum is None else self.element.enum.oid - 1
         return TYPES[self.name].oid
 
@@ -183,7 +224,7 @@ class SqlType:
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""
-        if self.element is not None:
+        if self.element is not None and self.name == "array":
             return f"{self.element}[]"
         if self.enum is not None:
             return str(self.enum)
@@ -197,6 +238,7 @@ class SqlType:
 #: PostgreSQL's display names where they differ from pg_type.typname (format_type()).
 DISPLAY: Final[dict[str, str]] = {
     "bool": "boolean",
+    "char": '"char"',
     "int2": "smallint",
     "int4": "integer",
     "int8": "bigint",
@@ -272,6 +314,8 @@ def plain(kind: SqlType) -> SqlType:
 def by_name(name: str) -> SqlType:
     """The type of a pg_type name without modifiers. Raises KeyError for a name outside ``TYPES``."""
     TYPES[name]
+    if name in VECTORS:
+        return SqlType(name, element=SqlType(VECTORS[name]))
     return NUMERIC if name == "numeric" else SqlType(name)
 
 

@@ -24,10 +24,13 @@ from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
-from planner.algebra import Project, Relation, Scan, Snapshot
-from planner.expression import Column, Literal, Parameter, Value
+from planner.algebra import Project, Relation, Scan, Snapshot, With
+from planner.expression import Column, Literal, Value
+from planner.placement import Power
 from planner.program import State, Statement
-from planner.walk import transform, walk
+from planner.rules import optimise
+from planner.rules.inline_shared import inline_shared
+from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
 Stored = tuple[Path, ...] | OwnFiles
@@ -66,17 +69,19 @@ class SparkQuery:
 
 
 def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
-    """A query's form for Spark."""
+    """A query's form for Spark, which finds by itself what it computes twice."""
+    if isinstance(relation, With):
+        relation = optimise(inline_shared(relation))
 
     def change(node: object) -> object:
         if isinstance(node, Scan):
             return Snapshot(_trace(node), node.columns, node.sources)
-        return Literal(parameters[node.index], node.type) if isinstance(node, Parameter) else node
+        return node
 
     leaves = tuple(
         Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
     )
-    statement = Statement(_STATE, transform(relation, change))
+    statement = Statement(_STATE, transform(replace_parameters(relation, parameters), change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 
@@ -111,7 +116,12 @@ class Analytics:
         """Why Spark does not compute a query; None when it does."""
         if time_zone != "UTC" and _has_zones(query.statements[0].relation):
             return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
-        return None if self._spark is None else self._spark.supports(query.statements, query.states)
+        return None if self._spark is None else self._spark.supports(query.statements, query.states, is_query=True)
+
+    @property
+    def power(self) -> Power:
+        """What Spark has for a query; one core where it is switched off."""
+        return Power(1) if self._spark is None else self._spark.power
 
     def unready(self) -> str | None:
         """Why Spark takes no query now; None when it does."""
@@ -147,7 +157,7 @@ class Analytics:
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
             result = self._spark.run(job, is_cancelled)
         except EngineRefused as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catalog.errors import SqlError, failed_transaction
-from executor.embedded.tables import WriteTransaction
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.statements import TransactionControl
@@ -18,8 +17,8 @@ from planner.statements import TransactionControl
 class Block:
     """The open transaction of one session, if any."""
 
-    def __init__(self, begin_write: Callable[[], WriteTransaction], commit: Callable[[Transaction], None]) -> None:
-        self._begin_write = begin_write
+    def __init__(self, new: Callable[[bool], Transaction], commit: Callable[[Transaction], None]) -> None:
+        self._new = new  # explicit or not
         self._commit = commit
         self.current: Transaction | None = None
         #: Statements until the implicit transaction's end are one transaction, unless a block is open or begins.
@@ -35,7 +34,7 @@ class Block:
     def start(self) -> Transaction:
         """The transaction of a statement that begins. Raises 25P02 where it has failed."""
         if self.current is None:
-            self.current = Transaction(False, self._begin_write)
+            self.current = self._new(False)
         if self.current.failed:
             raise failed_transaction()
         self.current.begun = True
@@ -79,7 +78,7 @@ class Block:
 
     def _begin(self, statement: TransactionControl) -> Result:
         if self.current is None:
-            self.current = Transaction(True, self._begin_write)
+            self.current = self._new(True)
         elif self.current.explicit:
             if self.current.failed:
                 raise failed_transaction()

@@ -45,7 +45,7 @@ class CopySink:
 
     def __init__(self, session: DatabaseSession, statement: CopyIn, transaction: Transaction) -> None:
         self._session = session
-        self._statement = statement
+        self.statement = statement
         self._transaction = transaction
         self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
@@ -62,7 +62,7 @@ class CopySink:
             transaction.writer()
 
     def _evaluate_defaults(self) -> dict[int, pa.Scalar]:
-        defaults = self._statement.defaults
+        defaults = self.statement.defaults
         if not defaults or self._completion is not None:
             return {}
         outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
@@ -71,7 +71,7 @@ class CopySink:
 
     def _find_completion(self) -> Relation | None:
         """The complete rows over all that were copied, where a default takes values of a sequence."""
-        statement = self._statement
+        statement = self.statement
         defaults = dict(statement.defaults)
         if not any(statement.target.columns[index].sequences for index in defaults):
             return None
@@ -82,9 +82,9 @@ class CopySink:
         return Project(bound(statement.row), outputs)
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self._statement.columns == tuple(range(len(self._schema))):
+        if self.statement.columns == tuple(range(len(self._schema))):
             return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-        given = dict(zip(self._statement.columns, batch.columns, strict=True))
+        given = dict(zip(self.statement.columns, batch.columns, strict=True))
         arrays = [
             given[index] if index in given else self._constant(index, item.type, batch.num_rows)
             for index, item in enumerate(self._schema)
@@ -97,7 +97,7 @@ class CopySink:
 
     def prepare(self, batch: pa.RecordBatch) -> Prepared:
         """Completes one parsed batch with the statement's columns in the statement's order. Raises 23502."""
-        complete, target = self._complete(batch), self._statement.target
+        complete, target = self._complete(batch), self.statement.target
         if not isinstance(target, Stream):
             return Prepared(complete, None)
         ddl.check_not_null(target, complete)
@@ -111,8 +111,8 @@ class CopySink:
         if rows == 0:
             return
         self._rows += rows
-        if isinstance(self._statement.target, Stream):
-            self._session.admit(self._statement.target, self._cancelled.is_set)
+        if isinstance(self.statement.target, Stream):
+            self._session.admit(self.statement.target, self._cancelled.is_set)
             if self._rows > SPOOL_ROWS:
                 self._spool(prepared)
                 return
@@ -123,7 +123,7 @@ class CopySink:
         self._cancelled.set()
 
     def _spool(self, prepared: Prepared) -> None:
-        sequencer, target = self._session.database.sequencer, self._statement.target
+        sequencer, target = self._session.database.sequencer, self.statement.target
         held, self._held = self._held, []
         for batch in held:
             self._references.append(sequencer.spool(target.oid, batch))
@@ -141,10 +141,10 @@ class CopySink:
         return self._rows
 
     def _finish(self) -> None:
-        target = self._statement.target
+        target = self.statement.target
         if isinstance(target, Table):
             rows = pa.Table.from_batches(self._held, schema=self._schema)
-            copied = self._statement
+            copied = self.statement
             if self._completion is not None:
                 bindings = {f"s_{bound(copied.row).trace}": numbered(rows)}
                 rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
@@ -163,5 +163,5 @@ class CopySink:
         self._session.end_copy(error=True)
 
     def _ended(self) -> None:
-        if isinstance(self._statement.target, Stream):
+        if isinstance(self.statement.target, Stream):
             self._session.database.copies_running(-1)

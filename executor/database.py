@@ -19,8 +19,9 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Sequence, Stream, View
-from executor import ddl
+from catalog.objects import Catalog, Sequence, Stream, SystemView, View
+from catalog.system.rows import Own
+from executor import ddl, stored_catalog
 from executor.admission import Admission
 from executor.analytics import Analytics
 from executor.appender import Appender
@@ -52,7 +53,8 @@ from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
-from executor.system import system_catalog, system_table
+from executor.system import server_catalog, system_table
+from executor.temporary import TemporaryOids
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
@@ -76,7 +78,7 @@ class Database:
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()
         self.storage = ViewStore(options.shared_directory, options.server_id)
-        self._stored = system_catalog()
+        self._stored = server_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
@@ -90,6 +92,7 @@ class Database:
         self.frontiers = Frontiers(self)
         self._recover()
         self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
+        self.temporary = TemporaryOids(self.tables)
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
@@ -131,7 +134,7 @@ class Database:
 
     def _load_catalog(self) -> Catalog:
         text = self.tables.load_catalog()
-        return self._stored if text is None else ddl.load_catalog(text, self._stored)
+        return self._stored if text is None else stored_catalog.load_catalog(text, self._stored)
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
@@ -184,11 +187,12 @@ class Database:
         """How many runs of a state are on storage."""
         return self.storage.run_count(runtime.view.oid, state)
 
-    def system_table(self, oid: int, catalog: Catalog) -> pa.Table:
-        """A system view's rows, or a sequence's only one, as a transaction's catalog has it."""
-        sequence = catalog.objects.get(oid)
-        if not isinstance(sequence, Sequence):
-            return system_table(self, oid)
+    def system_table(self, oid: int, catalog: Catalog, own: Own) -> pa.Table:
+        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it."""
+        sequence = catalog.objects[oid]
+        if isinstance(sequence, SystemView):
+            return system_table(self, catalog, sequence, own)
+        assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
         return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
@@ -205,7 +209,7 @@ class Database:
                 transaction.write.settle(everything=True)
             record = self._record(transaction)
             if not record:
-                transaction.rollback()
+                self._commit_unlogged(transaction)
                 return
             if transaction.write is not None:
                 self._require_space(record)
@@ -230,6 +234,13 @@ class Database:
             parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(transaction.write.rebuilt)]
         parts += [CatalogChange(document) for document in transaction.catalog_changes]
         return tuple(parts)
+
+    def _commit_unlogged(self, transaction: Transaction) -> None:
+        """What is temporary needs no record: the tables contain it at the LSN that they are at."""
+        if transaction.write is not None and transaction.write.has_temporary:
+            transaction.write.commit(self.tables.applied_lsn)
+            transaction.write = None
+        transaction.rollback()
 
     def _require_space(self, record: TransactionRecord) -> None:
         """Tables and definitions follow the log's record and must not fail behind it. Raises 53100."""
@@ -263,13 +274,14 @@ class Database:
         self._versions.change(part.stream, lsn)
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
-        write, catalog = transaction.write, transaction.catalog
+        write, catalog = transaction.write, None
         assert write is not None
-        if catalog is not None:
+        if transaction.catalog is not None and transaction.catalog_changes:
+            catalog = transaction.catalog.permanent()
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
-                    catalog = replace(catalog.change(ddl.numbered(item, lsn)), version=catalog.version)
-            write.save_catalog(ddl.dump_catalog(catalog))
+                    catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
+            write.save_catalog(stored_catalog.dump_catalog(catalog))
         write.commit(lsn)
         transaction.write = None
         if catalog is not None:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.codec import encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
-    PUBLIC,
-    SYSTEM_SCHEMAS,
+    PG_TEMP,
     Catalog,
     CatalogObject,
     Schema,
@@ -26,11 +25,13 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
+    is_temporary,
 )
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
+from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
-from executor.user_types import apply_type_change, define_type, drop_types, move_types
+from executor.user_types import define_type, drop_types, move_types
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
@@ -93,35 +94,36 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
     database = session.database
-    catalog = transaction.catalog or database.catalog
+    catalog = transaction.sees(database.catalog)
     match statement:
         case CreateSchema(schema=schema, exists=exists):
             if exists:
                 notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
                 return Result("CREATE SCHEMA", notices=(notice,))
-            _add(transaction, catalog, replace(schema, oid=_oid(catalog, schema.oid)))
+            _add(transaction, catalog, replace(schema, oid=_oid(database, catalog, schema)))
             return Result("CREATE SCHEMA")
         case AlterSchema():
             return _alter_schema(transaction, catalog, statement)
         case CreateTable():
-            return _create_table(transaction, catalog, statement)
+            return _create_table(database, transaction, catalog, statement)
         case CreateSequence(sequence=sequence, exists=exists):
             if exists:
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
-            _add(transaction, catalog, replace(sequence, oid=_oid(catalog, sequence.oid), state=_new_state()))
+            _add(transaction, catalog, replace(sequence, oid=_oid(database, catalog, sequence), state=_new_state()))
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item):
+        case Redefine(tag=tag, before=before, item=item, changes=changes):
             require_same(catalog, before)
             _change(transaction, catalog, item)
+            _follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag)
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            _add(transaction, catalog, replace(stream, oid=_oid(catalog, stream.oid)))
+            _add(transaction, catalog, replace(stream, oid=_oid(database, catalog, stream)))
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -130,12 +132,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("ALTER VIEW")
         case CreateType() | AlterType() | DropType():
             return define_type(transaction, catalog, statement, session.time_zone)
-        case Drop(kind=kind, oids=oids, notices=notices, changes=changes, types=types):
-            _follow(transaction, catalog, changes)
-            catalog = transaction.catalog or catalog
-            for oid in oids:
-                catalog = _drop(transaction, catalog, oid)
-            drop_types(transaction, catalog, types)
+        case Drop(kind=kind, notices=notices):
+            _take_away(transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
@@ -156,11 +154,12 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
     return Result(statement.tag)
 
 
-def _create_table(transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+def _create_table(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
-    table, sequences = _renumbered(statement, _oid(catalog, statement.table.oid) - statement.table.oid)
+    oid = _oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    table, sequences = _renumbered(statement, oid - statement.table.oid)
     _add(transaction, catalog, table)
     for sequence in sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
@@ -187,14 +186,17 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
     transaction.catalog = (transaction.catalog or catalog).change(statement.table)
-    transaction.catalog_changes.append(document)
+    if not is_temporary(statement.table):
+        transaction.catalog_changes.append(document)
     for oid in statement.drops:
         _drop(transaction, transaction.catalog, oid)
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
 def _follow(
-    transaction: Transaction, catalog: Catalog, changes: tuple[tuple[Table | Sequence, Table | Sequence], ...]
+    transaction: Transaction,
+    catalog: Catalog,
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...],
 ) -> None:
     """Other objects that change with a statement."""
     for before, after in changes:
@@ -204,11 +206,11 @@ def _follow(
             transaction.writer().define(after)
 
 
-def truncate(database: Database, transaction: Transaction, statement: Truncate) -> None:
+def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
     """TRUNCATE, and the sequences that it restarts."""
     transaction.writer().truncate(statement.targets)
     for sequence in statement.restarts:
-        catalog = transaction.catalog or database.catalog
+        catalog = session.catalog
         require_same(catalog, sequence)
         _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
 
@@ -261,7 +263,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         raise undefined_table(str(missing[0]))
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         catalog = _drop(transaction, catalog, old.oid)
-    view = replace(view, oid=_oid(catalog, view.oid))
+    view = replace(view, oid=_oid(database, catalog, view))
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
@@ -304,79 +306,59 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def _oid(catalog: Catalog, proposed: int) -> int:
-    """The oid that the binder chose, or the next free one if another transaction took it since."""
-    return max(proposed, catalog.next_oid)
+def _oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
+    return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
+
+
+def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:
+    """Notes a change of the catalog for the record; of temporary relations there is nothing in it."""
+    if not is_temporary(item):
+        transaction.catalog_changes.append(json.dumps(change))
 
 
 def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
-    transaction.catalog_changes.append(json.dumps({"add": encode(item)}))
+    _log(transaction, item, {"add": encode(item)})
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
         raise undefined_table(item.name)
     transaction.catalog = catalog.change(item)
-    transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
+    _log(transaction, item, {"change": encode(item)})
 
 
 def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
-    item = catalog.objects.get(oid)
-    if item is None and catalog.schema(oid) is None:
+    item = catalog.objects.get(oid) or catalog.schema(oid)
+    if item is None:
         return catalog
     if isinstance(item, Table):
         transaction.writer().require_settled(item, "DROP TABLE")
         transaction.writer().drop(oid)
     transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
     transaction.catalog = catalog.drop(oid)
-    transaction.catalog_changes.append(json.dumps({"drop": oid}))
+    _log(transaction, item, {"drop": oid})
     return transaction.catalog
 
 
-def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
-    """The catalog after one logged change; a view's creation LSN is its record's."""
-    data = json.loads(change)
-    if "rebuild" in data:
-        return catalog
-    changed = apply_type_change(catalog, data)
-    if changed is not None:
-        return changed
-    if "drop" in data:
-        return catalog.drop(data["drop"])
-    if "change" in data:
-        return catalog.change(decode(data["change"], CATALOG_CLASSES))
-    return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
+def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
+    """What a DROP changes and what it drops."""
+    _follow(transaction, catalog, drop.changes)
+    catalog = transaction.catalog or catalog
+    for oid in drop.oids:
+        catalog = _drop(transaction, catalog, oid)
+    drop_types(transaction, catalog, drop.types)
 
 
-def changed_table(change: dict[str, Any]) -> Table | None:
-    """The table that a logged change defines anew."""
-    item = decode(change["change"], CATALOG_CLASSES) if "change" in change else None
-    return item if isinstance(item, Table) else None
-
-
-def numbered(item: CatalogObject | Schema, lsn: int) -> CatalogObject | Schema:
-    """The object with its creation LSN, where it has one."""
-    return replace(item, created_lsn=lsn) if isinstance(item, View) else item
-
-
-def dump_catalog(catalog: Catalog) -> str:
-    """The catalog's own objects as JSON, for the table database."""
-    items = [encode(item) for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    types = [encode(item) for item in catalog.types.values()]
-    schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
-    document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
-    return json.dumps({**document, "objects": items})
-
-
-def load_catalog(text: str, start: Catalog) -> Catalog:
-    """``start`` (the system views) with the stored objects; before there were schemas, the only one was public."""
-    data = json.loads(text)
-    catalog = start
-    if "schemas" in data:
-        catalog = catalog.drop(catalog.schemas[PUBLIC].oid)
-    for item in data.get("types", ()):
-        catalog = catalog.add_type(decode(item, CATALOG_CLASSES))
-    for item in (*data.get("schemas", ()), *data["objects"]):
-        catalog = catalog.add(decode(item, CATALOG_CLASSES))
-    return replace(catalog, next_oid=data["next_oid"], version=data["version"])
+def end_temporary(database: Database, transaction: Transaction) -> None:
+    """ON COMMIT: rows of temporary tables go, or the tables themselves."""
+    catalog = transaction.sees(database.catalog)
+    tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
+    writer = transaction.write
+    if not tables or writer is None:
+        return
+    emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
+    if emptied:
+        writer.truncate(emptied)
+    _take_away(transaction, catalog, drop_temporary((table for table in tables if table.on_commit == "drop"), catalog))

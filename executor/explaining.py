@@ -37,6 +37,7 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     plan = database.plans.get(relation)
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
+    measured |= reader.files_in_words(plan, parameters)
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
         measured["Engine"] = reader.explained(plan, parameters)
     if plan.arriving:

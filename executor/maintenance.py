@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.objects import qualified
 from executor.commit.files import disk_error
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
 from executor.jobs import JobList, JobRecord
@@ -134,7 +135,7 @@ class Maintenance:
         # Writers wait, or the log has grown beyond what one stream may hold: nothing is put off.
         pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.frontiers.is_log_long
         due = [task for task in self._tasks(stream) if self._is_due(stream, task, pressed)]
-        name = stream.stream.name
+        name = qualified(stream.stream)
         if not due:
             self.jobs.resume(name)
             return False
@@ -160,7 +161,7 @@ class Maintenance:
     def _is_loading(self, stream: StreamRuntime) -> bool:
         """Whether background work should leave the processor to a COPY, and has not been put off for too long."""
         wait = self._database.is_busy and not is_followed(stream.stream)
-        return wait and self.jobs.postponed_for(stream.stream.name) < LONGEST_WAIT
+        return wait and self.jobs.postponed_for(qualified(stream.stream)) < LONGEST_WAIT
 
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
         for runtime in self._database.views_on(stream.stream.oid):
@@ -207,14 +208,14 @@ class Maintenance:
         return self._spark_can(Task(runtime, progress))
 
     def _postpone(self, stream: StreamRuntime, tasks: list[Task], why: str) -> None:
-        self.jobs.postpone((task.runtime.view.name for task in tasks), stream.stream.name, why)
+        self.jobs.postpone((qualified(task.runtime.view) for task in tasks), qualified(stream.stream), why)
 
     def _begin(
         self, stream: StreamRuntime, tasks: list[Task], engine: str, after: int, upto: int, detail: str = ""
     ) -> JobRecord:
-        names = (task.runtime.view.name for task in tasks)
+        names = (qualified(task.runtime.view) for task in tasks)
         rows = stream.feed.rows(after, upto)
-        return self.jobs.begin(names, stream.stream.name, engine, rows, after, upto, detail)
+        return self.jobs.begin(names, qualified(stream.stream), engine, rows, after, upto, detail)
 
     # Engines ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from catalog.objects import Catalog, Table
 from executor import ddl
 from planner.definitions import CreateTableAs, Truncate
-from planner.statements import Delete, Insert, Merge, Modifying, Statement, Update
+from planner.statements import CopyIn, Delete, Insert, Merge, Modifying, Statement, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,6 @@ class Planned:
     def writes_tables(self) -> bool:
         """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
         statement = self.statement
-        if isinstance(statement, Insert):
+        if isinstance(statement, Insert | CopyIn):
             return isinstance(statement.target, Table)
         return isinstance(statement, Update | Delete | Merge | Modifying | Truncate | CreateTableAs | ddl.Definition)

@@ -6,11 +6,12 @@ Knows nothing of moments, transactions or engines (``executor/queries``).
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from executor.analytics import joined_scans
+from executor.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
 from planner.expression import ColumnRef
@@ -24,15 +25,14 @@ _REMEMBERED: Final = 1024
 class Plan:
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
-    ``files`` are scans of foreign tables of files, one for each, with all columns that are read of it; ``arriving``: it
-    reads a stream itself.
+    ``files`` are what it reads of foreign tables of files, one for each; ``arriving``: it reads a stream itself.
     """
 
     relation: Relation
     tables: tuple[int, ...]
     views: tuple[int, ...]
     system: tuple[int, ...]
-    files: tuple[Scan, ...]
+    files: tuple[FileReading, ...]
     small: Small | None = None
     arriving: bool = False
 
@@ -40,20 +40,20 @@ class Plan:
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
     arriving = any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
-    return Plan(relation, *reads([relation]), None if arriving else small_of(relation), arriving)
+    return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving)
 
 
 def reads(
-    nodes: Iterable[Node],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Scan, ...]]:
+    nodes: Sequence[Node],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...]]:
     """The oids of the tables, continuous views and system views that some trees read, and what of which files."""
     scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    files = tuple(scan for scan in joined_scans(scans) if scan.kind == "files")
-    return oids("table"), oids("view"), oids("system"), files
+    readings = (FileReading(scan, filters_of(nodes, scan.oid)) for scan in joined_scans(scans) if scan.kind == "files")
+    return oids("table"), oids("view"), oids("system"), tuple(readings)
 
 
 class PlanCache:

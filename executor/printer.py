@@ -16,9 +16,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from executor.nodes import CHAINS, Expr, case, operand, reference
+from executor.nodes import CHAINS, Expr, case, identifier, operand, reference
 from executor.selects import FREEZE, Block, Selects
-from planner.algebra import Relation, SortKey
+from planner.algebra import Relation, SortKey, With
 from planner.expression import (
     AggregateCall,
     Call,
@@ -43,8 +43,15 @@ class Printer(Selects):
 
     def print_relation(self, relation: Relation) -> str:
         """The SELECT whose rows are the relation's, columns named c<id> in the relation's order."""
+        if isinstance(relation, With):
+            items = ", ".join(self._definition(name, below) for name, below in relation.definitions)
+            return f"WITH {items} {self.print_relation(relation.body)}"
         block = self._fold(relation)[0]
         return self.generate(self._select(block))
+
+    def _definition(self, name: str, relation: Relation) -> str:
+        """A WITH item, found under the name of a state, with its columns under their own."""
+        return f"{self.generate(identifier(f's_{name}'))} AS MATERIALIZED ({self.print_relation(relation)})"
 
     def print_scalar(self, scalar: Any) -> str:
         """One expression as text."""

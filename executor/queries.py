@@ -17,21 +17,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table
-from catalog.objects import Catalog, FileTable
+from catalog.objects import Catalog, FileTable, View
+from catalog.system.rows import Own
 from executor import files
-from executor.analytics import SparkQuery, Stored, spark_query
+from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
-from executor.embedded.connection import Evaluate, plainly
+from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.nodes import column_name
+from executor.files import FileRows
+from executor.nodes import column_name, leaf_name
 from executor.plans import Plan, bare_view, reads
+from executor.pruning import FileReading, needed
 from executor.sources import OwnFiles
 from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
 from planner.expression import Value
+from planner.placement import Size, estimate
 from planner.statement_nodes import roots
 from planner.statements import Query, Statement
 from planner.walk import walk
@@ -40,12 +44,9 @@ if TYPE_CHECKING:
     from executor.database import Database
 
 ATTEMPTS = 20
-#: From so many rows of files on a query goes to Spark by itself.
-SPARK_ROWS = 10_000_000
 #: What says that Spark did not run a query, which the embedded engine may.
 SPARK_FAILED = ("0A000", "55000", "58000")
 
-Bindings = Mapping[str, pa.Table]
 Parameters = tuple[Value, ...]
 
 
@@ -86,6 +87,8 @@ class Reader:
         self._is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
+        #: What the session knows of itself, as relations.
+        self.own: Own = {}
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         #: How queries of streams wait, and whom they tell how far they are.
@@ -124,17 +127,23 @@ class Reader:
         return self._suited(plan, parameters)
 
     def _suited(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
-        """The engine for a query over files."""
-        catalog = self.database.catalog
-        owners = (catalog.objects.get(scan.oid) for scan in plan.files)
-        rows = sum(files.count(owner) for owner in owners if isinstance(owner, FileTable))
-        if rows < SPARK_ROWS:
-            return "embedded", f"about {rows} rows of files, below {SPARK_ROWS}"
+        """The engine for a query over files: the one that takes less time, if it may."""
+        sizes = list(self._sizes(plan, parameters))
         analytics = self.database.analytics
+        cost = estimate(plan.relation, sizes, self.database.engine.power, analytics.power)
+        rows = sum(size.rows for size in sizes)
+        words = f"about {rows} rows of files: {cost.embedded:.2f} s embedded, {cost.spark:.2f} s on Spark"
+        if cost.embedded <= cost.spark:
+            return "embedded", words
         reason = analytics.unready() or analytics.reason(spark_query(plan.relation, parameters), self.time_zone)
-        if reason is not None:
-            return "embedded", f"about {rows} rows of files, but {reason}"
-        return "spark", f"about {rows} rows of files"
+        return ("spark", words) if reason is None else ("embedded", f"{words}, but {reason}")
+
+    def _sizes(self, plan: Plan, parameters: Parameters) -> Iterator[Size]:
+        """How much each foreign table's files have for a plan; nothing of one that is not there."""
+        for reading in plan.files:
+            with contextlib.suppress(SqlError):
+                found = self.files_of(reading, self.database.catalog, parameters)
+                yield files.size(found, reading.scan.sources)
 
     def explained(self, plan: Plan, parameters: Parameters) -> str:
         """Which engine answers a query, and why. Raises as the query would where that is Spark and does not."""
@@ -163,19 +172,25 @@ class Reader:
         query = spark_query(plan.relation, parameters)
         analytics.require(query, self.time_zone)
         with analytics.job() as (number, folder):
-            inputs = self._at_moment(plan, transaction, lambda moment: self._store(plan, query, moment, folder))
+            inputs = self._at_moment(
+                plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
+            )
             return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
 
-    def _store(self, plan: Plan, query: SparkQuery, moment: Moment, folder: Path) -> dict[str, Stored]:
+    def _store(
+        self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
+    ) -> dict[str, Stored]:
         """The files of a query's inputs as they are at a moment; Spark reads a foreign table's own."""
         bindings = self._bindings(replace(plan, files=()), moment)
+        readings = {reading.scan.oid: reading for reading in plan.files}
         stored: dict[str, Stored] = {}
         for leaf in query.leaves:
             if self._is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
-                owner = _file_table(moment.catalog, leaf.scan)
-                stored[leaf.trace] = OwnFiles(owner, tuple(files.find(owner)))
+                found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
+                files.require_columns(found, leaf.scan.sources)
+                stored[leaf.trace] = found
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             path = folder / f"{leaf.trace}.parquet"
@@ -195,16 +210,26 @@ class Reader:
             return pa.Table.from_batches(list(found), schema)
 
         def at(moment: Moment) -> pa.Table:
-            bindings = self._bindings(plan, moment)
+            bindings = self._bindings(plan, moment, parameters)
 
             def run(part: Relation, more: Bindings) -> pa.Table:
                 optimised = plan.relation if part is relation else plans.get(part).relation
-                together = {**bindings, **more}
-                return moment.query(self.database.engine, optimised, together, parameters, self.time_zone)
+                return self._computed(optimised, {**bindings, **more}, parameters, moment)
 
             return evaluate(relation, run)
 
         return self._at_moment(plan, transaction, at)
+
+    def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
+        """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
+        engine = self.database.engine
+        if not any(isinstance(rows, FileRows) for rows in bindings.values()):
+            return moment.query(engine, relation, bindings, parameters, self.time_zone)
+        tables = {
+            leaf_name(scan): moment.query(engine, scan, {}, parameters, self.time_zone).rename_columns(scan.sources)
+            for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
+        }
+        return engine.query(relation, {**bindings, **tables}, parameters, self.time_zone, self)
 
     def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
         """The rows of several relations at one moment, and its LSN."""
@@ -212,19 +237,27 @@ class Reader:
 
         def run(moment: Moment) -> tuple[int, list[pa.Table]]:
             bindings = self._bindings(plan, moment)
-            engine, zone = self.database.engine, self.time_zone
-            return moment.lsn, [moment.query(engine, relation, bindings, (), zone) for relation in relations]
+            return moment.lsn, [self._computed(relation, bindings, (), moment) for relation in relations]
 
         found: tuple[int, list[pa.Table]] = self._at_moment(plan, transaction, run)
         return found
 
-    def bindings(self, statement: Statement, transaction: Transaction) -> dict[str, pa.Table]:
+    def bindings(
+        self, statement: Statement, transaction: Transaction, parameters: Parameters = ()
+    ) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
-        plan = Plan(Values((), ()), *reads(roots(statement)))
+        plan = Plan(Values((), ()), *reads(tuple(roots(statement))))
         if not plan.views and not plan.system and not plan.files:
             return {}
         transaction.writer()
-        found: dict[str, pa.Table] = self._at_moment(plan, transaction, lambda moment: self._bindings(plan, moment))
+
+        def at(moment: Moment) -> dict[str, pa.Table]:
+            return self._views(plan, moment) | {
+                leaf_name(reading.scan): files.read(own, reading.scan.sources, self._is_cancelled)
+                for reading, own in self._found(plan, moment.catalog, parameters)
+            }
+
+        found: dict[str, pa.Table] = self._at_moment(plan, transaction, at)
         return found
 
     def _at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
@@ -271,7 +304,7 @@ class Reader:
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
         with self.database.sequencer.lock:
-            catalog = transaction.catalog or self.database.catalog
+            catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 own = {oid: next(self._private) for oid in views}
@@ -287,18 +320,46 @@ class Reader:
             transaction.snapshot = (lsn, snapshot)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
 
-    def _bindings(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
-        found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
-        found |= {f"v{oid}": self.database.system_table(oid, moment.catalog) for oid in plan.system}
-        return found | {
-            f"v{scan.oid}": files.read(_file_table(moment.catalog, scan), scan.sources, self._is_cancelled)
-            for scan in plan.files
+    def _bindings(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
+        """What leaves that are no tables stand for, by their engine names."""
+        return self._views(plan, moment) | {
+            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self._is_cancelled)
+            for reading, own in self._found(plan, moment.catalog, parameters)
         }
+
+    def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
+        found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
+        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog, self.own) for oid in plan.system}
+
+    def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
+        for reading in plan.files:
+            yield reading, self.files_of(reading, catalog, parameters)
+
+    def files_in_words(self, plan: Plan, parameters: Parameters) -> dict[str, str]:
+        """How many of the files of each foreign table a plan reads."""
+        found = {}
+        for reading in plan.files:
+            every = files.find(_file_table(self.database.catalog, reading.scan))
+            kept = len(self.files_of(reading, self.database.catalog, parameters).files)
+            of = f" of {len(every.files)}" if kept < len(every.files) else ""
+            found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
+        return found
+
+    def files_of(self, reading: FileReading, catalog: Catalog, parameters: Parameters = ()) -> OwnFiles:
+        """The files of a foreign table that a plan has to read."""
+
+        def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
+            return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
+
+        found = files.find(_file_table(catalog, reading.scan))
+        return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
         runtime = self.database.view(oid)
-        final = self.database.plans.get(runtime.program.final)
+        known = moment.catalog.objects.get(oid)
+        view = known if isinstance(known, View) else runtime.view
+        final = self.database.plans.get(runtime.final(view))
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
             table = None if final.small is None else final.small.run(states)
@@ -308,17 +369,17 @@ class Reader:
             return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
-        return table.rename_columns([column.name for column in runtime.view.columns])
+        return table.rename_columns([column.name for column in view.columns])
 
     def cancel(self) -> None:
         """Interrupts what runs."""
         running, scan = self._running, self.scan
         if scan is not None:
             scan.cancel()
-        elif running is not None:
+            return
+        if running is not None:
             running.interrupt()
-        else:
-            self.database.engine.interrupt(self)
+        self.database.engine.interrupt(self)
 
 
 def _file_table(catalog: Catalog, scan: Scan) -> FileTable:

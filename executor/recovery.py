@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from catalog.objects import Catalog, Table
-from executor import ddl
+from executor import stored_catalog
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, TableChange
 from executor.commit.recovery import replay
@@ -25,7 +25,7 @@ def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
             continue
         after = catalog
         for document in documents:
-            after = ddl.apply_change(after, document, lsn)
+            after = stored_catalog.apply_change(after, document, lsn)
         _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
         catalog = after
     return catalog
@@ -50,7 +50,7 @@ def _recover_record(
     _recover_definitions(writer, before, after, documents)
     writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
     if documents:
-        writer.save_catalog(ddl.dump_catalog(after))
+        writer.save_catalog(stored_catalog.dump_catalog(after))
     writer.commit(lsn)
 
 
@@ -60,7 +60,7 @@ def _recover_definitions(writer: WriteTransaction, before: Catalog, after: Catal
     changes = [json.loads(document) for document in documents]
     rebuilt = {change["rebuild"] for change in changes if "rebuild" in change}
     for change in changes:
-        table = ddl.changed_table(change)
+        table = stored_catalog.changed_table(change)
         if table is not None and table.oid in lasting - rebuilt:
             writer.alter(table, tuple(map(tuple, change.get("storage", ()))))
     for oid in rebuilt & lasting:

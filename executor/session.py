@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import PUBLIC, Catalog, Stream, Table, View
+from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
+from catalog.system.rows import Own
 from executor import ddl
 from executor.arriving import ArrivingQuery, Notify, Patience
 from executor.block import Block
@@ -34,6 +35,7 @@ from executor.queries import ATTEMPTS, Reader
 from executor.result import Result, changed
 from executor.row_values import row_values
 from executor.sequences import SessionSequences
+from executor.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
@@ -86,8 +88,9 @@ class DatabaseSession:
         self.lock_timeout = database.options.lock_timeout
         #: Who maintains the continuous views that this session creates, where they do not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
-        self._block = Block(self._begin_write, self._commit)
+        self._block = Block(self._new, self._commit)
         self.sequences = SessionSequences(database.sequences)
+        self.temporary = Temporary()
         #: Schemas in which a sequence's name is looked up when a statement runs.
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
@@ -111,6 +114,10 @@ class DatabaseSession:
     @query_engine.setter
     def query_engine(self, name: str) -> None:
         self._reader.query_engine = name
+
+    def describe_itself(self, own: Own) -> None:
+        """What only this session knows, as relations."""
+        self._reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
@@ -136,7 +143,10 @@ class DatabaseSession:
     def catalog(self) -> Catalog:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
         transaction = self._block.current
-        return self.database.catalog if transaction is None else transaction.catalog or self.database.catalog
+        return (self.temporary.over if transaction is None else transaction.sees)(self.database.catalog)
+
+    def _new(self, explicit: bool) -> Transaction:
+        return Transaction(explicit, self._begin_write, self.temporary)
 
     def _begin_write(self) -> WriteTransaction:
         """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
@@ -149,7 +159,13 @@ class DatabaseSession:
         return writer
 
     def _commit(self, transaction: Transaction) -> None:
+        try:
+            ddl.end_temporary(self.database, transaction)
+        except BaseException:
+            transaction.rollback()
+            raise
         self.database.commit(transaction, self.synchronous_commit)
+        self.temporary.commit(transaction.catalog)
 
     def begin_implicit(self) -> None:
         """Statements until ``commit_implicit`` are one transaction, unless a block is open or begins."""
@@ -216,7 +232,7 @@ class DatabaseSession:
             case Update() | Delete() | Merge() | Modifying():
                 return self._change(statement, parameters, transaction)
             case Truncate():
-                ddl.truncate(self.database, transaction, statement)
+                ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return self._create_as(statement, parameters, transaction)
@@ -255,7 +271,7 @@ class DatabaseSession:
         target = statement.target
         self._require(target)
         if isinstance(target, Table):
-            bindings = self._reader.bindings(statement, transaction)
+            bindings = self._reader.bindings(statement, transaction, parameters)
             changes = self._changes(statement, parameters, transaction, bindings)
             return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
         if statement.returning is not None:
@@ -290,7 +306,7 @@ class DatabaseSession:
     ) -> Result:
         for part in parts_of(statement):
             self._require(part.target)
-        bindings = self._reader.bindings(statement, transaction)
+        bindings = self._reader.bindings(statement, transaction, parameters)
         changes = self._changes(statement, parameters, transaction, bindings)
         main = statement.main if isinstance(statement, Modifying) else statement
         if isinstance(main, Query):
@@ -307,7 +323,7 @@ class DatabaseSession:
 
     def _evaluate(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
-        drawings, catalog = self.database.drawings, transaction.catalog or self.database.catalog
+        drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
         return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
 
     def evaluated(
@@ -353,12 +369,23 @@ class DatabaseSession:
 
     # COPY -------------------------------------------------------------------------------------------------------
 
-    def copy_in(self, statement: CopyIn) -> CopySink:
-        """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``."""
+    def copy_in(self, planned: Planned) -> CopySink:
+        """COPY ... FROM STDIN: where the parsed rows go. The statement ends with ``finish`` or ``abort``; it is planned
+        again where what it means has changed by the time when it may begin."""
         self._cancelled.clear()
         transaction = self._block.start()
-        self._require(statement.target)
-        return CopySink(self, statement, transaction)
+        try:
+            if planned.writes_tables:
+                transaction.writer()
+            if planned.catalog is not self.catalog:
+                planned = planned.again()
+            statement = planned.statement
+            assert isinstance(statement, CopyIn)
+            self._require(statement.target)
+            return CopySink(self, statement, transaction)
+        except BaseException:
+            self._block.fail()
+            raise
 
     def end_copy(self, error: bool) -> None:
         """Called by the sink: the statement is over."""
@@ -399,6 +426,14 @@ class DatabaseSession:
         if transaction is not None and transaction.write is not None:
             transaction.write.interrupt()
 
+    def discard_temporary(self) -> None:
+        """DISCARD TEMP: drops the session's own relations."""
+        drop = drop_temporary(self.catalog.contents(PG_TEMP), self.catalog)
+        if drop.oids:
+            self.execute(drop)
+
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._block.rollback()
+        if self.temporary.tables:
+            self.database.temporary.drop(self.temporary.tables)

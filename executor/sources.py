@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -38,10 +38,13 @@ Owner = Stream | FileTable
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """Files as they are, and whose."""
+    """Files as they are, and whose. ``partitions``: columns that are in no file, with their value for each file as the
+    column's type writes it.
+    """
 
     owner: Owner
     files: tuple[SourceFile, ...]
+    partitions: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 #: Bits of __ordinal that number the rows of one file.
@@ -123,6 +126,13 @@ def reader_options(owner: Owner) -> dict[str, str]:
     }
 
 
+def stored_columns(owner: Owner) -> tuple[ColumnDefinition, ...]:
+    """The columns that the files themselves have."""
+    if isinstance(owner, Stream) or not owner.partition:
+        return owner.columns
+    return tuple(column for column in owner.columns if column.name not in owner.partition)
+
+
 def read_files(files: Sequence[SourceFile], stream: Stream, lsn: int) -> pa.Table:
     """The rows of one log record's files in the stream's types, with ``__lsn`` and ``__ordinal``.
 
@@ -200,8 +210,8 @@ def read_file(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
                 table = _read_csv(path, owner, wanted)
             case "json":
                 table = _read_json(path, wanted)
-            case _:
-                table = _read_parquet(path, wanted)
+            case form:
+                table = _read_parquet(path, wanted, lenient=form == "delta")
         columns = [_cast(table.column(item.name), item.type) for item in wanted]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
         reason = str(error).splitlines()[0]
@@ -218,18 +228,21 @@ def _numbered(table: pa.Table, lsn: int, place: int) -> pa.Table:
     return table.append_column("__ordinal", pa.arange(first, first + count))
 
 
-def _read_parquet(path: str, wanted: Sequence[ColumnDefinition]) -> pa.Table:
-    names = [item.name for item in wanted]
+def _read_parquet(path: str, wanted: Sequence[ColumnDefinition], lenient: bool) -> pa.Table:
+    """Some columns; with ``lenient`` one that was added to the table after the file was written is NULL."""
     with pq.ParquetFile(path) as file:
-        for name in names:
-            if name not in file.schema_arrow.names:
-                raise SqlError("22P04", f'file "{path}" has no column "{name}"')
-        return file.read(columns=names)
+        missing = [item for item in wanted if item.name not in file.schema_arrow.names]
+        if missing and not lenient:
+            raise SqlError("22P04", f'file "{path}" has no column "{missing[0].name}"')
+        table = file.read(columns=[item.name for item in wanted if item not in missing])
+        for item in missing:
+            table = table.append_column(item.name, pa.nulls(file.metadata.num_rows, item.type.arrow))
+        return table
 
 
 def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa.Table:
     options = reader_options(owner)
-    names = [item.name for item in owner.columns]
+    names = [item.name for item in stored_columns(owner)]
     if os.path.getsize(path) == 0:
         return pa.table({item.name: pa.array([], _parsed(item.type)) for item in wanted})
     return pyarrow.csv.read_csv(
@@ -237,7 +250,7 @@ def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
         read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
         parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=False),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types={item.name: _parsed(item.type) for item in owner.columns},
+            column_types={item.name: _parsed(item.type) for item in stored_columns(owner)},
             include_columns=[item.name for item in wanted],
             null_values=[options["null"]],
             strings_can_be_null=True,

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from catalog.objects import Catalog, ColumnDefinition, SystemView
+from catalog.objects import Catalog, ColumnDefinition, SystemView, qualified
+from catalog.system import rows_of, system_catalog
+from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType
+from executor.measures import MEASURES
 from executor.streams import rows_between
 
 if TYPE_CHECKING:
@@ -25,10 +28,10 @@ def _streams(database: Database) -> Rows:
     rows: Rows = []
     for stream in database.streams.values():
         item = stream.stream
-        views = ", ".join(sorted(runtime.view.name for runtime in database.views_on(item.oid)))
+        views = ", ".join(sorted(qualified(runtime.view) for runtime in database.views_on(item.oid)))
         rows.append(
             (
-                item.name,
+                qualified(item),
                 item.option("source", "clients"),
                 stream.last_lsn,
                 stream.total_rows,
@@ -54,7 +57,7 @@ def _views(database: Database) -> Rows:
             behind = sum(rows_between(feed, progress.durable, visible) for feed, progress in pairs)
         rows.append(
             (
-                runtime.view.name,
+                qualified(runtime.view),
                 database.engine_setting(runtime.view),
                 runtime.view.created_lsn,
                 min(progress.durable for progress in runtime.paths),
@@ -77,7 +80,7 @@ def _states(database: Database) -> Rows:
             stored = database.stored_runs(runtime, state.name)
             rows.append(
                 (
-                    runtime.view.name,
+                    qualified(runtime.view),
                     state.name,
                     state.kind,
                     ", ".join(column.name for column in state.key),
@@ -181,18 +184,22 @@ _FIRST: Final = 15_000
 _BY_OID: Final = {_FIRST + index: name for index, name in enumerate(_VIEWS)}
 
 
-def system_catalog() -> Catalog:
-    """A catalog of only the system views."""
-    catalog = Catalog()
-    for oid, name in _BY_OID.items():
-        columns = tuple(ColumnDefinition(column, kind) for column, kind in _VIEWS[name][1])
-        catalog = catalog.add(SystemView(oid, SCHEMA, name, columns))
-    return catalog
+def server_catalog() -> Catalog:
+    """A catalog of only the system relations."""
+    return system_catalog().with_system(
+        SystemView(oid, SCHEMA, name, tuple(ColumnDefinition(column, kind) for column, kind in _VIEWS[name][1]))
+        for oid, name in _BY_OID.items()
+    )
 
 
-def system_table(database: Database, oid: int) -> pa.Table:
-    """A system view's rows now."""
-    filler, columns = _VIEWS[_BY_OID[oid]]
+def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own) -> pa.Table:
+    """A system relation's rows now; ``own`` are those that only a session knows."""
+    if view.schema != SCHEMA and view.name in own:
+        return table_of(view.columns, own[view.name]())
+    if view.oid not in _BY_OID:
+        measure = MEASURES.get(view.name)
+        return rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
+    filler, columns = _VIEWS[_BY_OID[view.oid]]
     rows = filler(database)
     arrays = [pa.array([row[at] for row in rows], kind.arrow) for at, (_, kind) in enumerate(columns)]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])

@@ -16,6 +16,7 @@ from catalog.objects import Catalog, View
 from executor.commit.records import Spooled, StreamRows
 from executor.embedded.deferral import Timing
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.temporary import Temporary
 from planner.program import Program
 
 
@@ -53,6 +54,7 @@ class Transaction:
 
     explicit: bool
     begin_write: Callable[[], WriteTransaction]
+    temporary: Temporary
     repeatable: bool = False
     read_only: bool = False
     failed: bool = False
@@ -83,6 +85,10 @@ class Transaction:
         if self.write is not None:
             self.write.timing = self.timing
             self.write.settle()
+
+    def sees(self, committed: Catalog) -> Catalog:
+        """What its next statement sees: the catalog as it changed it, or as committed, with the session's relations."""
+        return self.catalog or self.temporary.over(committed)
 
     @property
     def is_empty(self) -> bool:

@@ -26,9 +26,10 @@ from executor.engine import Inputs, Job
 from executor.expiry import unexpired
 from executor.streams import Feed
 from executor.trace.ring import LSN, ORDINAL
-from planner.algebra import Delta
+from planner.algebra import Delta, Relation
 from planner.incremental.names import stored_name
 from planner.program import Path, Program, State
+from planner.renaming import with_current_names
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class ViewRuntime:
         """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
         self.view = view
         self.program = program
+        self._final: tuple[tuple[tuple[int, str, str], ...], Relation] = ((), program.final)
         self.engine = engine
         self.feeds = feeds
         self.statics = statics
@@ -173,6 +175,14 @@ class ViewRuntime:
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
+
+    def final(self, view: View) -> Relation:
+        """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
+        moved, relation = self._final
+        if moved != view.moved:
+            relation = with_current_names(self.program.final, view.moved)
+            self._final = view.moved, relation
+        return relation
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)

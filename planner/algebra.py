@@ -221,6 +221,22 @@ class Working:
     sources: tuple[Column, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class With:
+    """The rows of ``body``, in which a ``Snapshot`` of a definition's name is that definition's rows, computed once.
+
+    Definitions may read earlier ones. Stands at the root of an ad hoc query only.
+    """
+
+    definitions: tuple[tuple[str, Relation], ...]
+    body: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The body's."""
+        return self.body.columns
+
+
 Relation = (
     Scan
     | Values
@@ -237,4 +253,5 @@ Relation = (
     | SetOperation
     | Fixpoint
     | Working
+    | With
 )

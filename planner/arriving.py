@@ -110,7 +110,7 @@ def _by_rows(relation: Relation) -> Arriving | None:
     check_operators(below)
     fresh = Fresh(below, relation)
     statics = Statics(_SCOPE, fresh)
-    ((branch,), _) = Regions(statics, fresh, kinds).branches(below)
+    (branch,) = Regions(statics, fresh, kinds).branches(below).streams
     rows = optimise(keep_columns(branch.relation, below.columns))
     return Arriving(scan.oid, statics.planned([rows]), rows, cut)
 

@@ -75,7 +75,7 @@ class AlterTable:
     """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
     Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
 
-    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns), each before and
+    ``changes`` are other objects that follow (tables that refer to it, sequences of its columns, views), before and
     after; ``sequences`` those of new columns, from the next free oid on; ``options`` those of identity columns; and
     ``drops`` what goes with it. ``renames``: a column or the table has another name, and nothing else.
     """
@@ -85,7 +85,7 @@ class AlterTable:
     table: Table
     rows: Relation | None = None
     checks: tuple[tuple[str, Relation], ...] = ()
-    changes: tuple[tuple[Table | Sequence, Table | Sequence], ...] = ()
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
     sequences: tuple[Sequence, ...] = ()
     options: tuple[AlterSequence, ...] = ()
     drops: tuple[int, ...] = ()
@@ -95,11 +95,13 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class Redefine:
-    """A view, sequence or stream under another name or with a comment: ``item`` instead of ``before``."""
+    """A view, sequence or stream under other names or with a comment: ``item`` instead of ``before``; ``changes`` as in
+    AlterTable."""
 
     tag: str
     before: View | Sequence | Stream | FileTable
     item: View | Sequence | Stream | FileTable
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from planner.algebra import (
     Unnest,
     Values,
     Window,
+    With,
     Working,
 )
 from planner.deparse import Item, deparse
@@ -197,6 +198,8 @@ class _Describer:
                 return (f"Working Rows of {node.name}", ())
             case SetOperation():
                 return (f"{node.kind.title()}{' All' if node.all else ''}", ())
+            case With():
+                return ("With", (("Once", ", ".join(name for name, _ in node.definitions)),))
             case Filter():
                 raise AssertionError("filters are attributes")
 

@@ -128,17 +128,23 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("regexp_substr", 6, 6),
     Function("regexp_substring", 2, 2),
     Function("similar", 2, 2),  # an SQL pattern as a regular expression
+    Function("parse_ident", 1, 2),
     Function("overlay", 3, 4),
     Function("translate", 3, 3),
     Function("normalize", 1, 1),  # to NFC
     Function("quote_ident", 2, 2),  # with the words that are quoted
     Function("quote_literal", 1, 1),
-    *(Function(name, 1, 1) for name in ("sha224", "sha256", "sha384", "sha512", "bit_count", "encode_escape")),
-    *(Function(name, 2, 2) for name in ("get_byte", "get_bit")),
-    *(Function(name, 3, 3) for name in ("set_byte", "set_bit")),
-    Function("decode_escape", 1, 1),
+    Function("sha256", 1, 1),
+    # Of bytea.
+    *(Function(f"octets_sha{bits}", 1, 1) for bits in (224, 384, 512)),
+    *(Function(f"octets_{name}", 1, 1) for name in ("bit_count", "encode_escape", "read")),
+    *(Function(f"octets_{name}", 2, 2) for name in ("get_byte", "get_bit", "from", "position", "like")),
+    *(Function(f"octets_{name}", 2, 2) for name in ("btrim", "ltrim", "rtrim")),
+    *(Function(f"octets_{name}", 3, 3) for name in ("set_byte", "set_bit", "part", "overlay")),
+    Function("octets_overlay_count", 4, 4),
     *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),
     Function("extract", 2, 2),  # literal field, source
+    Function("julian", 1, 1),  # extract(julian) of a moment
     Function("date_trunc", 2, 3),  # in a zone
     Function("date_bin", 3, 3),
     Function("hop_start", 5, 5),  # slide, size, time, origin, n: date_bin(slide, time, origin) - n * slide
@@ -153,6 +159,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("justify_interval", 1, 1),
     Function("isfinite", 1, 1),
     Function("overlaps", 4, 4),
+    Function("to_number", 2, 2),
     Function("to_char", 2, 2),  # a constant pattern
     Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
     Function("to_timestamp", 1, 1),  # of seconds
@@ -200,6 +207,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_remove", 2, 2),
     Function("json_remove_path", 2, 2),
     Function("jsonb_set", 3, 4),
+    Function("jsonb_insert", 3, 4),
+    Function("json_object", 1, 2),
+    Function("json_strip_nulls", 1, 1),
     Function("jsonb_strip_nulls", 1, 1),
     Function("jsonb_pretty", 1, 1),
     Function("json_elements", 1, 1),

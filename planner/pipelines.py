@@ -33,15 +33,15 @@ from planner.algebra import (
     Relation,
     Scan,
     SetOperation,
+    Snapshot,
     Sort,
-    Unnest,
     Window,
 )
 from planner.expression import AggregateCall, Call, ColumnRef
 from planner.expression import Literal as Constant
 from planner.functions import FUNCTIONS
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import RELATIONS, Node, children, descend, transform, used_columns, walk
+from planner.walk import RELATIONS, Node, children, descend, inputs, transform, used_columns, walk
 
 Kind = Literal["static", "upper", "stream"]
 _KINDS: Final[tuple[Kind, ...]] = ("static", "upper", "stream")  # an operator is of its inputs' last
@@ -70,6 +70,8 @@ class Kinds:
         match node:
             case Scan(kind="stream") | Delta():
                 return "stream"
+            case Snapshot():  # a state: a grouping that has been taken apart already
+                return "upper"
             case Aggregate() if worst == "stream":
                 return "upper"
             case _:
@@ -120,14 +122,46 @@ def _prepare(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
             below = replace(node, all=True, columns=tuple(map(fresh.copy, node.columns)))
             keys = zip(node.columns, map(ColumnRef, below.columns), strict=True)
             return Aggregate(below, tuple(keys), ())
+        case SetOperation(kind="intersect" | "except", all=False) if kinds.of(node) == "stream":
+            left, right = (_distinct(side, fresh) if kinds.of(side) == "stream" else side for side in inputs(node))
+            return replace(node, left=left, right=right)
         case Join(kind="semi" | "anti") if kinds.of(node.right) == "stream" and kinds.of(node.left) != "stream":
             return replace(node, right=_grouped_for_existence(node, fresh))
         case Join(kind="inner" | "left" | "right" | "full") if (
             kinds.of(node.left) == "static" and kinds.of(node.right) != "static"
         ):
-            return keep_columns(Join(_MIRRORED[node.kind], node.right, node.left, node.predicate), node.columns)
+            mirrored = Join(_MIRRORED[node.kind], node.right, node.left, node.predicate)
+            return keep_columns(_matched_and_unmatched(mirrored, kinds, fresh), node.columns)
+        case Join(kind="right" | "full"):
+            return _matched_and_unmatched(node, kinds, fresh)
         case _:
             return node
+
+
+def _matched_and_unmatched(node: Join, kinds: Kinds, fresh: Fresh) -> Relation:
+    """A join that keeps a table's rows beside a stream not yet grouped: a grouping tells those without a partner.
+
+    S right join T  =  S join T  union all  (NULLs, T anti join distinct S)             full: the first is a left join
+    """
+    if node.kind not in ("right", "full") or (kinds.of(node.left), kinds.of(node.right)) != ("stream", "static"):
+        return node
+    matched, _ = fresh.rename(Join("inner" if node.kind == "right" else "left", node.left, node.right, node.predicate))
+    anti, mapping = fresh.rename(Join("anti", node.right, node.left, node.predicate))
+    assert isinstance(anti, Join)
+    kept = set(node.right.columns)
+    outputs = tuple(
+        (fresh.copy(column), ColumnRef(mapping[column]) if column in kept else Constant(None, column.type))
+        for column in node.columns
+    )
+    unmatched = Project(replace(anti, right=_grouped_for_existence(anti, fresh)), outputs)
+    columns = tuple(fresh.column(column.name, column.type) for column in node.columns)
+    both = SetOperation("union", True, matched, unmatched, columns)
+    return Project(both, tuple(zip(node.columns, map(ColumnRef, columns), strict=True)))
+
+
+def _distinct(relation: Relation, fresh: Fresh) -> Relation:
+    """The relation's distinct rows."""
+    return Aggregate(relation, tuple((fresh.copy(column), ColumnRef(column)) for column in relation.columns), ())
 
 
 def _grouped_for_existence(node: Join, fresh: Fresh) -> Relation:
@@ -167,11 +201,6 @@ def check_operators(relation: Relation) -> None:
         match node:
             case Join():
                 _check_join(node, kinds)
-            case SetOperation() if kinds.of(node) == "stream" and not node.all:
-                raise unsupported(
-                    f"{node.kind.upper()} over the rows of a stream ({_names(node)}) before they are grouped",
-                    _GROUP_FIRST,
-                )
             case SetOperation(kind="intersect" | "except") if kinds.of(node) == "stream":
                 raise unsupported(f"{node.kind.upper()} ALL over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Limit() if kinds.of(node) == "stream" or (kinds.of(node) == "upper" and below_grouping):
@@ -179,15 +208,8 @@ def check_operators(relation: Relation) -> None:
                     "LIMIT below a grouping of a continuous view",
                     "Use ORDER BY with LIMIT at the top of the view, or in the query that reads the view.",
                 )
-            case Fixpoint() if kinds.of(node) != "static":
-                raise unsupported(
-                    f"WITH RECURSIVE over a stream ({_names(node)})", "Use it in the query that reads a view."
-                )
-            case Unnest() if kinds.of(node) != "static":
-                raise unsupported(
-                    f"a set-returning function over the rows of a stream ({_names(node)})",
-                    "Use it in the query that reads a view.",
-                )
+            case Fixpoint() if kinds.of(node) == "stream":
+                raise unsupported(f"WITH RECURSIVE over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Window() if kinds.of(node) == "stream":
                 raise unsupported(f"a window function over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Aggregate() if is_grouping(node, kinds):
@@ -211,13 +233,6 @@ def _check_join(node: Join, kinds: Kinds) -> None:
         raise unsupported(f"a join of streams ({_names(node)}) before all of them are grouped", _GROUP_FIRST)
     if node.predicate is not None and kinds.of(node.predicate) != "static":
         raise _subquery_over_stream(node)
-    if node.kind in ("inner", "left", "semi", "anti") and left == "stream":
-        return
-    raise unsupported(
-        f"an outer join that keeps a table's rows without a partner in a stream not yet grouped ({_names(node)})",
-        "Group the stream by the join key first and join the grouped result, or keep the stream's rows instead "
-        "(stream LEFT JOIN table).",
-    )
 
 
 def _subquery_over_stream(node: Node) -> SqlError:

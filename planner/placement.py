@@ -1,15 +1,82 @@
-"""Where statements run: what is known of it from the program alone, in words for EXPLAIN.
+"""Where statements run: what is known of it from a plan or a program alone.
 
 Which engine can compute a statement exactly is for the engines to say (``executor.engine.supports``), and which one
-runs is the scheduler's choice by the rows that wait (architecture, section 3). What the program tells is how a state is
-spread: one group is merged in one place (planning.md section 5, Local), a keyed state can be split by its key (Dist).
+maintains a view is the scheduler's choice by the rows that wait (architecture, section 3). What the program tells is
+how a state is spread: one group is merged in one place (planning.md section 5, Local), a keyed state can be split by
+its key (Dist).
+
+An ad hoc query goes where it takes less time, by ``estimate``. Its constants are measured by ``bench/engines``: rows
+that a core takes through one pass (reading is one, each pipeline breaker one more). What an engine must hold beyond its
+memory is written to a disk and read again.
 """
 
 from __future__ import annotations
 
-from planner.algebra import Join, Snapshot
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from planner.algebra import Aggregate, Join, Relation, SetOperation, Snapshot, Sort, Window
 from planner.program import State, Statement
 from planner.walk import walk
+
+#: Rows a second that one core of the embedded engine takes through one pass.
+EMBEDDED_ROWS: Final = 40e6
+#: The same for Spark.
+SPARK_ROWS: Final = 8e6
+#: Seconds that a Spark job takes over no rows.
+SPARK_START: Final = 0.15
+#: Bytes a second that are written to a disk and read again.
+SPILLED: Final = 200e6
+_BREAKERS: Final = (Join, Aggregate, Sort, Window, SetOperation)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a query reads of one input, about: ``size`` is in bytes."""
+
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What an engine has: cores, and bytes of memory for what a query holds."""
+
+    cores: int
+    memory: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Estimated seconds of a query on each engine."""
+
+    embedded: float
+    spark: float
+
+
+def estimate(relation: Relation, inputs: Collection[Size], embedded: Power, spark: Power) -> Cost:
+    """What a query costs that reads these inputs, on engines of such power."""
+    passes = 1 + sum(isinstance(node, _BREAKERS) for node in walk(relation))
+    work = sum(item.rows for item in inputs) * passes
+    held = _held(relation, inputs)
+    return Cost(
+        work / (EMBEDDED_ROWS * embedded.cores) + max(0.0, held - embedded.memory) / SPILLED,
+        SPARK_START + work / (SPARK_ROWS * spark.cores) + max(0.0, held - spark.memory) / SPILLED,
+    )
+
+
+def _held(relation: Relation, inputs: Collection[Size]) -> int:
+    """Bytes that a query holds at most: all it reads where it sorts, or groups by keys; else what joins build from,
+    which is all but the largest input.
+    """
+    sizes = sorted(item.size for item in inputs)
+    whole = any(
+        isinstance(node, Sort | Window | SetOperation) or (isinstance(node, Aggregate) and node.keys)
+        for node in walk(relation)
+    )
+    return sum(sizes) if whole else sum(sizes[:-1])
 
 
 def spread(state: State) -> str:

@@ -14,6 +14,7 @@ the rest allows (section 9.7.3.5 of the manual; regexec.c's dissection). No matc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Final
 
 from planner.regex_syntax import Char, Choice, Group, Look, Node, Pattern, Point, Repeat, captured, preference
@@ -23,6 +24,7 @@ from planner.regex_syntax import Sequence as Items
 Span = tuple[int, int] | None
 Match = tuple[tuple[int, int], *tuple[Span, ...]]
 _NOWHERE: Final = 0
+_NODES: Final = 4096
 
 
 def find(pattern: Pattern, text: str, start: int = 0) -> Match | None:
@@ -60,7 +62,8 @@ def _chosen(places: int, greedy: bool) -> int:
     return places.bit_length() - 1 if greedy else _lowest(places)
 
 
-def _runs(items: Sequence[Node]) -> list[Node]:
+@lru_cache(_NODES)
+def _runs(items: tuple[Node, ...]) -> list[Node]:
     """Neighbours that capture nothing and prefer alike are one part: only their length together is chosen."""
     found: list[Node] = []
     run: list[Node] = []
@@ -74,6 +77,12 @@ def _runs(items: Sequence[Node]) -> list[Node]:
         run.append(item)
         wants = wants if wants is not None else its
     return [*found, Items(tuple(run))] if run else found
+
+
+@lru_cache(_NODES)
+def _fewer(node: Repeat) -> Repeat:
+    """One time less."""
+    return Repeat(node.inner, node.least - 1, None if node.most is None else node.most - 1, node.greedy)
 
 
 class _Text:
@@ -149,7 +158,7 @@ class _Text:
             case Choice():
                 return _union(self.after(branch, places) for branch in node.branches)
             case Repeat():
-                return _repeated(lambda found: self.after(node.inner, found), places, node.least, node.most)
+                return _repeated(partial(self.after, node.inner), places, node.least, node.most)
 
     def before(self, node: Node, places: int) -> int:
         """Where matches that end at some places begin."""
@@ -171,7 +180,7 @@ class _Text:
             case Choice():
                 return _union(self.before(branch, places) for branch in node.branches)
             case Repeat():
-                return _repeated(lambda found: self.before(node.inner, found), places, node.least, node.most)
+                return _repeated(partial(self.before, node.inner), places, node.least, node.most)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
@@ -209,9 +218,7 @@ class _Text:
         if node.least == 0:
             self._in_iteration(node, begin, end, groups)
             return
-        most = None if node.most is None else node.most - 1
-        fewer = Repeat(node.inner, node.least - 1, most, node.greedy)
-        middles = self.after(fewer, 1 << begin) & self.before(node.inner, 1 << end)
+        middles = self.after(_fewer(node), 1 << begin) & self.before(node.inner, 1 << end)
         middle = begin if node.least == node.most == 1 else _chosen(middles, preference(node) is not False)
         self.take_apart(node.inner, middle, end, groups)
 
@@ -220,11 +227,11 @@ class _Text:
         greedy, left = preference(node.inner) is not False, node.most
         if begin == end and left != 0 and greedy and self.after(node.inner, 1 << begin) >> end & 1:
             self.take_apart(node.inner, begin, end, groups)
-        rest = self.before(Repeat(node.inner, 0, None, True), 1 << end)
+        rest = _repeated(partial(self.before, node.inner), 1 << end, 0, None)
         while begin < end:
             if left is not None:
                 left -= 1
-                rest = self.before(Repeat(node.inner, 0, left, True), 1 << end)
+                rest = _repeated(partial(self.before, node.inner), 1 << end, 0, left)
             middle = _chosen(self.after(node.inner, 1 << begin) & rest & ~(1 << begin), greedy)
             for number in captured(node.inner):
                 groups[number] = None

@@ -18,6 +18,7 @@ from catalog.errors import SqlError, unsupported
 #: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
 Preference = bool | None
 _MOST: Final = 255
+_NODES: Final = 8192
 _DEPTH: Final = 200
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": str.isalpha,
@@ -100,6 +101,7 @@ class Repeat:
 Node = Char | Point | Look | Group | Sequence | Choice | Repeat
 
 
+@lru_cache(_NODES)
 def captured(node: Node) -> tuple[int, ...]:
     """The numbers of the groups in it."""
     match node:
@@ -113,6 +115,7 @@ def captured(node: Node) -> tuple[int, ...]:
             return ()
 
 
+@lru_cache(_NODES)
 def preference(node: Node) -> Preference:
     """Whether a node is greedy (True), not greedy (False), or neither (section 9.7.3.5 of the manual)."""
     match node:

@@ -6,7 +6,7 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from planner.algebra import (
     Unnest,
     Values,
     Window,
+    With,
     Working,
 )
 from planner.expression import (
@@ -48,7 +49,7 @@ from planner.expression import (
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
 RELATIONS = (
     *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Unnest, Sort, Limit, SetOperation),
-    *(Fixpoint, Working),
+    *(Fixpoint, Working, With),
 )
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
 NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
@@ -137,6 +138,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (left, right)
         case Fixpoint(base=base, step=step):
             return (base, step)
+        case With(definitions=definitions, body=body):
+            return (*(relation for _, relation in definitions), body)
         case Filter() | Project() | Aggregate() | Window() | Unnest() | Sort() | Limit():
             return (relation.input,)
         case _:
@@ -170,6 +173,15 @@ def replace_columns(node: Any, mapping: dict[Column, Scalar]) -> Any:
         if isinstance(item, ColumnRef):
             return mapping.get(item.column, item)
         return item
+
+    return transform(node, change)
+
+
+def replace_parameters(node: Any, values: Sequence[Any]) -> Any:
+    """The tree with constants for its parameters."""
+
+    def change(item: Any) -> Any:
+        return Literal(values[item.index], item.type) if isinstance(item, Parameter) else item
 
     return transform(node, change)
 

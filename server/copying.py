@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.copying import CopySink, Prepared
+from executor.planned import Planned
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
@@ -168,25 +169,37 @@ def is_with_client(plan: Plan) -> bool:
     return isinstance(statement, CopyInStatement) or (isinstance(statement, CopyOut) and statement.path is None)
 
 
-async def begin(session: Session, statement: CopyInStatement, then: Then | None) -> None:
+async def begin(session: Session, planned: Planned, then: Then | None) -> None:
     """Starts COPY FROM STDIN, or does all of COPY FROM a file; then goes on with ``then``."""
-    reader = _reader(session, statement)
+    statement = planned.statement
+    assert isinstance(statement, CopyInStatement)
     session.starts_statement()
     if statement.path is not None:
-        rows = await session.work(_copy_file, session, reader, statement, statement.path)
+        rows = await session.work(_copy_file, session, planned, statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         if then is not None:
             await then()
         return
-    if isinstance(statement.target, Stream) and not statement.defaults:  # nothing to wait for or to compute
-        sink = session.db.copy_in(statement)
+    is_current = planned.catalog is session.db.catalog
+    if isinstance(statement.target, Stream) and not statement.defaults and is_current:  # no waiting, no computing
+        sink, reader = _opened(session, planned)
     else:
-        sink = await session.work(session.db.copy_in, statement)
+        sink, reader = await session.work(_opened, session, planned)
     session.copying = CopyIn(session, reader, sink, then)
     session.connection.machine.begin_copy_in()
     binary = statement.options.format == "binary"
-    session.connection.send(encoder.copy_in_response(len(statement.columns), binary))
+    session.connection.send(encoder.copy_in_response(len(sink.statement.columns), binary))
     session.connection.flush()
+
+
+def _opened(session: Session, planned: Planned) -> tuple[CopySink, CopyReader]:
+    """Where a COPY's rows go, once it may begin, and how its data is read for what the statement means by then."""
+    sink = session.db.copy_in(planned)
+    try:
+        return sink, _reader(session, sink.statement)
+    except BaseException:
+        sink.abort()
+        raise
 
 
 def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
@@ -223,7 +236,7 @@ def fail(session: Session, message: m.CopyFail) -> None:
         raise SqlError("57014", f"COPY from stdin failed: {message.message}")
 
 
-def _copy_file(session: Session, reader: CopyReader, statement: CopyInStatement, path: str) -> int:
+def _copy_file(session: Session, planned: Planned, path: str) -> int:
     """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
     try:
         file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of opening are the statement's own
@@ -231,7 +244,7 @@ def _copy_file(session: Session, reader: CopyReader, statement: CopyInStatement,
         raise _file_error(path, error) from None
     parsers, waiting = session.server.parsers, deque[Future[Prepared]]()
     with contextlib.closing(file):
-        sink = session.db.copy_in(statement)
+        sink, reader = _opened(session, planned)
         try:
             while portion := _read(file, path):
                 waiting.extend(parsers.submit(_prepare, reader, sink, block) for block in reader.split(portion))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.types import NAMED_OIDS, SqlType
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values
@@ -56,7 +56,7 @@ from server import functions
 from server.parameters import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
-from server.rows import encode_rows
+from server.rows import Names, encode_rows, shown_by_name
 from server.settings import OF_TRANSACTION
 
 if TYPE_CHECKING:
@@ -96,13 +96,15 @@ PORTION_BYTES: Final = 1 << 20
 class Cursor:
     """The rows of a result that are still to be sent."""
 
-    def __init__(self, result: Result, formats: tuple[int, ...], time_zone: str) -> None:
+    def __init__(self, result: Result, formats: tuple[int, ...], time_zone: str, names: Names | None = None) -> None:
         self.outputs = result.outputs
         self.returns_rows = result.batches is not None
         self._tag = result.tag
         self._types = tuple(item.type for item in result.outputs)
         self._formats = formats
         self._time_zone = time_zone
+        #: Says what oids that are shown by name are called.
+        self._names = names if any(kind.name in NAMED_OIDS for kind in self._types) else None
         self._pieces = _pieces(result)
         self._live = result.live
         self._rest: pa.RecordBatch | None = None
@@ -121,6 +123,8 @@ class Cursor:
             if limit and batch.num_rows > limit - count:
                 self._rest = batch.slice(limit - count)
                 batch = batch.slice(0, limit - count)
+            if self._names is not None:
+                batch = shown_by_name(batch, self._types, self._formats, self._names)
             data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
             size += len(data[-1])
             count += batch.num_rows
@@ -161,17 +165,18 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     own = _OWN.get(type(statement))
     if own is not None:
         return own(session, statement)
-    return session.db.execute_planned(_planned(session, plan, parameters, described), parameters)
+    return session.db.execute_planned(planned(session, plan, parameters, described), parameters)
 
 
-def _planned(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool) -> Planned:
+def planned(session: Session, plan: Plan, parameters: tuple[Value, ...] = (), described: bool = False) -> Planned:
+    """A statement with how it is planned again."""
     statement = plan.statement
     if plan.calls_session:
         statement = functions.evaluate(session, statement, parameters)
 
     def again() -> Planned:
         new = replanned(session, plan, described)
-        return _planned(session, new, parameters, described)
+        return planned(session, new, parameters, described)
 
     return Planned(statement, plan.catalog, again)
 
@@ -252,6 +257,8 @@ def _discard(session: Session, statement: Discard) -> Result:
         session.db.sequences.discard()
     if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
         session.portals.clear()
+    if what in ("ALL", "DISCARD ALL", "TEMP", "DISCARD TEMP"):
+        session.db.discard_temporary()
     words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"
     return Result("CLOSE CURSOR ALL" if words == "CLOSE ALL" else "UNLISTEN" if words.startswith("UNLISTEN") else words)
 

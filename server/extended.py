@@ -24,7 +24,7 @@ from protocol import messages as m
 from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, run
+from server.execution import Cursor, planned, run
 from server.express import Answered
 from server.planning import Plan
 from server.prepared import Prepared, find_statement, outputs_of
@@ -256,7 +256,7 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
 async def _copy(session: Session, plan: Plan) -> None:
     statement = plan.statement
     if isinstance(statement, CopyIn):
-        await copying.begin(session, statement, None)
+        await copying.begin(session, planned(session, plan), None)
     else:
         await copying.send_out(session, plan)
 
@@ -272,7 +272,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         if reader is not None:
             return reader.read(portal.values)
         result = run(session, plan, portal.values, described=True)
-        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"))
+        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"), session.names)
         return result, cursor, *cursor.take(limit)
 
     begun = await session.work(begin)

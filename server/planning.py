@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from catalog.errors import SqlError
 from catalog.objects import Catalog
-from catalog.types import UNKNOWN, SqlType
+from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.expression import Call, Literal, Parameter
@@ -94,16 +94,17 @@ class Surroundings:
     time_zone: str
     role: str
     database: str
+    own: str = ""  # tells the relations that only the session sees
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
-        return (self.search_path, self.time_zone, self.role, self.database)
+        return (self.search_path, self.time_zone, self.role, self.database, self.own)
 
 
 def surroundings(catalog: Catalog, settings: Settings, role: str, database: str) -> Surroundings:
     """A session's."""
-    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database)
+    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database, settings.own)
 
 
 class PlanCache:
@@ -160,6 +161,8 @@ class PlanCache:
             try:
                 (raw,) = parse(key)
                 plan = make_plan(raw, types, around)
+                if any(kind.name in NAMED_OIDS for kind in plan.types):  # what a name means is bound, not computed
+                    raise SqlError("0A000", "a name as a value")
             except (SqlError, ValueError):
                 self._unshared.put((key, types), True)
                 return None

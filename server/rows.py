@@ -5,13 +5,15 @@ Owns: the choice of format per column. The encodings themselves are protocol's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.types import UNKNOWN, SqlType
+from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
+from planner.bind.calls.named_oids import oid_named
+from planner.bind.context import Context
 from planner.expression import Literal, Value
 from planner.statements import Output
 from protocol import datarow, encoder
@@ -62,6 +64,23 @@ def encode_rows(batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tupl
     return datarow.encode_rows(batch, types, formats, time_zone).data
 
 
+#: The names of some oids of a type such as regclass.
+Names = Callable[[str, Iterable[int]], dict[int, str]]
+
+
+def shown_by_name(
+    batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tuple[int, ...], names: Names
+) -> pa.RecordBatch:
+    """A batch with the names of oids such as regclass where the client gets text."""
+    columns = list(batch.columns)
+    for place, (kind, form) in enumerate(zip(types, column_formats(formats, len(types)), strict=True)):
+        if kind.name in NAMED_OIDS and form == TEXT_FORMAT:
+            numbers = columns[place].to_pylist()
+            known = names(kind.name, (number for number in numbers if number is not None))
+            columns[place] = pa.array([None if item is None else known[item] for item in numbers], pa.string())
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
     """The values of Bind's parameters. Raises what is wrong with one, saying which."""
     formats = column_formats(message.parameter_formats, len(types))
@@ -72,7 +91,11 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             values.append(None)
             continue
         try:
-            values.append(decode_value(data, types[index], formats[index], time_zone))
+            if types[index].name in NAMED_OIDS and formats[index] == TEXT_FORMAT:
+                context = Context(session.db.catalog, session.settings.search_path())
+                values.append(oid_named(context, bytes(data).decode(), types[index].name))
+            else:
+                values.append(decode_value(data, types[index], formats[index], time_zone))
         except SqlError as error:
             place = (
                 f'portal "{message.portal}" parameter ${index + 1}'

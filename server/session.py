@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.system.names import names_of
 from catalog.types import SqlType
 from executor.arriving import Patience
 from executor.result import Result
@@ -32,6 +33,7 @@ from server.express import Express
 from server.idle import IdleClock
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
+from server.relations import own_relations
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,6 +76,16 @@ class Session:
         self.transaction_time = _now()
         self._working = False
         self._cancelled: SqlError | None = None
+        db.describe_itself(own_relations(self))
+
+    def names(self, kind: str, oids: Iterable[int]) -> dict[int, str]:
+        """What oids of a type such as regclass are called."""
+        return names_of(self.db.catalog, kind, oids, self.settings.search_path())
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a thread works for it."""
+        return self._working
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -130,6 +142,7 @@ class Session:
         """ReadyForQuery, after the settings that have changed."""
         if self.settings.changed:
             self.report_settings()
+        self.settings.see(self.db.temporary.label)
         if self.settings.key is not self._told:
             self.tell_settings()
         if any(self.idle.limits):

@@ -47,6 +47,7 @@ class Settings:
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
         self.read_only = False
+        self._own = ""
         self._key: tuple[str, ...] | None = None
         for name, value in defaults.items():
             parameter = _find(name)
@@ -102,8 +103,18 @@ class Settings:
     def key(self) -> tuple[str, ...]:
         """Equal for two sessions in which the same text gives the same bytes, as far as settings matter."""
         if self._key is None:
-            self._key = tuple(self.value(name) for name in _MATTERS_TO_RESULTS)
+            self._key = (self._own, *(self.value(name) for name in _MATTERS_TO_RESULTS))
         return self._key
+
+    def see(self, own: str) -> None:
+        """``own`` tells the relations that only this session sees from those of all others; '' where there are none."""
+        if own != self._own:
+            self._own, self._key = own, None
+
+    @property
+    def own(self) -> str:
+        """What ``see`` was told."""
+        return self._own
 
     def report(self) -> list[tuple[str, str]]:
         """The reported parameters whose value the client does not know yet; it counts as told now."""

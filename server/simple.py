@@ -25,7 +25,7 @@ from protocol.messages import Query
 from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, run
+from server.execution import Cursor, planned, run
 from server.express import Answered
 from server.planning import Plan, Shared
 from server.rows import describe_rows, described, literal_values
@@ -138,7 +138,8 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
                 begun = await session.work(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
-                await copying.begin(session, statement, partial(_continue, session, rest, whole))
+                then = partial(_continue, session, rest, whole)
+                await copying.begin(session, planned(session, begun.plan), then)
                 return
             if begun.result is None and isinstance(statement, CopyOut):
                 await copying.send_out(session, begun.plan)
@@ -177,7 +178,7 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
             return Begun(plan, None, point=(reader, reader.read(values)))
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
     result = run(session, plan, values)
-    cursor = Cursor(result, (), session.settings.value("TimeZone"))
+    cursor = Cursor(result, (), session.settings.value("TimeZone"), session.names)
     data, rows = cursor.take()
     return Begun(plan, result, cursor, data, rows, stamp)
 

@@ -1,12 +1,13 @@
 """``python -m tools.compatibility``: generated cases on Millstream and PostgreSQL, and docs/compatibility.md.
 
-Starts both servers, prints the rate and what differs, and writes the table per construct with the differences and
-refusals by name. Equal seeds give equal cases.
+Starts both servers, prints the rates of both engines and what differs, and writes the table per construct with the
+differences and refusals by name. Equal seeds give equal cases.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,46 +23,78 @@ from tests.rig.server import Millstream
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
+ENGINES: Final = ("embedded", "spark")
+SPARK: Final = {"spark_master": "local[2]", "spark_driver_memory": "1g"}
+#: The part of the page that ``tools.clients`` writes, which comes last.
+CLIENTS: Final = "## Clients\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
 and literals of every type that Millstream stores, with NULLs and edge values, and queries of each construct over small
 tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and is compared in values, columns' names,
 types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
-that is not equal. Numerics are compared by value to 15 decimals, doubles to 12 digits, rows without ORDER BY as a bag.
+that is not equal. Numerics with declared digits are compared as text, others by value to 15 decimals, doubles to 12
+digits, rows without ORDER BY as a bag.
 
-`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --seed 3"`); some of its cases are a test
-(`tests/compatibility`), which fails on a difference that is not listed here.
+A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns and
+casts with declared digits or of integers, and sums, products, sums and averages over these. Where they differ from row
+to row they are not kept: a column declared `numeric` without digits shows no zeros at its end, values of several scales
+that meet in one column (UNION, VALUES, CASE, COALESCE, GREATEST, an array) show the largest of these scales, and of a
+quotient, a root, a power and a logarithm the number of zeros at the end may be another. 20 decimals are kept of these,
+18 of a column declared without digits. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
+
+Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
+queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
+
+`make compatibility` runs it and writes this page (`ARGS="--rounds 8 --spark-rounds 8 --seed 3"` for more cases,
+`--engine spark` for one engine, without writing it); some of its cases are a test (`tests/compatibility`), which fails
+on a difference that is not listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark, too,
+with `make test ARGS="--whole -m spark tests/sql"`.
 """
+#: Results by engine.
+Compared = Mapping[str, Sequence[Result]]
 
 
 def main() -> int:
     """Runs; 1 where there is a difference that is not listed."""
     parser = argparse.ArgumentParser(prog="python -m tools.compatibility", description=__doc__)
     parser.add_argument("--rounds", type=int, default=4, help="each has about two thousand cases")
+    parser.add_argument("--spark-rounds", type=int, default=1, help="those that run on Spark, too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=0, help="how many examples of each difference to print")
+    parser.add_argument("--engine", choices=ENGINES, help="one engine alone; leaves docs/compatibility.md as it is")
     parser.add_argument("--no-page", action="store_true", help="leave docs/compatibility.md as it is")
     chosen = parser.parse_args()
-    results = compared(chosen.seed, chosen.rounds)
-    if chosen.show:
-        print("\n".join(examples(results, chosen.show)))
-    print(rate(results))
-    if not chosen.no_page:
-        PAGE.write_text(page(results))
-    new = {item.name for item in results if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
+    rounds = {"embedded": chosen.rounds, "spark": chosen.spark_rounds}
+    results = compared(chosen.seed, {chosen.engine: rounds[chosen.engine]} if chosen.engine else rounds)
+    for engine, found in results.items():
+        print("\n".join([*examples(found, chosen.show), f"{engine}: {rate(found)}"]))
+    if not chosen.no_page and not chosen.engine:
+        _, heading, clients = PAGE.read_text().partition(CLIENTS)
+        PAGE.write_text(page(results) + (f"\n{heading}{clients}" if heading else ""))
+    every = itertools.chain.from_iterable(results.values())
+    new = {item.name for item in every if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
     print("\n".join(f"different and not listed: {name}" for name in sorted(new)))
     return 1 if new else 0
 
 
-def compared(seed: int, rounds: int) -> list[Result]:
-    """The results of all cases."""
+def without_clients(text: str) -> str:
+    """The page but for its last part."""
+    return text.partition(CLIENTS)[0].rstrip() + "\n"
+
+
+def compared(seed: int, rounds: Mapping[str, int]) -> Compared:
+    """The results of all cases on each engine, which has its number of rounds."""
     judge = Postgres()
+    found: dict[str, Sequence[Result]] = {}
     try:
-        with Millstream(settings={"spark_enabled": False}) as server:
-            comparison = Comparison(server.dsn(), judge.dsn())
-            found = list(comparison.results(cases(seed, rounds)))
-            comparison.close()
+        with Millstream(settings=SPARK if "spark" in rounds else {"spark_enabled": False}) as server:
+            if "spark" in rounds:
+                server.wait_for_spark()
+            for engine, count in rounds.items():
+                comparison = Comparison(server.dsn(), judge.dsn(), engine)
+                found[engine] = list(comparison.results(cases(seed, count)))
+                comparison.close()
     finally:
         judge.stop()
     return found
@@ -90,41 +123,52 @@ def _by_name(results: Sequence[Result], verdict: Verdict) -> Mapping[str, list[R
     return dict(sorted(found.items()))
 
 
-def page(results: Sequence[Result]) -> str:
+def page(results: Compared) -> str:
     """docs/compatibility.md."""
     parts = [
         INTRODUCTION,
-        f"{rate(results)}.\n",
+        "".join(f"- {engine}: {rate(found)}.\n" for engine, found in results.items()),
         "\n".join(table(results)),
         *_differences(results),
-        *_refusals(results),
+        *_refusals(results["embedded"]),
+        *_computed(results["spark"]),
     ]
     return "\n".join(parts) + "\n"
 
 
-def table(results: Sequence[Result]) -> Iterator[str]:
-    """A line for each construct."""
-    counts: dict[str, Counter[Verdict]] = defaultdict(Counter)
-    for item in results:
-        counts[item.case.construct][item.verdict] += 1
-    yield "| construct | cases | equal | refused | different |\n|---|---:|---:|---:|---:|"
-    for construct, found in sorted(counts.items(), key=lambda item: item[0].lower()):
-        yield f"| {construct} | {found.total()} | {' | '.join(str(found[kind]) for kind in Verdict)} |"
+def table(results: Compared) -> Iterator[str]:
+    """A line for each construct, with the counts of each engine."""
+    counts: dict[str, dict[str, Counter[Verdict]]] = defaultdict(lambda: defaultdict(Counter))
+    for engine, found in results.items():
+        for item in found:
+            counts[item.case.construct][engine][item.verdict] += 1
+    heads = ("cases", *(kind.value for kind in Verdict))
+    yield f"| construct | {' | '.join(f'{engine}: {head}' for engine in results for head in heads)} |"
+    yield f"|---|{'---:|' * len(results) * len(heads)}"
+    for construct, by_engine in sorted(counts.items(), key=lambda item: item[0].lower()):
+        cells = [count for engine in results for count in _cells(by_engine[engine])]
+        yield f"| {construct} | {' | '.join(map(str, cells))} |"
 
 
-def _differences(results: Sequence[Result]) -> Iterator[str]:
+def _cells(found: Counter[Verdict]) -> list[int]:
+    return [found.total(), *(found[kind] for kind in Verdict)]
+
+
+def _differences(results: Compared) -> Iterator[str]:
     yield "\n## Known differences\n"
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in sorted(KNOWN.items()):
         names[reason].append(name)
     for reason, found in sorted(names.items()):
         yield f"- {', '.join(f'`{name}`' for name in found)}: {reason}."
-    met = _by_name(results, Verdict.DIFFERENT)
-    yield f"\nMet in this run: {', '.join(f'`{name}` {len(items)}' for name, items in met.items()) or 'none'}."
+    for engine, found_there in results.items():
+        met = _by_name(found_there, Verdict.DIFFERENT)
+        listed = ", ".join(f"`{name}` {len(items)}" for name, items in met.items())
+        yield f"\nMet in this run ({engine}): {listed or 'none'}."
 
 
 def _refusals(results: Sequence[Result]) -> Iterator[str]:
-    yield "\n## Refused\n\nEach of these is an error 0A000 that names it."
+    yield "\n## Refused by the embedded engine\n\nEach of these is an error 0A000 that names it."
     names: dict[str, set[str]] = defaultdict(set)
     for name, items in _by_name(results, Verdict.REFUSED).items():
         for item in items:
@@ -133,6 +177,25 @@ def _refusals(results: Sequence[Result]) -> Iterator[str]:
     for construct, found in sorted(names.items(), key=lambda item: item[0].lower()):
         if construct not in ("nested expressions", "operators on any types"):
             yield f"\n**{construct}**: " + ", ".join(f"`{name}`" for name in sorted(found))
+
+
+def _computed(results: Sequence[Result]) -> Iterator[str]:
+    """What Spark never refused, and what it computed of some types or arguments only, by construct."""
+    yield (
+        "\n## Computed by Spark\n\nWhat was equal at least once; in *italics* what was refused for other arguments. All"
+        " else is an error 0A000 that names it."
+    )
+    verdicts: dict[tuple[str, str], set[Verdict]] = defaultdict(set)
+    for item in results:
+        if item.found.state == "00000" or item.verdict is Verdict.REFUSED:
+            verdicts[item.case.construct, item.case.name].add(item.verdict)
+    shown: dict[str, list[str]] = defaultdict(list)
+    for (construct, name), found in sorted(verdicts.items()):
+        if Verdict.EQUAL in found and name != construct:
+            shown[construct].append(f"*`{name}`*" if Verdict.REFUSED in found else f"`{name}`")
+    for construct, names in sorted(shown.items(), key=lambda item: item[0].lower()):
+        if construct not in ("nested expressions", "operators on any types"):
+            yield f"\n**{construct}**: {', '.join(names)}"
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def _lines(catalog: str) -> Iterator[_Line]:
 
 
 def _row(line: _Line) -> dict[str, str | None]:
-    values = (None if item == _NULL else _unescaped(item) for item in line.values)
+    values = (None if item == _NULL else unescaped(item) for item in line.values)
     return dict(zip(line.names, values, strict=True))
 
 
@@ -111,7 +111,7 @@ def _row(line: _Line) -> dict[str, str | None]:
 def _named(catalog: str, column: str) -> Mapping[str, tuple[_Line, ...]]:
     found: dict[str, list[_Line]] = defaultdict(list)
     for line in _lines(catalog):
-        found[_unescaped(line.values[line.names.index(column)])].append(line)
+        found[unescaped(line.values[line.names.index(column)])].append(line)
     return {name: tuple(lines) for name, lines in found.items()}
 
 
@@ -123,7 +123,8 @@ def rows(catalog: str) -> Iterator[dict[str, str | None]]:
 _ESCAPES: Final = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\b": "\b", "\\f": "\f", "\\v": "\v"}
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
+    """A field of text COPY without its escapes."""
     if "\\" not in text:
         return text
     pieces, position = [], 0

@@ -15,7 +15,7 @@ from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded import arithmetic
 from executor.embedded.nodes import macro
-from executor.nodes import Expr, chain, function, operand, text
+from executor.nodes import Expr, chain, function, identifier, operand, text
 from planner.expression import AggregateCall, Call, Literal, Parameter
 
 
@@ -60,11 +60,25 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
 
 def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
+    if node.type.name == "bytea":
+        digits = [function("hex", argument) for argument in arguments]
+        return function("unhex", _delimited(node, around, digits))
     if node.function == "string_agg" and not isinstance(node.arguments[1], Literal | Parameter):
-        raise unsupported("string_agg() with a computed delimiter", "Give the delimiter as a constant.")
+        return _delimited(node, around, arguments)
     if around.distinct and not around.order:
         around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
+
+
+def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """string_agg() with each value's own delimiter before it, but the first's."""
+    if around.distinct:
+        raise unsupported("string_agg(DISTINCT) with a computed delimiter", "Give the delimiter as a constant.")
+    value, delimiter = arguments
+    fields = (("v", value), ("d", function("coalesce", delimiter, text(""))))
+    pair = exp.Struct(expressions=[exp.PropertyEQ(this=identifier(name), expression=part) for name, part in fields])
+    present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(value.copy()), expression=exp.null())))
+    return macro("ms_delimited", around.call("list", pair, where=present))
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:

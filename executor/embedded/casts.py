@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
 from executor.embedded.nodes import macro
 from executor.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
@@ -21,9 +21,11 @@ from planner.expression import Cast, Literal
 if TYPE_CHECKING:
     from executor.embedded.dialect import DuckPrinter
 
-TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"))
-INTEGERS: Final = frozenset(("int2", "int4", "int8", "oid"))
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
+#: Longest texts of types that have one.
+_LENGTHS: Final = {"name": 63, "char": 1}
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
@@ -54,7 +56,10 @@ def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) 
 def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """From an array of another type, element by element; a parameter's digits are its own already."""
     source, target = node.argument.type, node.type
-    if source.element is None or target.element is None:
+    assert target.element is not None
+    if source.name in TEXTS:
+        argument, source = function("array_elements", argument), array(TEXT)
+    if source.element is None:
         raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
     item = Cast(Literal(None, source.element), target.element, node.explicit)
     name = exp.Identifier(this="e", quoted=True)
@@ -76,6 +81,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     pair = (source.name, target.name)
     if pair == ("json", "jsonb"):
         return function("doc_jsonb", argument)
+    if source.name == "jsonb" and (target.name in (*INTEGERS, *FLOATS) or target.name in ("numeric", "bool")):
+        return jsonb_value(printer, argument, target)
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "uuid" in pair or _DOCUMENTS & set(pair):
@@ -94,6 +101,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
 
 def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
     """PostgreSQL's output of a value."""
+    if source.name in VECTORS:
+        return function("array_to_string", argument, text(" "))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
     if source.enum is not None:
@@ -111,10 +120,22 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return macro("ms_interval_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
-        case "text" | "varchar" | "name" | "unknown" | "void" | "uuid" | "json" | "jsonb":
+        case "uuid" | "json" | "jsonb":
+            return argument
+        case name if name in TEXTS:
             return argument
         case _:
             return _plain(printer, argument, "text")
+
+
+def jsonb_value(printer: DuckPrinter, value: Expr, target: SqlType) -> Expr:
+    """jsonb as a number or a boolean."""
+    if target.name == "bool":
+        return function("doc_boolean", value)
+    digits = function("doc_number", value, text(DISPLAY.get(target.name, target.name)))
+    if target.name in INTEGERS:
+        digits = exp.Cast(this=digits, to=printer.type(NUMERIC))
+    return exp.Cast(this=digits, to=printer.type(target))
 
 
 def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | str]) -> Expr:
@@ -151,8 +172,8 @@ def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
     """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
-    if target.name == "name":
-        return function("left", value, exp.Literal.number(63))
+    if target.name in _LENGTHS:
+        return function("left", value, exp.Literal.number(_LENGTHS[target.name]))
     if target == source:
         return value
     if not target.modifiers:
@@ -174,7 +195,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     match target.name:
         case "bool":
             return macro("ms_bool", argument)
-        case "int2" | "int4" | "int8" | "oid":
+        case name if name in INTEGERS:
             return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")

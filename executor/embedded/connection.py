@@ -18,6 +18,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,18 +31,23 @@ from catalog.types import SqlType
 from executor.embedded import (
     batches,
     documents,
+    identifiers,
     late,
     macros,
     macros_functions,
+    number_reading,
     octets,
     regexes,
     transcendental,
 )
 from executor.embedded.dialect import STORE, DuckPrinter
 from executor.embedded.errors import overflowed, translate
+from executor.files import FileRows
 from executor.nodes import column_name
-from planner.algebra import Relation
+from planner.algebra import Relation, Scan
 from planner.expression import Literal
+from planner.placement import Power
+from planner.walk import replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -49,6 +55,7 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 
 _PLANS: Final = 256
 _BATCH: Final = 65536
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 _SETTINGS: Final[dict[str, Any]] = {
@@ -62,7 +69,8 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 Parameters = Sequence[object]
-Bindings = Mapping[str, pa.Table]
+#: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
+Bindings = Mapping[str, pa.Table | FileRows]
 NOTHING: Final[Bindings] = MappingProxyType({})
 #: A relation's rows, with some more leaves bound.
 Run = Callable[[Relation, Bindings], pa.Table]
@@ -97,21 +105,27 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A relation prepared on a connection as ``name``."""
+    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters.
+
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
+    """
 
     relation: Relation
     name: str
+    text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
 
 
 class Database:
-    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches files or network."""
+    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
+    outside ``folders``.
+    """
 
-    def __init__(self, threads: int = 0, path: Path | None = None) -> None:
+    def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, octets, regexes, transcendental):
+        for family in (documents, identifiers, number_reading, octets, regexes, transcendental):
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)
@@ -119,12 +133,22 @@ class Database:
         if path is not None:
             quoted = str(path).replace("'", "''")
             self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+        if folders:
+            self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
         )
         self._idle: list[Connection] = []
         self._busy: dict[Connection, object] = {}
         self._lock = threading.Lock()
+
+    def power(self) -> Power:
+        """Its threads and memory, which it says in words: 18.8 GiB."""
+        threads, limit = self._database.execute(
+            "SELECT current_setting('threads'), current_setting('memory_limit')"
+        ).fetchall()[0]
+        number, unit = limit.split()
+        return Power(int(threads), float(number) * _UNITS[unit])
 
     def acquire(self, owner: object = None) -> Connection:
         """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""
@@ -146,6 +170,11 @@ class Database:
             return connection.query(relation, bindings, timezone=timezone)
         finally:
             self.release(connection)
+
+    def is_idle(self) -> bool:
+        """Whether no connection is in use."""
+        with self._lock:
+            return not self._busy
 
     def interrupt(self, owner: object = None) -> None:
         """Interrupts what runs for an owner; without one, everything."""
@@ -242,8 +271,9 @@ class Connection:
     def bind(self, bindings: Bindings) -> None:
         """Makes tables available under their leaves' names. Raises 57014: an interrupt may come here, too."""
         try:
-            for name, table in bindings.items():
-                self._bind(name, table)
+            for name, rows in bindings.items():
+                if not isinstance(rows, FileRows):
+                    self._bind(name, rows)
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -280,9 +310,11 @@ class Connection:
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table:
         """The relation's rows, columns c<id> in exactly their Arrow types."""
+        files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
+        attempt = partial(self._over_files, files) if files else self._attempt
         self.bind(bindings)
         try:
-            return self._attempt(relation, parameters, timezone, wide=self.in_transaction)
+            return attempt(relation, parameters, timezone, wide=self.in_transaction)
         except duckdb.Error as error:
             if self.in_transaction or not overflowed(error):
                 raise translate(error) from error
@@ -290,7 +322,7 @@ class Connection:
             self.unbind(bindings)
         self.bind(bindings)
         try:
-            return self._attempt(relation, parameters, timezone, wide=True)
+            return attempt(relation, parameters, timezone, wide=True)
         except duckdb.Error as error:
             raise translate(error) from error
         finally:
@@ -311,6 +343,15 @@ class Connection:
                 return table
             result = self._cursor.execute(call)
         return conform(result.to_arrow_table(), plan.schema)
+
+    def _over_files(
+        self, files: Mapping[str, FileRows], relation: Relation, parameters: Parameters, timezone: str, wide: bool
+    ) -> pa.Table:
+        """The same where files are read: they are named in the text, which is for this once. With its parameters as
+        constants the engine sees at planning which row groups it need not read.
+        """
+        sql = _printed(DuckPrinter(wide=wide, timezone=timezone, read=files), replace_parameters(relation, parameters))
+        return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
 
     def stream(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
@@ -336,29 +377,39 @@ class Connection:
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
         self._names += 1
-        schema = pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
-        plan = Plan(relation, f"p{self._names}", tuple(printer.parameters.items()), schema)
-        self._cursor.execute(f"PREPARE {plan.name} AS {sql}")
+        name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
+        is_prepared = bool(parameters) or not _reads_tables(relation)
+        plan = Plan(relation, name, f"EXECUTE {name}" if is_prepared else sql, parameters, schema)
+        if is_prepared:
+            self._cursor.execute(f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
         if len(schema) and all(map(_is_plain, schema.types)):
             self._few.add(plan.name)
         if len(self._plans) > _PLANS:
             _, oldest = self._plans.popitem(last=False)
             self._few.discard(oldest.name)
-            self._cursor.execute(f"DEALLOCATE {oldest.name}")
+            self._deallocate(oldest)
         return plan
 
     def _drop_plans(self) -> None:
         for plan in self._plans.values():
-            self._cursor.execute(f"DEALLOCATE {plan.name}")
+            self._deallocate(plan)
         self._plans.clear()
         self._few.clear()
         self._drop_texts()
+
+    def _deallocate(self, plan: Plan) -> None:
+        if plan.text.startswith("EXECUTE "):
+            self._cursor.execute(f"DEALLOCATE {plan.name}")
 
     def _drop_texts(self) -> None:
         for name in self._texts.values():
             self._cursor.execute(f"DEALLOCATE {name}")
         self._texts.clear()
+
+
+def _schema(relation: Relation) -> pa.Schema:
+    return pa.schema([pa.field(column_name(column), column.type.arrow) for column in relation.columns])
 
 
 def _printed(printer: DuckPrinter, relation: Relation) -> str:
@@ -371,10 +422,14 @@ def _printed(printer: DuckPrinter, relation: Relation) -> str:
 def _call(plan: Plan, parameters: Parameters) -> str:
     """EXECUTE with the parameters as literals, since DuckDB takes none from outside there."""
     if not plan.parameters:
-        return f"EXECUTE {plan.name}"
+        return plan.text
     printer = DuckPrinter()
     values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
     return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def _reads_tables(relation: Relation) -> bool:
+    return any(isinstance(node, Scan) and node.kind == "table" for node in walk(relation))
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -3,7 +3,7 @@
 Owns: NOT NULL (23502), unique keys (23505), foreign keys in both directions and their actions (23503). CHECK is
 evaluated by ``effects.py``, which has the bound expressions. The changes of a statement are one ``Change`` per table;
 what a key's or a reference's partner looks like after the statement is the stored table without the rows that go and
-with those that come. What a foreign key that waits for the commit misses is only noted (``deferral.py``).
+with those that come. What a key that waits for the commit misses, or has twice, is only noted (``deferral.py``).
 
 See https://www.postgresql.org/docs/15/ddl-constraints.html.
 """
@@ -31,9 +31,9 @@ from executor.embedded.changes import (
     stored,
 )
 from executor.embedded.connection import Connection
-from executor.embedded.deferral import Deferred, Timing, missing, still_referenced
+from executor.embedded.deferral import Deferred, Timing, missing, repeated, still_referenced
 from executor.embedded.dialect import ROW_ID
-from executor.embedded.showing import failing_row, pair
+from executor.embedded.showing import failing_row
 
 Statement = dict[int, Change]
 
@@ -84,24 +84,33 @@ class Checker:
         if not change.inserted.num_rows or _keeps(change, key.columns):
             return
         self._bind(table)
-        found = self._repeated(table, key) if change.inserted.num_rows > 1 else []
-        if not found:
-            same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
-            rest = f'{stored(table)} t SEMI JOIN "__new{table.oid}" n ON {same}'
-            if len(change.row_ids):
-                rest += f' ANTI JOIN "__gone{table.oid}" g ON t.rowid = g.{ROW_ID}'
-            found = self._connection.rows(f"SELECT {listed(key.columns, 't')} FROM {rest} LIMIT 1")
-        if found:
-            message = f'duplicate key value violates unique constraint "{key.name}"'
-            raise SqlError("23505", message, f"Key {pair(table, key.columns, found[0])} already exists.")
+        if self._timing.waits(table, key):
+            self._defer_key(table, key, change)
+            return
+        found = self._rows_of(self._repeated(table, key)) if change.inserted.num_rows > 1 else []
+        if found := found or self._rows_of(self._taken(table, key, change)):
+            raise repeated(table, key, found[0])
 
-    def _repeated(self, table: Table, key: UniqueKey) -> list[tuple[Any, ...]]:
-        """A key that comes twice."""
+    def _rows_of(self, query: str) -> list[tuple[Any, ...]]:
+        return self._connection.rows(f"{query} LIMIT 1")
+
+    def _repeated(self, table: Table, key: UniqueKey) -> str:
+        """The keys that come twice."""
         known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
-        return self._connection.rows(
-            f'SELECT {listed(key.columns)} FROM "__new{table.oid}" WHERE {known} '
-            "GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
-        )
+        return f'SELECT {listed(key.columns)} FROM "__new{table.oid}" WHERE {known} GROUP BY ALL HAVING count(*) > 1'
+
+    def _taken(self, table: Table, key: UniqueKey, change: Change) -> str:
+        """The keys of rows that stay and of rows that come."""
+        same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
+        rest = f'{stored(table)} t SEMI JOIN "__new{table.oid}" n ON {same}'
+        if len(change.row_ids):
+            rest += f' ANTI JOIN "__gone{table.oid}" g ON t.rowid = g.{ROW_ID}'
+        return f"SELECT {listed(key.columns, 't')} FROM {rest}"
+
+    def _defer_key(self, table: Table, key: UniqueKey, change: Change) -> None:
+        schema = change.inserted.select(list(key.columns)).schema
+        for query in (self._repeated(table, key), self._taken(table, key, change)):
+            self._defer(table, table, key, self._connection.table(query, schema))
 
     def _remaining(self, table: Table, change: Change | None) -> str:
         """A table without the rows that go, as a FROM item."""
@@ -136,11 +145,11 @@ class Checker:
         elif found := self._connection.rows(f"{keys} LIMIT 1"):
             raise missing(table, reference, target, found[0])
 
-    def _defer(self, changed: Table, child: Table, reference: ForeignKey, keys: pa.Table | None) -> None:
+    def _defer(self, changed: Table, child: Table, constraint: ForeignKey | UniqueKey, keys: pa.Table | None) -> None:
         absent = None
         if keys is not None and keys.num_rows:
             absent = keys.rename_columns([f"k{place}" for place in range(keys.num_columns)])
-        self.deferred.append(Deferred(changed.oid, child.oid, reference.name, absent))
+        self.deferred.append(Deferred(changed.oid, child.oid, constraint.name, absent))
 
     def _referencing(self, table: Table) -> list[tuple[Table, ForeignKey]]:
         return [

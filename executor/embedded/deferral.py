@@ -1,7 +1,8 @@
-"""Foreign keys that are checked when a transaction commits: which, and what is left to check.
+"""Keys and foreign keys that are checked when a transaction commits: which, and what is left to check.
 
-Owns: SET CONSTRAINTS' choices, and the check of keys whose partner was missing when their statement ended. A key that
-had its partner then, or whose rows have gone, can only be broken by another statement, which is noted for itself.
+Owns: SET CONSTRAINTS' choices, and the check of keys whose partner was missing, or that were there twice, when their
+statement ended. A key that was in order then, or whose rows have gone, can only be broken by another statement, which
+is noted for itself.
 
 https://www.postgresql.org/docs/15/sql-set-constraints.html
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.objects import ForeignKey, Table
+from catalog.objects import ForeignKey, Table, UniqueKey
 from executor.embedded.changes import listed, quoted, stored
 from executor.embedded.connection import Connection
 from executor.embedded.showing import pair
@@ -33,18 +34,18 @@ class Timing:
             return Timing(deferred)
         return Timing(self.every, {**(self.named or {}), **dict.fromkeys(named, deferred)})
 
-    def waits(self, table: Table, reference: ForeignKey) -> bool:
-        """Whether a foreign key is checked at the end."""
-        if not reference.deferrable:
+    def waits(self, table: Table, constraint: ForeignKey | UniqueKey) -> bool:
+        """Whether a constraint is checked at the end."""
+        if not constraint.deferrable:
             return False
-        chosen = (self.named or {}).get((table.oid, reference.name), self.every)
-        return reference.deferred if chosen is None else chosen
+        chosen = (self.named or {}).get((table.oid, constraint.name), self.every)
+        return constraint.deferred if chosen is None else chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A statement changed ``changed`` so that a foreign key of ``child`` waits to be checked; ``keys`` are those of its
-    values whose partner is missing, if any."""
+    """A statement changed ``changed`` so that a constraint of ``child`` waits to be checked; ``keys`` are those of its
+    values whose partner is missing or that are there twice, if any."""
 
     changed: int  # oid
     child: int  # oid
@@ -71,13 +72,17 @@ def waiting(journal: Iterable[object]) -> list[Deferred]:
 
 
 def settle(connection: Connection, definitions: Mapping[int, Table], items: Iterable[Deferred]) -> None:
-    """Checks what waited: each key together. Raises 23503."""
+    """Checks what waited: each key together. Raises 23503 and 23505."""
     gathered: dict[tuple[int, str, bool], list[pa.Table]] = {}
     for item in items:
         if item.keys is not None:
             gathered.setdefault((item.child, item.name, item.changed == item.child), []).append(item.keys)
     for (oid, name, is_own), keys in gathered.items():
         child = definitions.get(oid)
+        unique = None if child is None else next((key for key in child.keys if key.name == name), None)
+        if child is not None and unique is not None:
+            _require_once(connection, child, unique, pa.concat_tables(keys))
+            continue
         reference = None if child is None else next((key for key in child.foreign_keys if key.name == name), None)
         if child is None or reference is None:
             continue  # it went meanwhile
@@ -87,6 +92,25 @@ def settle(connection: Connection, definitions: Mapping[int, Table], items: Iter
         if is_own:
             raise missing(child, reference, definitions[reference.target], found)
         raise still_referenced(child, reference, definitions[reference.target], found)
+
+
+def _require_once(connection: Connection, table: Table, key: UniqueKey, keys: pa.Table) -> None:
+    name = f"__waiting{table.oid}"
+    connection.bind({name: keys})
+    keyed = " AND ".join(f't.{quoted(column)} = k."k{place}"' for place, column in enumerate(key.columns))
+    found = connection.rows(
+        f'SELECT {listed(key.columns, "t")} FROM {stored(table)} t SEMI JOIN "{name}" k ON {keyed} '
+        "GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+    )
+    connection.unbind({name: keys})
+    if found:
+        raise repeated(table, key, found[0])
+
+
+def repeated(table: Table, key: UniqueKey, values: tuple[object, ...]) -> SqlError:
+    """A key that comes twice."""
+    message = f'duplicate key value violates unique constraint "{key.name}"'
+    return SqlError("23505", message, f"Key {pair(table, key.columns, values)} already exists.")
 
 
 def _broken(

@@ -11,7 +11,8 @@ With ``wide`` decimals are computed in 38 digits throughout: the second attempt 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -19,12 +20,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
-from catalog.types import SqlType
-from executor.embedded import casts, functions, sets, windows
+from catalog.types import OIDS, OPAQUE, SqlType
+from executor.embedded import casts, files, functions, jsons, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
-from executor.nodes import Build, Expr, function, number, operand, text
+from executor.files import FileRows
+from executor.nodes import Build, Expr, function, identifier, leaf_name, number, operand, text
 from executor.printer import Printer
-from planner.algebra import Delta, Scan, Snapshot, Unnest
+from planner.algebra import Delta, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
@@ -38,7 +40,6 @@ _TYPES: Final[dict[str, Any]] = {
     "int2": exp.DataType.Type.SMALLINT,
     "int4": exp.DataType.Type.INT,
     "int8": exp.DataType.Type.BIGINT,
-    "oid": exp.DataType.Type.BIGINT,
     "enum": exp.DataType.Type.BIGINT,
     "float4": exp.DataType.Type.FLOAT,
     "float8": exp.DataType.Type.DOUBLE,
@@ -47,8 +48,11 @@ _TYPES: Final[dict[str, Any]] = {
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
+    **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
+    **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(
-        ("text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"), exp.DataType.Type.VARCHAR
+        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"),
+        exp.DataType.Type.VARCHAR,
     ),
 }
 
@@ -88,10 +92,14 @@ class DuckPrinter(Printer):
 
     functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
 
-    def __init__(self, *, wide: bool = False, timezone: str = "UTC") -> None:
+    def __init__(
+        self, *, wide: bool = False, timezone: str = "UTC", read: Mapping[str, FileRows] = MappingProxyType({})
+    ) -> None:
         super().__init__()
         self.wide = wide
         self.timezone = timezone
+        #: Leaves that are read of files, by their engine names.
+        self._read = read
         #: Types of the parameters met, by index: what EXECUTE must pass, in order.
         self.parameters: dict[int, SqlType] = {}
 
@@ -134,10 +142,20 @@ class DuckPrinter(Printer):
         place = list(self.parameters).index(parameter.index) + 1
         return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
 
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """jsonb is ordered by its key."""
+        value = jsons.ordered(next(rest), key.expression.type)
+        return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
+
     def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
-        """Tables are in the attached store; all other leaves are registered on the connection."""
+        """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
+        are tables where files are read.
+        """
+        rows = self._read.get(leaf_name(leaf))
+        if rows is not None:
+            return exp.Alias(this=exp.Var(this=f"({files.select(rows, type_text)})"), alias=identifier(leaf_name(leaf)))
         table = super().leaf(leaf)
-        if isinstance(leaf, Scan) and leaf.kind == "table":
+        if isinstance(leaf, Scan) and leaf.kind == "table" and not self._read:
             table.set("db", exp.Identifier(this="main", quoted=True))
             table.set("catalog", exp.Identifier(this=STORE, quoted=True))
         return table

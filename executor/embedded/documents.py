@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from executor.embedded.batches import Functions, error
+from executor.embedded.document_order import order_key
 from planner.documents import (
     Number,
     canonical,
@@ -204,6 +205,22 @@ def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> s
     return canonical(value)
 
 
+def _insert(document: str, path: Sequence[str | None], new: str, after: bool) -> str:
+    value = parse(document)
+    if not isinstance(value, dict | list):
+        raise error("22023", "cannot set path in scalar")
+    holder, place = _reach(value, _steps(path))
+    if isinstance(holder, dict):
+        if place in holder:
+            raise error("22023", "cannot replace existing key")
+        holder[place] = parse(new)
+    elif isinstance(holder, list):
+        inside = -len(holder) <= place < len(holder)
+        at = place % len(holder) + after if inside else 0 if place < 0 else len(holder)
+        holder.insert(at, parse(new))
+    return canonical(value)
+
+
 def _steps(path: Sequence[str | None]) -> list[str]:
     for position, step in enumerate(path, 1):
         if step is None:
@@ -232,6 +249,53 @@ def _stripped(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _stripped(item) for key, item in value.items() if item is not None}
     return [_stripped(item) for item in value] if isinstance(value, list) else value
+
+
+def _strip_text(document: str) -> str:
+    """json without its null fields, each part as written."""
+    match kind(document):
+        case "object":
+            parts = [f"{quoted(key)}:{_strip_text(part)}" for key, part in fields(document) if kind(part) != "null"]
+            return "{" + ",".join(parts) + "}"
+        case "array":
+            return "[" + ",".join(map(_strip_text, elements(document))) + "]"
+        case "string":
+            return quoted(str(parse(document)))
+        case _:
+            return document.strip(" \t\n\r")
+
+
+def _object(pairs: Sequence[str | None]) -> str:
+    if len(pairs) % 2:
+        raise error("2202E", "array must have even number of elements")
+    return _paired(pairs[::2], pairs[1::2])
+
+
+def _paired(keys: Sequence[str | None], values: Sequence[str | None]) -> str:
+    if len(keys) != len(values):
+        raise error("2202E", "mismatched array dimensions")
+    if None in keys:
+        raise error("22004", "null value not allowed for object key")
+    pairs = zip(keys, values, strict=True)
+    parts = [f"{quoted(str(key))} : {'null' if item is None else quoted(item)}" for key, item in pairs]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _number(document: str, target: str) -> str:
+    """The digits of a number that is to be cast."""
+    return _of_kind(document, "number", target)
+
+
+def _boolean(document: str) -> bool:
+    return _of_kind(document, "boolean", "boolean") == "true"
+
+
+def _of_kind(document: str, wanted: str, target: str) -> str:
+    found = kind(document)
+    if found != wanted:
+        words = "numeric" if found == "number" else found
+        raise error("22023", f"cannot cast jsonb {words} to type {target}")
+    return document
 
 
 def _pretty(value: Any, indent: str = "\n") -> str:
@@ -283,6 +347,13 @@ FUNCTIONS: Final[Functions] = {
     "doc_remove_at": (_remove_at, "VARCHAR"),
     "doc_remove_path": (_remove_path, "VARCHAR"),
     "doc_set": (_set, "VARCHAR"),
+    "doc_insert": (_insert, "VARCHAR"),
+    "doc_object": (_object, "VARCHAR"),
+    "doc_paired": (_paired, "VARCHAR"),
+    "doc_number": (_number, "VARCHAR"),
+    "doc_boolean": (_boolean, "BOOLEAN"),
+    "doc_order": (order_key, "BLOB"),
+    "doc_strip_text": (_strip_text, "VARCHAR"),
     "doc_strip_nulls": (lambda document: canonical(_stripped(parse(document))), "VARCHAR"),
     "doc_pretty": (lambda document: _pretty(parse(document)), "VARCHAR"),
 }

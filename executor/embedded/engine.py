@@ -11,6 +11,7 @@ Owns: running a job's statements, merging runs by a state's key, and queries ove
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,18 +22,22 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Database, Parameters
+from executor.embedded.connection import Bindings, Connection, Database, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
+from executor.files import FileRows
 from executor.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef
+from planner.placement import Power
 from planner.program import State, Statement
 from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"
+#: Folders of files for which an instance is kept.
+_FOLDERS: Final = 8
 #: Inputs of at most so many rows are computed by an instance with one thread: to wake another costs more than it does.
 FEW_ROWS: Final = 8192
 
@@ -66,21 +71,33 @@ class EmbeddedEngine:
 
     def __init__(self, threads: int = 0) -> None:
         """``threads`` of one statement; 0 is one per core."""
+        self._threads = threads
         self._database = Database(threads)
+        self._power = self._database.power()
         self._single: Database | None = None
+        #: Those that read files, by the folder to which they are bound.
+        self._of_files: OrderedDict[str, Database] = OrderedDict()
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
 
     def close(self) -> None:
         """Ends the engine; nothing may run."""
-        self._database.close()
-        if self._single is not None:
-            self._single.close()
+        for database in self._instances():
+            database.close()
+
+    @property
+    def power(self) -> Power:
+        """What the engine has for a query."""
+        return self._power
+
+    def _instances(self) -> list[Database]:
+        with self._lock:
+            return [self._database, *([self._single] if self._single else []), *self._of_files.values()]
 
     def _suited(self, bindings: Bindings) -> Database:
         """The instance for inputs of so many rows."""
-        if sum(table.num_rows for table in bindings.values()) > FEW_ROWS:
+        if sum(FEW_ROWS if isinstance(rows, FileRows) else rows.num_rows for rows in bindings.values()) >= FEW_ROWS:
             return self._database
         with self._lock:
             if self._single is None:
@@ -89,9 +106,8 @@ class EmbeddedEngine:
 
     def interrupt(self, owner: object = None) -> None:
         """Makes queries of this owner (without one: all) raise 57014."""
-        self._database.interrupt(owner)
-        if self._single is not None:
-            self._single.interrupt(owner)
+        for database in self._instances():
+            database.interrupt(owner)
 
     # Queries ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +120,25 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
-        return self._query(self._database, relation, bindings, parameters, timezone, owner)
+        folders = [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
+        if not folders:
+            return self._query(self._database, relation, bindings, parameters, timezone, owner)
+        database, connection = self._of_folder(os.path.commonpath(folders), owner)
+        try:
+            return connection.query(relation, bindings, parameters, timezone)
+        finally:
+            database.release(connection)
+
+    def _of_folder(self, folder: str, owner: object) -> tuple[Database, Connection]:
+        """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
+        with self._lock:
+            if folder not in self._of_files:
+                idle = [name for name, found in self._of_files.items() if found.is_idle()]
+                for old in idle[: max(0, len(self._of_files) + 1 - _FOLDERS)]:
+                    self._of_files.pop(old).close()
+                self._of_files[folder] = Database(self._threads, folders=(folder,))
+            self._of_files.move_to_end(folder)
+            return self._of_files[folder], self._of_files[folder].acquire(owner)
 
     def query_few(
         self, relation: Relation, bindings: Bindings, timezone: str = "UTC", owner: object = None

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded import late, regexes
+from executor.embedded import late, octets, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
@@ -30,16 +30,16 @@ from executor.embedded.arithmetic import (
 )
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
-from executor.embedded.jsons import JSONS
+from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.sets import SETS
-from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite
+from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.textual import (
     concat,
     concat_values,
     concat_ws,
     like,
-    octets,
+    octet_length,
     overlay,
     padded,
     regex_count,
@@ -52,38 +52,11 @@ from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
 #: Functions that take bytea.
-BYTEA: Final = frozenset(
-    ("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct")
-) | frozenset(
+BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
     (
-        "is_not_distinct",
-        "coalesce",
-        "nullif",
-        "greatest",
-        "least",
-        "concat",
-        "octet_length",
-        "md5",
-        "sha256",
-        "encode_hex",
-        "encode_base64",
-        "late",
-        "like",
-        "substring",
-        "btrim",
-        "ltrim",
-        "rtrim",
-        "position",
-        "overlay",
-        "bit_count",
-        "get_byte",
-        "get_bit",
-        "set_byte",
-        "set_bit",
-        "sha224",
-        "sha384",
-        "sha512",
-        "encode_escape",
+        *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
+        *("coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5", "sha256"),
+        *("encode_hex", "encode_base64", "late"),
     )
 )
 
@@ -98,23 +71,31 @@ def _retyped(name: str) -> Build:
     return lambda printer, arguments, node: cast_to(printer, called(name, *arguments), node.type)
 
 
-def _compared(kind: type[Any]) -> Build:
+def _operator(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: binary(kind, arguments[0], arguments[1])
+
+
+def _compared(kind: type[Any]) -> Build:
+    return lambda printer, arguments, node: binary(kind, *_ordered(arguments, node))
+
+
+def _ordered(arguments: list[Expr], node: Call) -> list[Expr]:
+    return [ordered(value, item.type) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
 def _chained(kind: type[Any]) -> Build:
     return lambda printer, arguments, node: chain(kind, arguments)
 
 
-def _extreme(name: str, of_intervals: str) -> Build:
-    """GREATEST and LEAST; intervals by their comparison, which DuckDB's function does not follow."""
+def _extreme(name: str, by_pair: str) -> Build:
+    """GREATEST and LEAST; intervals and jsonb by their comparison, which DuckDB's function does not follow."""
 
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        if node.type.name != "interval":
+        if node.type.name not in ("interval", "jsonb"):
             return called(name, *arguments)
         found, *rest = arguments
         for item in rest:
-            found = macro(of_intervals, found, item)
+            found = macro(f"{by_pair}_jsonb" if node.type.name == "jsonb" else by_pair, found, item)
         return found
 
     return build
@@ -128,17 +109,6 @@ def _is_not_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Not(this=exp.Paren(this=_is_null(printer, arguments, node)))
 
 
-def _of_octets(*names: str, otherwise: Build) -> Build:
-    """A function of texts that bytea has, too: by the functions of the engine for its numbers of arguments."""
-
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        if node.arguments[0].type.name != "bytea":
-            return otherwise(printer, arguments, node)
-        return function(names[len(arguments) - (2 if len(names) == 1 or names[0] == "octets_from" else 3)], *arguments)
-
-    return build
-
-
 def _truth(default: bool, negated: bool) -> Build:
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         known = function("coalesce", arguments[0], exp.true() if default else exp.false())
@@ -148,7 +118,8 @@ def _truth(default: bool, negated: bool) -> Build:
 
 
 def _in(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return exp.In(this=operand(arguments[0]), expressions=arguments[1:])
+    first, *others = _ordered(arguments, node)
+    return exp.In(this=operand(first), expressions=others)
 
 
 def _error(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -163,7 +134,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "sub": add(exp.Sub),
     "mul": multiply,
     "div": divide,
-    "mod": _compared(exp.Mod),
+    "mod": _operator(exp.Mod),
     "eq": _compared(exp.EQ),
     "ne": _compared(exp.NEQ),
     "lt": _compared(exp.LT),
@@ -173,7 +144,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "and": _chained(exp.And),
     "or": _chained(exp.Or),
     "concat": concat,
-    "like": _of_octets("octets_like", otherwise=like(exp.Like)),
+    "like": like(exp.Like),
     "ilike": like(exp.ILike),
     "regex_match": regexes.matches(False),
     "regex_imatch": regexes.matches(True),
@@ -211,8 +182,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "lcm": of_integers("lcm"),
     "factorial": _retyped("ms_factorial"),
     "width_bucket": width_bucket,
-    "bitand": _compared(exp.BitwiseAnd),
-    "bitor": _compared(exp.BitwiseOr),
+    "bitand": _operator(exp.BitwiseAnd),
+    "bitor": _operator(exp.BitwiseOr),
     "bitxor": _named("xor"),
     "bitnot": lambda printer, arguments, node: exp.BitwiseNot(this=operand(arguments[0])),
     "shift_left": shifted("ms_shift_left"),
@@ -230,15 +201,18 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "upper": _named("ms_upper"),
     "initcap": _named("ms_initcap"),
     "char_length": _retyped("length"),
-    "octet_length": octets,
-    "substring": _of_octets("octets_from", "octets_part", otherwise=substring),
-    "position": _of_octets("octets_position", otherwise=_retyped("strpos")),
-    "btrim": _of_octets("octets_btrim", otherwise=trimmed("trim")),
-    "ltrim": _of_octets("octets_ltrim", otherwise=trimmed("ltrim")),
-    "rtrim": _of_octets("octets_rtrim", otherwise=trimmed("rtrim")),
+    "octet_length": octet_length,
+    "substring": substring,
+    "position": _retyped("strpos"),
+    "btrim": trimmed("trim"),
+    "ltrim": trimmed("ltrim"),
+    "rtrim": trimmed("rtrim"),
     "replace": _named("replace"),
     "left": _named("left"),
-    "right": _named("right"),
+    "right": _named("ms_right"),
+    "parse_ident": lambda printer, arguments, node: function(
+        "names_parse", *arguments, *([exp.true()] if len(arguments) == 1 else [])
+    ),
     "lpad": padded("ms_lpad"),
     "rpad": padded("ms_rpad"),
     "repeat": _named("repeat"),
@@ -250,7 +224,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "md5": _named("md5"),
     "concat_values": concat_values,
     "concat_ws": concat_ws,
-    "overlay": _of_octets("octets_overlay", "octets_overlay_count", otherwise=overlay),
+    "overlay": overlay,
     "regex_replace": _named("regexp_replace"),
     "regex_count": regex_count,
     "regex_extract": regex_extract,
@@ -260,14 +234,13 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
-    **{name: _named(f"octets_{name}") for name in ("sha224", "sha384", "sha512", "encode_escape", "bit_count")},
-    **{name: _named(f"octets_{name}") for name in ("get_byte", "get_bit", "set_byte", "set_bit")},
-    "decode_escape": _named("octets_read"),
+    **{name: _named(name) for name in octets.FUNCTIONS},
     "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
     "encode_base64": _named("ms_base64"),
     "decode_hex": _named("ms_unhex"),
     "decode_base64": _named("ms_unbase64"),
     "extract": extract,
+    "julian": julian,
     "date_trunc": date_trunc,
     "date_bin": date_bin,
     "hop_start": hop_start,
@@ -284,6 +257,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "overlaps": _named("ms_overlaps"),
     "to_timestamp": _named("ms_to_timestamp"),
     "to_char": to_char,
+    "to_number": _named("num_read"),
     "read_moment": read_moment,
     "random": _named("random"),
     "gen_random_uuid": _retyped("uuid"),

@@ -107,6 +107,11 @@ def _set(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return function("doc_set", *arguments, *([exp.true()] if len(arguments) == 3 else []))
 
 
+def ordered(value: Expr, kind: SqlType) -> Expr:
+    """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
+    return function("doc_order", value) if kind.name == "jsonb" else value
+
+
 JSONS: Final[Mapping[str, Build]] = {
     "to_json": _to_json,
     "json_value": _value,
@@ -133,6 +138,13 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_remove": _remove,
     "json_remove_path": _named("doc_remove_path"),
     "jsonb_set": _set,
+    "jsonb_insert": lambda printer, arguments, node: function(
+        "doc_insert", *arguments, *([exp.false()] if len(arguments) == 3 else [])
+    ),
+    "json_object": lambda printer, arguments, node: function(
+        "doc_object" if len(arguments) == 1 else "doc_paired", *arguments
+    ),
+    "json_strip_nulls": _named("doc_strip_text"),
     "jsonb_strip_nulls": _named("doc_strip_nulls"),
     "jsonb_pretty": _named("doc_pretty"),
 }

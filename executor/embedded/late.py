@@ -22,7 +22,7 @@ from catalog.types import SqlType
 from executor.nodes import Expr, function, leaf_name, text
 from planner.algebra import Project, Relation, Snapshot
 from planner.bind.calls.functions import bind_values
-from planner.bind.calls.late import places
+from planner.bind.calls.late import STRICT, places
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 
 #: (relation, its leaves' tables, time zone) -> its rows.
@@ -72,9 +72,12 @@ def _computed(what: str, columns: list[pa.ChunkedArray], query: Query) -> pa.Arr
     names = [f"a{place}" for place in range(len(columns))]
     arrays = [column.cast(item.arrow) for column, item in zip(columns, kinds, strict=True)]
     table = pa.Table.from_arrays(arrays, names)
+    present = np.full(len(table), True)
+    for column in table.columns if name in STRICT else ():
+        present &= column.is_valid().to_numpy()
     parts: list[pa.Array] = []
     rows: list[np.ndarray] = []
-    for members, values in _groups(table, places(name, len(columns))):
+    for members, values in _groups(table, np.flatnonzero(present), places(name, len(columns))):
         relation = _relation(name, kinds, kind, values, time_zone)
         found = query(relation, {leaf_name(_leaf(kinds)): table.take(members)}, time_zone)
         parts.extend(found.column(0).chunks)
@@ -87,23 +90,32 @@ def _computed(what: str, columns: list[pa.ChunkedArray], query: Query) -> pa.Arr
     return pa.concat_arrays(parts).take(pa.array(order, mask=order < 0))
 
 
-def _groups(table: pa.Table, constants: tuple[int, ...]) -> Iterator[tuple[np.ndarray, tuple[object, ...]]]:
+def _groups(
+    table: pa.Table, rows: np.ndarray, constants: tuple[int, ...]
+) -> Iterator[tuple[np.ndarray, tuple[object, ...]]]:
     """The rows that have each combination of the constants' values, and these; none for NULL, which gives NULL."""
-    codes = np.zeros(len(table), np.int64)
+    codes = np.zeros(len(rows), np.int64)
     dictionaries = []
     for place in constants:
-        column = table.column(place).combine_chunks().dictionary_encode("encode")
+        column = table.column(place).take(rows).combine_chunks().dictionary_encode("encode")
         size = len(column.dictionary)
         codes = codes * size + column.indices.to_numpy(zero_copy_only=False)
         dictionaries.append(column.dictionary)
     for code in np.unique(codes):
-        members = np.flatnonzero(codes == code)
+        members = rows[codes == code]
         values, rest = [], int(code)
         for dictionary in reversed(dictionaries):
             rest, place = divmod(rest, len(dictionary))
-            values.append(dictionary[place].as_py())
+            values.append(_literal(dictionary[place].as_py()))
         if None not in values:
             yield members, tuple(reversed(values))
+
+
+def _literal(value: Any) -> object:
+    """The value of a literal; an interval's is in microseconds."""
+    if isinstance(value, pa.MonthDayNano):
+        return value.months, value.days, value.nanoseconds // 1000
+    return value
 
 
 def _leaf(kinds: tuple[SqlType, ...]) -> Snapshot:

@@ -207,6 +207,8 @@ CREATE MACRO ms_interval_time(x) AS to_microseconds(CAST(
     + datepart('microsecond', x::INTERVAL) AS BIGINT));
 CREATE MACRO ms_greater(x, y) AS CASE WHEN y IS NULL OR x >= y THEN x ELSE y END;
 CREATE MACRO ms_lesser(x, y) AS CASE WHEN y IS NULL OR x <= y THEN x ELSE y END;
+CREATE MACRO ms_greater_jsonb(x, y) AS CASE WHEN y IS NULL OR doc_order(x) >= doc_order(y) THEN x ELSE y END;
+CREATE MACRO ms_lesser_jsonb(x, y) AS CASE WHEN y IS NULL OR doc_order(x) <= doc_order(y) THEN x ELSE y END;
 CREATE MACRO ms_interval_months(x) AS datepart('year', x::INTERVAL) * 12 + datepart('month', x::INTERVAL);
 CREATE MACRO ms_interval_day(x) AS datepart('day', x::INTERVAL);
 CREATE MACRO ms_interval_micros(x) AS epoch_us(ms_interval_time(x));

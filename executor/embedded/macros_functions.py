@@ -29,6 +29,7 @@ CREATE MACRO ms_cbrt_near(x, y) AS CASE WHEN x = 0 OR isinf(x) OR isnan(x) THEN 
     ELSE y - (y * y * y - x) / (3 * y * y) END;
 CREATE MACRO ms_cbrt(x) AS ms_cbrt_near(x, cbrt(x));
 CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE
+    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
     WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
     WHEN isnan(x) OR isnan(low) OR isnan(high)
     THEN error('!2201G!operand, lower bound, and upper bound cannot be NaN')
@@ -46,11 +47,14 @@ CREATE MACRO ms_wrapped(x, size) AS CASE WHEN (x % size + size) % size >= size /
 CREATE MACRO ms_shift_left(x, n, bits, mask) AS
     ms_wrapped(x::HUGEINT * (1::HUGEINT << (n & mask)::HUGEINT), 1::HUGEINT << bits::HUGEINT);
 CREATE MACRO ms_shift_right(x, n, mask) AS x::BIGINT >> (n & mask)::BIGINT;
+CREATE MACRO ms_julian(x) AS
+    ms_divide(epoch_us(x)::HUGEINT + 210866803200000000, 86400000000::HUGEINT, 0, 20);
 CREATE MACRO ms_factorial(n) AS CASE WHEN n < 0 THEN error('!22003!factorial of a negative number is undefined')
     WHEN n > 33 THEN error('!22003!value out of range: more than 38 digits') ELSE factorial(n::INTEGER) END;
 CREATE MACRO ms_whole_quotient(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL
     THEN error('!22012!division by zero') ELSE a // b END;
 CREATE MACRO ms_bucket(x, low, high, n) AS CASE
+    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
     WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
     WHEN low = high THEN error('!2201G!lower bound cannot equal upper bound')
     WHEN low < high AND x < low OR low > high AND x > low THEN 0
@@ -65,9 +69,12 @@ CREATE MACRO ms_sqrt(x, scale, shown) AS CASE
 """
 
 _TEXTS: Final = r"""
-CREATE MACRO ms_overlay(s, new, start, n) AS CASE
+CREATE MACRO ms_overlay(s, new, start, n) AS CASE WHEN s IS NULL OR new IS NULL OR n IS NULL THEN NULL
     WHEN start <= 0 THEN error('!22011!negative substring length not allowed')
     ELSE left(s, start - 1) || new || ms_substring_from(s, CAST(start::BIGINT + n AS INTEGER)) END;
+CREATE MACRO ms_delimited(items) AS CASE WHEN items IS NOT NULL THEN items[1].v || array_to_string(
+    list_transform(list_slice(items, 2, len(items)), lambda item: item.d || item.v), '') END;
+CREATE MACRO ms_right(s, n) AS CASE WHEN n = -2147483648 THEN s ELSE right(s, n) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';
 CREATE MACRO ms_quote_ident(s, words) AS CASE

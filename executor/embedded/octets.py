@@ -16,6 +16,7 @@ from executor.embedded.batches import Functions
 from planner.bind.literals import read_bytea
 
 _OUTSIDE: Final = "2202E"
+_LARGEST: Final = 2**31 - 1
 
 
 def _index(value: int, count: int) -> int:
@@ -59,6 +60,8 @@ def _part(data: bytes, start: int, count: int) -> bytes:
 def _overlay_count(data: bytes, new: bytes, start: int, count: int) -> bytes:
     if start <= 0:
         raise SqlError("22011", "negative substring length not allowed")
+    if start + count > _LARGEST:
+        raise SqlError("22003", "integer out of range")
     return _part(data, 1, start - 1) + new + _from(data, start + count)
 
 

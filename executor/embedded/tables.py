@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -36,6 +36,7 @@ DEFINITIONS: Final = f"{STORE}.main.__tables"
 _MARGIN: Final = 4 << 20  # definitions, manifests
 _CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
 _MOST_REWRITTEN: Final = 256 << 20
+_BLOCK: Final = 256 << 10  # DuckDB's
 _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 
@@ -132,6 +133,27 @@ class TableStore:
                 raise SqlError("57014", "canceling statement due to user request")
             if deadline is not None and time.monotonic() >= deadline:
                 raise SqlError("55P03", "canceling statement due to lock timeout")
+
+    def row_counts(self) -> dict[int, int]:
+        """About how many rows each table holds, by oid."""
+        found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
+        return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
+
+    def sizes(self) -> dict[int, int]:
+        """Bytes of each table in the file, by oid: whole blocks, without those of changes that are only logged yet."""
+        sizes = {}
+        for oid in self.definitions:
+            query = f"SELECT count(DISTINCT block_id) FROM pragma_storage_info('{STORE}.main.t{oid}') WHERE persistent"
+            ((blocks,),) = self._asked(query)
+            sizes[oid] = int(blocks) * _BLOCK
+        return sizes
+
+    def _asked(self, query: str) -> list[Any]:
+        connection = self._database.acquire()
+        try:
+            return list(connection.rows(query))
+        finally:
+            self._database.release(connection)
 
     def space_for(self, size: int) -> int:
         """Bytes that must be free so that a commit which changes so many cannot fail for lack of them.

@@ -55,6 +55,12 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, part, node.type)
 
 
+def julian(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Days of the Julian calendar with the part of the day that has gone."""
+    zoned = node.arguments[0].type.name == "timestamptz"
+    return macro("ms_julian", local(printer, arguments[0]) if zoned else arguments[0])
+
+
 def _zone_part(printer: Any, field: str, moment: Expr) -> Expr:
     """timezone, timezone_hour, timezone_minute: the session's distance from UTC at a moment, in seconds or of it."""
     utc = function("timezone", text("UTC"), moment.copy())

@@ -105,6 +105,6 @@ def trimmed(name: str) -> Build:
     )
 
 
-def octets(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def octet_length(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     name = "octet_length" if node.arguments[0].type.name == "bytea" else "strlen"
     return cast_to(printer, function(name, *arguments), node.type)

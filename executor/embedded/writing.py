@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog.codec import encode
 from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import Stream, Table
+from catalog.objects import ForeignKey, Stream, Table, UniqueKey, is_temporary
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, Verifier, apply_step
 from executor.embedded.changes import Change, Changes
@@ -266,7 +266,7 @@ class WriteTransaction:
             self._journal.append(Changed(table, change.deleted, change.inserted))
 
     def settle(self, everything: bool = False) -> None:
-        """Checks what waits of foreign keys that no longer do, or before a commit of all. Raises 23503."""
+        """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
         items = waiting(self._journal)
         if not everything:
             items = [item for item in items if not self._still_waits(item)]
@@ -277,15 +277,17 @@ class WriteTransaction:
 
     def _still_waits(self, item: Deferred) -> bool:
         table = self.definitions.get(item.child)
-        keys = () if table is None else table.foreign_keys
-        return table is not None and any(key.name == item.name and self.timing.waits(table, key) for key in keys)
+        if table is None:
+            return False
+        constraints: list[ForeignKey | UniqueKey] = [*table.foreign_keys, *table.keys]
+        return any(key.name == item.name and self.timing.waits(table, key) for key in constraints)
 
     def require_settled(self, table: Table, command: str) -> None:
         """Raises 55006 where a table is to be changed of which something waits."""
         require_settled(self._journal, table, command)
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
-        """(table's oid, inserted, deleted): the net changes of tables that still exist, for the log record.
+        """(table's oid, inserted, deleted): the net changes of durable tables that still exist, for the log record.
 
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
@@ -293,6 +295,8 @@ class WriteTransaction:
         self.rebuilt.clear()
         for entry in self._journal:
             match entry:
+                case Created() | Dropped() | Changed() | Defined() | Altered() | Rebuilt() if is_temporary(entry.table):
+                    pass
                 case Changed():
                     inserted, deleted = gathered.setdefault(entry.table.oid, ([], []))
                     inserted.append(entry.inserted)
@@ -310,6 +314,16 @@ class WriteTransaction:
             net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
             found = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
         return [change for change in found if change[1].num_rows or change[2].num_rows]
+
+    @property
+    def has_temporary(self) -> bool:
+        """Whether temporary tables were changed."""
+        entries = (entry for entry in self._journal if not isinstance(entry, Deferred | Settled))
+        return any(is_temporary(entry.table) for entry in entries)
+
+    def has_changed(self, table: Table) -> bool:
+        """Whether rows of a table were changed."""
+        return any(isinstance(entry, Changed) and entry.table.oid == table.oid for entry in self._journal)
 
     def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
         """All rows of a table that is logged anew."""

@@ -28,8 +28,8 @@ from executor.printer import Printer
 from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
-from executor.spark.sums import filtered, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, Values
+from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
+from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -80,6 +80,8 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 
 def spark_type(sql_type: SqlType) -> str:
     """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
+    if sql_type.element is not None:
+        return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":
         return f"DECIMAL({sql_type.precision},{sql_type.scale})"
     if sql_type.name not in _TYPES:
@@ -101,12 +103,24 @@ class SparkPrinter(Printer):
     """Prints one statement; see ``executor.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
-    #: Whether the session that runs it knows ``unscaled.UNSCALED``.
-    has_unscaled: ClassVar[bool] = True
+    #: Those that take arrays.
+    of_arrays: ClassVar[frozenset[str]] = frozenset(("is_null", "is_not_null", "coalesce"))
+
+    def __init__(self, *, has_unscaled: bool = True) -> None:
+        """``has_unscaled``: whether the session that runs it knows ``unscaled.UNSCALED``; none behind Connect does."""
+        super().__init__()
+        self.has_unscaled = has_unscaled
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
         return _Generator(dialect=Spark(), identify=True)
+
+    def require(self, kind: SqlType) -> None:
+        """Raises 0A000 for a type that the printed statement may not have."""
+        if kind.element is not None:
+            raise unsupported(f"type {kind}")
+        if kind.name != "interval":
+            spark_type(kind)
 
     def type(self, sql_type: SqlType) -> Expr:
         """An exp.Var: the printer only hands it to CAST."""
@@ -121,7 +135,7 @@ class SparkPrinter(Printer):
         if isinstance(leaf, Scan):
             raise unsupported(f"reading {leaf.kind} {leaf.name}")
         for column in leaf.columns:
-            spark_type(column.type)
+            self.require(column.type)
         return Printer.leaf(self, leaf)
 
     def join(self, node: Join, right: Expr, on: Expr | None) -> Expr:
@@ -144,6 +158,12 @@ class SparkPrinter(Printer):
             raise unsupported("UNION in WITH RECURSIVE")
         return Selects._fixpoint(self, node, base, step)
 
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """Documents and arrays have orders of their own in PostgreSQL."""
+        if key.expression.type.element is not None or key.expression.type.name in ("json", "jsonb"):
+            raise unsupported(f"ORDER BY {key.expression.type}")
+        return Printer._sort_key(self, key, rest)
+
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         """Numbers of rows are int constants in Spark."""
         count, offset = (_rows(item) for item in (node.count, node.offset))
@@ -157,10 +177,14 @@ class SparkPrinter(Printer):
         value, name = literal.value, literal.type.name
         if name == "interval":
             return exp.null()
+        self.require(literal.type)
         kind = spark_type(literal.type)
         if value is None:
             return cast_to(exp.null(), kind)
         match value:
+            case tuple() if literal.type.element is not None:
+                items = (self.generate(self.literal(Literal(item, literal.type.element))) for item in value)
+                return cast_to(exp.Var(this=f"ARRAY({', '.join(items)})"), kind)
             case bool():
                 return exp.true() if value else exp.false()
             case int() if name == "int4" and value >= 0:
@@ -233,62 +257,61 @@ class SparkPrinter(Printer):
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """A function of the allow-list; none takes an interval but as a literal that it knows."""
         for item in node.arguments:
-            if item.type.element is not None and node.function not in ("is_null", "is_not_null", "coalesce"):
+            if item.type.element is not None and node.function not in self.of_arrays:
                 raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
                 spark_type(item.type)
             elif node.function not in ("add", "sub", "date_bin"):
                 raise unsupported("type interval")
+        self.require(node.type)
         return Printer.call(self, node, arguments)
 
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
-        """A state's aggregates. Sums are exact (see ``sums``)."""
+        """A state's aggregates."""
+        return self.aggregated(node, arguments, Around(where))
+
+    def aggregated(self, node: AggregateCall, arguments: list[Expr], around: Around) -> Expr:
+        """An aggregate of a group or over a window. Sums are exact (see ``sums``)."""
         kinds = [item.type for item in node.arguments]
         match node.function:
             case "count":
                 counted = arguments or [exp.Star()]
-                return filtered(function("COUNT", *_distinct(counted, node.distinct)), where)
+                return around.call("COUNT", *_distinct(counted, node.distinct))
             case "sum":
-                return self._sum(arguments[0], kinds[0], node, where)
+                return self._sum(arguments[0], kinds[0], node, around)
             case "avg":
-                return self._average(arguments[0], kinds[0], node, where)
+                return self._average(arguments[0], kinds[0], node, around)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
-                return filtered(function(node.function.upper(), arguments[0]), where)
+                return around.call(node.function.upper(), arguments[0])
             case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
-                return filtered(function(node.function.upper(), arguments[0]), where)
+                return around.call(node.function.upper(), arguments[0])
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
 
-    def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+    def _sum(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         target = spark_type(node.type)
         if kind.name == "int8" and node.type.name == "numeric" and not node.distinct:
-            return cast_to(sum_of_bigints(value, where), target)
+            return cast_to(sum_of_bigints(value, around), target)
         if self.has_unscaled and has_halves(kind) and not node.distinct:
-            return cast_to(sum_of_numerics(value, kind.scale, where), target)
+            return cast_to(sum_of_numerics(value, kind.scale, around), target)
         if kind.name == "int8" and node.type.name == "numeric":
             value = cast_to(value, "DECIMAL(19,0)")
         elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
-        total = filtered(function("SUM", *_distinct([value], node.distinct)), where)
+        total = around.call("SUM", *_distinct([value], node.distinct))
         return cast_to(total, target) if node.type.name == "numeric" else total
 
-    def _average(self, value: Expr, kind: SqlType, node: AggregateCall, where: Expr | None) -> Expr:
+    def _average(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         if kind.name == "float8":
-            return filtered(function("AVG", *_distinct([value], node.distinct)), where)
+            return around.call("AVG", *_distinct([value], node.distinct))
         if node.type.name != "numeric" or kind.name not in ("numeric", *INTEGERS):
             raise unsupported(f"aggregate avg({kind})")
         if kind.name != "numeric":
             value = cast_to(value, f"DECIMAL({INTEGERS[kind.name]},0)")
             kind = SqlType("numeric", (INTEGERS[kind.name], 0))
-        total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), where)
-        count = filtered(function("COUNT", *_distinct([value.copy()], node.distinct)), where)
+        total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), around)
+        count = around.call("COUNT", *_distinct([value.copy()], node.distinct))
         return average(self.generate(total), self.generate(count), kind)
-
-
-class ConnectPrinter(SparkPrinter):
-    """Prints for a session behind a Connect endpoint."""
-
-    has_unscaled: ClassVar[bool] = False
 
 
 def _rows(value: Scalar | None) -> Expr | None:

@@ -11,23 +11,29 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineUnavailable, Job, JobResult
-from executor.sources import Owner, OwnFiles, SourceFile, reader_options
-from executor.spark.dialect import ConnectPrinter, SparkPrinter, spark_type
+from executor.sources import Owner, OwnFiles, SourceFile, reader_options, stored_columns
+from executor.spark.adhoc import AdhocPrinter
+from executor.spark.dialect import SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
-from executor.spark.settings import SparkSettings
+from executor.spark.settings import SparkSettings, cores, heap
 from executor.spark.statements import Printed, View, print_statements
+from planner.placement import Power
 from planner.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
+#: Spark plans the files of each partition apart.
+_MOST_PARTITIONS: Final = 256
 #: Seconds between looks whether a job was cancelled.
 _LOOK: Final = 0.1
 
@@ -67,13 +73,23 @@ class SparkEngine:
         """Ends the driver and its JVM; running jobs fail with EngineUnavailable."""
         self.process.stop()
 
+    @property
+    def power(self) -> Power:
+        """What Spark has for a query; of the memory of a cluster nothing is known."""
+        return Power(cores(self.process.settings), heap(self.process.settings))
+
     def status(self) -> Status:
         """How the driver is."""
         return self.process.status
 
-    def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
-        """None when Spark computes exactly what is asked, else the reason why it does not."""
-        printed = self._print(statements, states)
+    def supports(
+        self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool = False
+    ) -> str | None:
+        """None when Spark computes exactly what is asked, else the reason why it does not.
+
+        A query by itself (``is_query``) may be what no path of a view is (see ``adhoc``).
+        """
+        printed = self._print(statements, states, is_query)
         return printed if isinstance(printed, str) else None
 
     def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
@@ -89,7 +105,7 @@ class SparkEngine:
 
     def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
-        printed = self._print(job.statements, job.states)
+        printed = self._print(job.statements, job.states, job.is_query)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
         number, answered = self.process.submit(
@@ -114,14 +130,15 @@ class SparkEngine:
                 if is_cancelled():
                     self.process.cancel(number)
 
-    def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
+    def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool) -> Printed | str:
         key = tuple(map(id, statements))
         with self._lock:
             found = self._printed.get(key)
             if found is not None:
                 self._printed.move_to_end(key)
                 return found[1]
-        printer = ConnectPrinter if self.process.settings.connect else SparkPrinter
+        kind = AdhocPrinter if is_query else SparkPrinter
+        printer = partial(kind, has_unscaled=not self.process.settings.connect)
         try:
             printed: Printed | str = print_statements(statements, states, printer)
         except SqlError as error:
@@ -140,28 +157,36 @@ def _input(view: View, job: Job, delta: Frame) -> Frame:
         return spec | delta
     static = job.inputs.statics[view.trace]
     if isinstance(static, OwnFiles):
-        return spec | (_raw(static.owner, [(0, static.files)]) if static.files else {"files": []})
+        return spec | (_raw(static.owner, [(0, static.files)], static.partitions) if static.files else {"files": []})
     return spec | {"files": _paths(static, f"static {view.trace}")}
 
 
-def _raw(owner: Owner, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> Frame:
-    """Files that Spark's workers read as they are, by log record."""
+def _raw(
+    owner: Owner,
+    arrived: Sequence[tuple[int, Sequence[SourceFile]]],
+    partitions: Mapping[str, Sequence[str | None]] = MappingProxyType({}),
+) -> Frame:
+    """Files that Spark's workers read as they are, by log record, with their values of partition columns."""
+    count = len(set(zip(*partitions.values(), strict=True)))
+    if count > _MOST_PARTITIONS:
+        raise EngineUnavailable(f"{count} partitions of a foreign table are not supported on Spark")
     if owner.option("null") and owner.option("format") == "csv":
         raise EngineUnavailable("option null of CSV files is not supported on Spark")
     files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
     try:
-        columns = [[column.name, spark_type(column.type)] for column in owner.columns]
+        columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
     except SqlError as error:
         raise EngineUnavailable(f"{error.message} on Spark") from None
     return {
         "raw": True,
         "name": owner.name,
-        "format": owner.option("format", "parquet"),
+        "format": "parquet" if owner.option("format") == "delta" else owner.option("format", "parquet"),
         "files": [item[0] for item, _, _ in files],
         "sizes": [item[1] for item, _, _ in files],
         "mtimes": [item[2] for item, _, _ in files],
         "lsns": [lsn for _, lsn, _ in files],
         "places": [place for _, _, place in files],
+        "partitions": {name: list(texts) for name, texts in partitions.items()},
         "options": reader_options(owner),
         "stream": columns,
     }

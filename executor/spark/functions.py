@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.nodes import Build, Expr, binary, chain, function, operand
+from executor.spark.calls import cast, literal_int, once, refuse
 from executor.spark.quotients import quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
+from executor.spark.textual import TEXTUAL
 from planner.expression import Call, Literal
 
 _INTEGER_TYPES: Final[dict[str, str]] = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
@@ -27,19 +28,9 @@ _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 _PRODUCT_SCALE: Final = 24
 
 
-def refuse(node: Call, why: str = "") -> Exception:
-    """0A000 that names a call."""
-    kinds = ", ".join(str(item.type) for item in node.arguments)
-    return unsupported(f"{node.function}({kinds}){' ' + why if why else ''}")
-
-
-def _cast(value: Expr, name: str) -> Expr:
-    return exp.Cast(this=value, to=exp.Var(this=name))
-
-
 def _decimal(value: Expr, kind: SqlType) -> Expr:
     """An operand of decimal arithmetic."""
-    return _cast(value, f"DECIMAL({_DIGITS[kind.name]},0)") if kind.name in _DIGITS else value
+    return cast(value, f"DECIMAL({_DIGITS[kind.name]},0)") if kind.name in _DIGITS else value
 
 
 def _as_numeric(kind: SqlType) -> SqlType:
@@ -84,11 +75,11 @@ def _integers(kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr
     if any(item.type.name not in _INTEGER_TYPES for item in node.arguments):
         raise refuse(node)
     pairs = zip(arguments, node.arguments, strict=True)
-    left, right = (value if item.type.name == "int8" else _cast(value, "BIGINT") for value, item in pairs)
+    left, right = (value if item.type.name == "int8" else cast(value, "BIGINT") for value, item in pairs)
     result = binary(exp.IntDiv if kind is exp.Div else kind, left, right)
     if kind is exp.Div:  # sqlglot prints DIV; Spark's is an operator on bigints that truncates as PostgreSQL's does
         result = exp.Paren(this=result)
-    return result if node.type.name == "int8" else _cast(result, _INTEGER_TYPES[node.type.name])
+    return result if node.type.name == "int8" else cast(result, _INTEGER_TYPES[node.type.name])
 
 
 def _decimals(dialect: Any, kind: type[exp.Binary], arguments: list[Expr], node: Call) -> Expr:
@@ -111,13 +102,13 @@ def _rounded_product(left: Expr, right: Expr, scale: int, node: Call) -> Expr:
     """A product whose type has fewer decimals: Spark computes it with all of them, then rounds half away from zero."""
     if node.function != "mul" or scale > _PRODUCT_SCALE:
         raise refuse(node, "with more decimals than 38 digits hold")
-    return _cast(exp.Paren(this=binary(exp.Mul, left, right)), f"DECIMAL({node.type.precision},{node.type.scale})")
+    return cast(exp.Paren(this=binary(exp.Mul, left, right)), f"DECIMAL({node.type.precision},{node.type.scale})")
 
 
 def _negate(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     name = node.type.name
     if name in _INTEGER_TYPES and name != "int8":
-        return _cast(exp.Neg(this=operand(_cast(arguments[0], "BIGINT"))), _INTEGER_TYPES[name])
+        return cast(exp.Neg(this=operand(cast(arguments[0], "BIGINT"))), _INTEGER_TYPES[name])
     if name not in ("int8", "numeric", "float8", "float4"):
         raise refuse(node)
     return exp.Paren(this=exp.Neg(this=operand(arguments[0])))
@@ -126,7 +117,7 @@ def _negate(dialect: object, arguments: list[Expr], node: Call) -> Expr:
 def _absolute(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     name = node.type.name
     if name in _INTEGER_TYPES and name != "int8":
-        return _cast(function("ABS", _cast(arguments[0], "BIGINT")), _INTEGER_TYPES[name])
+        return cast(function("ABS", cast(arguments[0], "BIGINT")), _INTEGER_TYPES[name])
     if name not in ("int8", "numeric", "float8", "float4"):
         raise refuse(node)
     return function("ABS", arguments[0])
@@ -137,18 +128,18 @@ def _round(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     source = node.arguments[0].type
     if source.name == "float8" and len(arguments) == 1:
         return function("RINT", arguments[0])
-    digits = _literal_int(node, 1) if len(arguments) > 1 else 0
+    digits = literal_int(node, 1) if len(arguments) > 1 else 0
     if source.name != "numeric" or node.type.name != "numeric" or not 0 <= digits <= node.type.scale:
         raise refuse(node)
     rounded = function("ROUND", arguments[0], exp.Literal.number(digits))
-    return _cast(rounded, f"DECIMAL({node.type.precision},{node.type.scale})")
+    return cast(rounded, f"DECIMAL({node.type.precision},{node.type.scale})")
 
 
 def _ceil_floor(name: str) -> Build:
     def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
         if node.arguments[0].type.name != "numeric" or node.type.name != "numeric":
             raise refuse(node)
-        return _cast(function(name, arguments[0]), f"DECIMAL({node.type.precision},{node.type.scale})")
+        return cast(function(name, arguments[0]), f"DECIMAL({node.type.precision},{node.type.scale})")
 
     return build
 
@@ -165,7 +156,11 @@ def _require_alike(node: Call) -> None:
         if numbers and not _fits(first, other):
             raise refuse(node)
         strings = first.name in _STRINGS and other.name in _STRINGS
-        if not (numbers or strings or first.name == other.name) or first.name in ("json", "jsonb"):
+        if (
+            not (numbers or strings or first.name == other.name)
+            or first.name in ("json", "jsonb")
+            or first.element != other.element
+        ):
             raise refuse(node)
 
 
@@ -176,7 +171,7 @@ def _at_one_scale(arguments: list[Expr], node: Call) -> list[Expr]:
     if left.name != "numeric" or right.name != "numeric" or _fits(left, right):
         _require_alike(node)
         return _unpruned(arguments, node)
-    return [_cast(value, f"DECIMAL(38,{max(left.scale, right.scale)})") for value in arguments]
+    return [cast(value, f"DECIMAL(38,{max(left.scale, right.scale)})") for value in arguments]
 
 
 def _unpruned(arguments: list[Expr], node: Call) -> list[Expr]:
@@ -229,94 +224,66 @@ def _conditional(name: str) -> Build:
         if target.name == "numeric" and name != "NULLIF":
             kind = f"DECIMAL({target.precision},{target.scale})"
             pairs = zip(arguments, node.arguments, strict=True)
-            arguments = [value if item.type == target else _cast(value, kind) for value, item in pairs]
+            arguments = [value if item.type == target else cast(value, kind) for value, item in pairs]
         return function(name, *arguments)
 
     return build
 
 
-# -- strings ---------------------------------------------------------------------------------------------------------
+# -- bits and signs ---------------------------------------------------------------------------------------------------
 
 
-def _strings(name: str, result: str = "") -> Build:
-    """A function over strings that is the same in both; ``result`` casts where Spark's integer type differs."""
-
+def _bits(kind: type[exp.Binary]) -> Build:
     def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-        if any(item.type.name not in (*_STRINGS, *_DIGITS) for item in node.arguments):
+        if any(item.type != node.type or item.type.name not in _INTEGER_TYPES for item in node.arguments):
             raise refuse(node)
-        if node.arguments[0].type.name not in _STRINGS:
-            raise refuse(node)
-        value = function(name, *arguments)
-        return _cast(value, result) if result else value
+        return binary(kind, *arguments)
 
     return build
 
 
-def _octet_length(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-    if node.arguments[0].type.name not in ("text", "varchar", "name", "bytea"):
+def _bit_not(dialect: object, arguments: list[Expr], node: Call) -> Expr:
+    if node.type.name not in _INTEGER_TYPES:
         raise refuse(node)
-    return function("OCTET_LENGTH", arguments[0])
+    return exp.Paren(this=exp.BitwiseNot(this=operand(arguments[0])))
 
 
-def _concat(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-    kinds = {item.type.name for item in node.arguments}
-    if not (kinds <= _STRINGS or kinds == {"bytea"}):
-        raise refuse(node)
-    return function("CONCAT", *arguments)
-
-
-def _concat_values(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-    if any(item.type.name not in _STRINGS for item in node.arguments):
-        raise refuse(node)
-    return function("CONCAT_WS", exp.Var(this="''"), *arguments)
-
-
-def _like(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-    """Spark raises where a backslash precedes anything but %, _ and itself; PostgreSQL takes the character."""
-    pattern = node.arguments[1]
-    if (
-        not (isinstance(pattern, Literal) and isinstance(pattern.value, str))
-        or node.arguments[0].type.name not in _STRINGS
-    ):
-        raise refuse(node, "with a pattern that is not constant")
-    plain = pattern.value.replace("\\\\", "").replace("\\%", "").replace("\\_", "")
-    if "\\" in plain:
-        raise refuse(node, "with a backslash before an ordinary character")
-    return binary(exp.Like, *arguments)
-
-
-def _literal_int(node: Call, index: int) -> int:
-    item = node.arguments[index]
-    if not (isinstance(item, Literal) and isinstance(item.value, int)):
-        raise refuse(node, "with an argument that is not constant")
-    return item.value
-
-
-def _checked(name: str, least: Mapping[int, int], filled: Mapping[int, str] | None = None) -> Build:
-    """A string function whose argument i is a constant of at least ``least[i]``, or a constant that is not empty."""
-    plain = _strings(name)
+def _shifted(name: str) -> Build:
+    """Both take the distance modulo the number of bits; of smallints only PostgreSQL does not."""
 
     def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-        for index, limit in least.items():
-            if index < len(node.arguments) and _literal_int(node, index) < limit:
-                raise refuse(node, f"with an argument below {limit}")
-        for index in filled or {}:
-            if index < len(node.arguments):
-                item = node.arguments[index]
-                if not (isinstance(item, Literal) and item.value):
-                    raise refuse(node, "with an argument that is not constant")
-        return plain(dialect, arguments, node)
-
-    return build
-
-
-def _trim(name: str) -> Build:
-    def build(dialect: object, arguments: list[Expr], node: Call) -> Expr:
-        if len(arguments) > 1:
+        if node.type.name not in ("int4", "int8") or node.arguments[1].type.name != "int4":
             raise refuse(node)
-        return function(name, arguments[0])
+        return function(name, *arguments)
 
     return build
+
+
+def _sign(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    if node.type.name == "numeric":
+        return cast(function("SIGNUM", arguments[0]), f"DECIMAL({node.type.precision},{node.type.scale})")
+    if node.type.name != "float8":
+        raise refuse(node)
+    signs = "CASE WHEN ISNAN({0}) OR {0} = 0D THEN 0D ELSE SIGNUM({0}) END"
+    return once(dialect, arguments, node, signs)
+
+
+def _truncated(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A numeric without what is beyond a constant number of decimals."""
+    digits = literal_int(node, 1) if len(arguments) > 1 else 0
+    if node.type.name != "numeric" or not 0 <= digits <= node.type.scale:
+        raise refuse(node)
+    unit = f"CAST('1E-{digits}' AS DECIMAL({digits + 1},{digits}))"
+    cut = once(dialect, arguments[:1], node, "{0} - {0} % " + unit)
+    return cast(cut, f"DECIMAL({node.type.precision},{node.type.scale})")
+
+
+def _square_root(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of a double; the root is the one function of doubles that is exact in every engine."""
+    if node.type.name != "float8" or node.arguments[0].type.name != "float8":
+        raise refuse(node)
+    wrong = "CAST(RAISE_ERROR('2201F:cannot take square root of a negative number') AS DOUBLE)"
+    return once(dialect, arguments, node, f"CASE WHEN {{0}} < 0D THEN {wrong} ELSE SQRT({{0}}) END")
 
 
 FUNCTIONS: Final[Mapping[str, Build]] = {
@@ -352,25 +319,15 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "greatest": _conditional("GREATEST"),
     "least": _conditional("LEAST"),
     "nullif": _conditional("NULLIF"),
-    "concat": _concat,
-    "concat_values": _concat_values,
-    "like": _like,
-    "char_length": _strings("CHAR_LENGTH"),
-    "octet_length": _octet_length,
-    "substring": _checked("SUBSTRING", {1: 1, 2: 0}),
-    "position": _strings("INSTR", "INT"),
-    "btrim": _trim("TRIM"),
-    "ltrim": _trim("LTRIM"),
-    "rtrim": _trim("RTRIM"),
-    "replace": _strings("REPLACE"),
-    "left": _checked("LEFT", {1: 0}),
-    "right": _checked("RIGHT", {1: 0}),
-    "lpad": _checked("LPAD", {1: 0}, {2: ""}),
-    "rpad": _checked("RPAD", {1: 0}, {2: ""}),
-    "repeat": _strings("REPEAT"),
-    "reverse": _strings("REVERSE"),
-    "split_part": _checked("SPLIT_PART", {2: 1}, {1: ""}),
-    "starts_with": _strings("STARTSWITH"),
-    "md5": _strings("MD5"),
+    "bitand": _bits(exp.BitwiseAnd),
+    "bitor": _bits(exp.BitwiseOr),
+    "bitxor": _bits(exp.BitwiseXor),
+    "bitnot": _bit_not,
+    "shift_left": _shifted("SHIFTLEFT"),
+    "shift_right": _shifted("SHIFTRIGHT"),
+    "sign": _sign,
+    "trunc": _truncated,
+    "sqrt": _square_root,
+    **TEXTUAL,
     **TEMPORAL,
 }

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from executor.spark.frames import Frame
 from executor.spark.plans import Leaf
-from executor.spark.raw import WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
+from executor.spark.raw import FLOATING, WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
 from executor.spark.session import Session, Worker
 
 #: Up to this many input rows a job is one partition.
@@ -105,7 +105,10 @@ def _sized(spec: Frame) -> _Sized:
     rows = sum(footer.num_rows for footer in footers)
     files, view = tuple(spec["files"]), "in_" + spec["view"]
     if not spec.get("raw"):
-        return _Sized(spec, rows, Leaf(view, _ddl(spec), (), files))
+        has_nan = any(kind in FLOATING for _, kind in spec["columns"])
+        return _Sized(spec, rows, Leaf(view, _ddl(spec), values(spec) if has_nan else (), files))
+    if len(set(zip(*spec["partitions"].values(), strict=True))) > 1:
+        return _Sized(spec, rows, None)
     schema = own_schema(spec, [footer.schema.to_arrow_schema() for footer in footers])
     return _Sized(spec, rows, Leaf(view, schema, values(spec), files) if schema is not None else None)
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Final
+
+#: Cores of a cluster of which nothing is known.
+_CLUSTER: Final = 8
+_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +76,23 @@ SEMANTICS: Final[dict[str, str]] = {
 
 
 def cores(settings: SparkSettings) -> int:
-    """Parallel tasks of a local master; else the number of shuffle partitions that suits a small cluster."""
-    count = settings.master.partition("[")[2].rstrip("]").partition(",")[0]
+    """Parallel tasks of a local master or of a cluster that says how many; else as many as suit a small cluster."""
     if settings.local:
+        count = settings.master.partition("[")[2].rstrip("]").partition(",")[0]
         return int(count) if count.isdigit() else (os.cpu_count() or 1) if count == "*" else 1
-    return 8
+    found = settings.extra
+    executors, each = found.get("spark.executor.instances", ""), found.get("spark.executor.cores", "")
+    whole = found.get("spark.cores.max", "")
+    if executors.isdigit() and each.isdigit():
+        return int(executors) * int(each)
+    return int(whole) if whole.isdigit() else _CLUSTER
+
+
+def heap(settings: SparkSettings) -> float:
+    """Bytes for what a query holds on a local master (Spark's unified memory is 0.6 of the heap), else no limit."""
+    unit = _UNITS.get(settings.driver_memory[-1:].lower())
+    number = settings.driver_memory[:-1]
+    return 0.6 * int(number) * unit if settings.local and unit and number.isdigit() else inf
 
 
 def of_session(settings: SparkSettings) -> dict[str, str]:

@@ -6,7 +6,7 @@ which columns of which leaves a job reads. Pure; the printed form is plain data 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError
@@ -38,7 +38,7 @@ class Printed:
 
 
 def print_statements(
-    statements: Sequence[Statement], states: Sequence[State], printer: type[SparkPrinter] = SparkPrinter
+    statements: Sequence[Statement], states: Sequence[State], printer: Callable[[], SparkPrinter] = SparkPrinter
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
@@ -58,7 +58,7 @@ def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | No
     return None
 
 
-def _run(state: State, relations: list[Relation], printer: type[SparkPrinter]) -> str:
+def _run(state: State, relations: list[Relation], printer: Callable[[], SparkPrinter]) -> str:
     """The rows that a job adds to one state."""
     arms = [_arm(state, relation, printer()) for relation in relations]
     union = " UNION ALL ".join(arms)

@@ -7,6 +7,7 @@ each in a bigint, which holds 2^31 rows, and become one decimal per group.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
@@ -22,16 +23,28 @@ _UPPER_BITS: Final = 2**26
 _LOWER_SUM: Final = 2**58
 
 
-def filtered(call: Expr, where: Expr | None) -> Expr:
-    """``call FILTER (WHERE where)``."""
-    if where is None:
-        return call
-    return exp.Filter(this=call, expression=exp.Where(this=where.copy()))
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What surrounds an aggregate's arguments: FILTER, and OVER for one over a window."""
+
+    where: Expr | None = None
+    over: Expr | None = None
+
+    def call(self, name: str, *arguments: Expr) -> Expr:
+        """name(arguments) FILTER (WHERE where) OVER (over)."""
+        found = function(name, *arguments)
+        if self.where is not None:
+            found = exp.Filter(this=found, expression=exp.Where(this=self.where.copy()))
+        if self.over is None:
+            return found
+        over = self.over.copy()
+        over.set("this", found)
+        return over
 
 
-def sum_of_bigints(value: Expr, where: Expr | None) -> Expr:
+def sum_of_bigints(value: Expr, around: Around) -> Expr:
     """The sum as a decimal without a scale."""
-    return _whole(*_halves(value, where))
+    return _whole(*_halves(value, around))
 
 
 def has_halves(kind: SqlType) -> bool:
@@ -39,9 +52,9 @@ def has_halves(kind: SqlType) -> bool:
     return kind.name == "numeric" and _ADDED_BY_SPARK < kind.precision <= _COMPACT
 
 
-def sum_of_numerics(value: Expr, scale: int, where: Expr | None) -> Expr:
+def sum_of_numerics(value: Expr, scale: int, around: Around) -> Expr:
     """The sum as a decimal of the values' scale; a small sum needs no large decimal on its way."""
-    high, low = _halves(function(UNSCALED, value), where)
+    high, low = _halves(function(UNSCALED, value), around)
     small = exp.And(
         this=exp.Between(this=high.copy(), low=_bigint(-_UPPER_BITS), high=_bigint(_UPPER_BITS)),
         expression=exp.LT(this=low.copy(), expression=_bigint(_LOWER_SUM)),
@@ -54,10 +67,10 @@ def sum_of_numerics(value: Expr, scale: int, where: Expr | None) -> Expr:
     )
 
 
-def _halves(value: Expr, where: Expr | None) -> tuple[Expr, Expr]:
+def _halves(value: Expr, around: Around) -> tuple[Expr, Expr]:
     high = function("SHIFTRIGHT", value.copy(), exp.Literal.number(32))
     low = exp.BitwiseAnd(this=operand(value), expression=_bigint(2**32 - 1))
-    return filtered(function("SUM", high), where), filtered(function("SUM", low), where)
+    return around.call("SUM", high), around.call("SUM", low)
 
 
 def _whole(high: Expr, low: Expr) -> Expr:

@@ -15,9 +15,10 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from catalog.objects import PUBLIC, Catalog
 from catalog.types import TEXT, SqlType
+from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_position
-from planner.statements import Delete, Insert, Update
+from planner.statements import Delete, Insert, Output, Update
 
 #: Relations in FROM of one statement, inlined CTEs and views counted each time they are named.
 _RELATIONS: Final = 5000
@@ -37,6 +38,8 @@ class Context:
     names: Mapping[tuple[str, str], int] | None = None
     #: The same of the users' types that it names.
     types: Mapping[tuple[str, str], int] | None = None
+    #: The columns of these relations that the text knows, by oid: as it calls them and as they are called now.
+    reads: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
@@ -47,6 +50,16 @@ class Origin:
     node: Scalar
     location: int | None
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A WITH query that is computed once, and the name under which it is read."""
+
+    node: Any
+    name: str
+    relation: Relation
+    outputs: tuple[Output, ...]
 
 
 class Binding:
@@ -65,10 +78,15 @@ class Binding:
         self.volatile = False
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
+        self.search_path = context.search_path  # the session's, wherever a view's text has another
+        self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
+        self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
+        self.shares = False  # whether WITH queries that are read several times may be computed once
+        self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
         """A new column."""

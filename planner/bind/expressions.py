@@ -21,6 +21,7 @@ from catalog.types import (
     INT8,
     INTERVAL,
     MAX_PRECISION,
+    NUMERIC,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -31,6 +32,7 @@ from catalog.types import (
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.domains import into_domain
@@ -40,8 +42,8 @@ from planner.bind.predicates import again, bind_between, bind_like, bind_similar
 from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
 from planner.bind.scope import resolve
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import names_of, type_or_domain
-from planner.bind.types import coerce, common_type, display
+from planner.bind.typenames import check_collation, names_of, type_or_domain
+from planner.bind.types import coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
 from planner.walk import walk
@@ -136,6 +138,9 @@ def _column(env: Environment, node: Any) -> Scalar:
 
 
 def _parameter(env: Environment, node: Any) -> Scalar:
+    if env.binding.bodies:
+        given: Scalar = env.binding.bodies[-1][node.number - 1]
+        return given
     if node.number < 1 or node.number > 65535:
         raise env.error("42P02", f"there is no parameter ${node.number}", node)
     kind = env.binding.parameter(node.number - 1)
@@ -290,8 +295,6 @@ def _case(env: Environment, node: Any) -> Scalar:
 
 def _variadic(env: Environment, name: str, what: str, nodes: tuple[Any, ...]) -> Scalar:
     scalars = unify(env, [bind_scalar(env, item) for item in nodes], what, list(nodes))
-    if what != "COALESCE" and scalars[0].type.name == "jsonb":
-        raise unsupported(f"{what} of jsonb", "Compare parts of the documents.", env.binding.position(nodes[0]))
     return Call(name, tuple(scalars), scalars[0].type)
 
 
@@ -312,6 +315,8 @@ def _cast(env: Environment, node: Any) -> Scalar:
     scalar = bind_scalar(env, node.arg)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
+    if target == NUMERIC:
+        target = numeric_of(scalar)
     found = coerce(env.binding, scalar, target, "explicit", node.arg)
     if found is None:
         shown = display(target) if domain is None else str(domain)
@@ -369,9 +374,8 @@ def _default(env: Environment, node: Any) -> Scalar:
 
 
 def _collate(env: Environment, node: Any) -> Scalar:
-    """COLLATE "default", which psql writes, changes nothing."""
-    if names_of(node.collname)[-1] != "default":
-        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "default".', env.binding.position(node))
+    """COLLATE: all texts are ordered by their code points, which some collations say."""
+    check_collation(env.binding, node)
     return bind_scalar(env, node.arg)
 
 
@@ -392,7 +396,7 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
     "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
-    "A_Indirection": lambda env, node: bind_subscripts(env, node, bind_scalar),
+    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_subscripts(env, node, bind_scalar),
     "RowExpr": _refuse("row value", "Compare the columns one by one."),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),

@@ -20,11 +20,15 @@ from planner.statements import Output, Returning
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A WITH query: bound anew for each reference, with what was visible where it was written."""
+    """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
+
+    ``references`` are about those in its statement.
+    """
 
     node: Any
     level: Level
     recursive: bool = False
+    references: int = 1
 
 
 @dataclass(frozen=True, slots=True)

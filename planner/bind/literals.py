@@ -16,7 +16,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from catalog.errors import SqlError, invalid_text, out_of_range, unsupported
-from catalog.types import DISPLAY, MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, SqlType
 from planner.bind.intervals import interval_value
 from planner.documents import canonical, check, parse
 from planner.expression import Value
@@ -34,6 +34,9 @@ _UNIX_EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
     """A text's value in a type, modifiers applied as in an assignment. Raises 22P02, 22003, 22007, 22008, 22001."""
+    if kind.name in VECTORS:
+        assert kind.element is not None
+        return tuple(_integer(word, kind.element) for word in text.split())
     if kind.element is not None:
         return _array(text, kind, time_zone)
     if kind.name == "timestamptz":
@@ -62,9 +65,8 @@ def _integer(text: str, kind: SqlType) -> Value:
     if len(word) > 400:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
     value = int(word)
-    low, high = (
-        (0, 1 << 32) if kind.name == "oid" else (-(1 << INTEGER_BITS[kind.name] - 1), 1 << INTEGER_BITS[kind.name] - 1)
-    )
+    bits = INTEGER_BITS.get(kind.name)
+    low, high = (0, 1 << 32) if bits is None else (-(1 << bits - 1), 1 << bits - 1)
     if not low <= value < high:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
     return value
@@ -127,6 +129,8 @@ def fit_text(text: str, kind: SqlType, explicit: bool) -> str:
     """A string in a type's length; an assignment may only lose blanks. Raises 22001."""
     if kind.name == "name":
         return text.encode()[:63].decode(errors="ignore")
+    if kind.name == "char":
+        return text[:1]
     if kind.modifiers and len(text) > kind.modifiers[0]:
         if not explicit and text[kind.modifiers[0] :].strip(" "):
             raise SqlError("22001", f"value too long for type {kind}")
@@ -283,7 +287,7 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     """A one-dimensional array's text."""
     assert kind.element is not None
     element = kind.element
-    return tuple(None if item is None else value_of(item, element, time_zone) for item in _elements(text))
+    return tuple(None if item is None else value_of(item, element, time_zone) for item in array_elements(text))
 
 
 _ELEMENT: Final = re.compile(
@@ -293,8 +297,8 @@ _ELEMENT: Final = re.compile(
 _BLANKS: Final = " \t\n\v\f\r"
 
 
-def _elements(text: str) -> Iterator[str | None]:
-    """The elements' texts; quotes and backslashes as PostgreSQL's array_in has them."""
+def array_elements(text: str) -> Iterator[str | None]:
+    """The texts of an array's elements; quotes and backslashes as PostgreSQL's array_in has them."""
     word = text.strip(_BLANKS)
     inner = word[1:-1].strip(_BLANKS)
     if word.startswith("[") or (word.startswith("{") and inner.startswith("{")):
@@ -321,7 +325,9 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "int2": _integer,
     "int4": _integer,
     "int8": _integer,
-    "oid": _integer,
+    **dict.fromkeys(OIDS | {"xid", "cid"}, _integer),
+    **dict.fromkeys(OPAQUE, _text),
+    "char": _text,
     "float4": _float,
     "float8": _float,
     "numeric": _numeric,

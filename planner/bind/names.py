@@ -31,6 +31,8 @@ def _figure(node: Any) -> tuple[int, str]:
             return _STRONG, "nullif"
         case "TypeCast":
             return _or_weak(node.arg, names_of(node.typeName.names)[-1])
+        case "A_Indirection" if type(node.indirection[-1]).__name__ == "String":
+            return _STRONG, node.indirection[-1].sval
         case "CollateClause" | "A_Indirection":
             return _figure(node.arg)
         case "MinMaxExpr":

@@ -23,9 +23,7 @@ def direction(binding: Binding, item: Any) -> tuple[bool, bool]:
 
 
 def check_sortable(env: Environment, scalar: Scalar, node: Any) -> None:
-    """Raises 42883 for a type without an order, which is json; 0A000 for jsonb, whose order is not its text's."""
+    """Raises 42883 for a type without an order, which is json."""
     if scalar.type.name == "json":
         hint = "Use an explicit ordering operator or modify the query."
         raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
-    if scalar.type.name == "jsonb":
-        raise unsupported("an order of jsonb", "Order by parts of the documents.", env.binding.position(node))

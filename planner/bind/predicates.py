@@ -38,6 +38,8 @@ def bind_like(env: Environment, node: Any, bind: Bind) -> Scalar:
 def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
     pattern, escape = (bind(env, item) for item in node.args)
+    if not isinstance(pattern, Literal) and isinstance(escape, Literal) and len(str(escape.value or "")) == 1:
+        return _rewritten(env, pattern, str(escape.value), node)
     if (
         not (isinstance(pattern, Literal) and isinstance(escape, Literal))
         or pattern.value is None
@@ -59,6 +61,17 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
             pieces.append("\\\\" if char == "\\" else char)
         position += 1
     return Literal("".join(pieces), TEXT)
+
+
+def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scalar:
+    """The same of a pattern that is known when the statement runs."""
+    found = coerce(env.binding, pattern, TEXT, "implicit", node)
+    assert found is not None, "like_escape() takes texts"
+    if mark == "\\":
+        return found
+    for old, new in (("\\", "\\\\"), (mark * 2, "\1"), (mark, "\\"), ("\1", f"\\{mark}")):
+        found = Call("replace", (found, Literal(old, TEXT), Literal(new, TEXT)), TEXT)
+    return found
 
 
 def bind_similar(env: Environment, node: Any, bind: Bind) -> Scalar:

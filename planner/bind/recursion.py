@@ -7,6 +7,7 @@ https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -38,6 +39,23 @@ class _Names(Visitor):
 
     def visit_RangeVar(self, ancestors: Any, node: Any) -> None:
         self.found |= node.relname == self._name and node.schemaname is None
+
+
+class _Counts(Visitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+
+    def visit_RangeVar(self, ancestors: Any, node: Any) -> None:
+        """One relation in FROM."""
+        self.found[node.relname] += node.schemaname is None
+
+
+def references(query: Any) -> Counter[str]:
+    """How often each bare name stands in FROM, anywhere in a query."""
+    counts = _Counts()
+    counts(query)
+    return counts.found
 
 
 def refers_to(query: Any, name: str) -> bool:

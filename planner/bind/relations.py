@@ -8,11 +8,14 @@ https://www.postgresql.org/docs/15/ddl-schemas.html
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
 from catalog.names import join_names, quote_name, split_list
 from catalog.objects import (
+    PG_CATALOG,
     PG_TEMP,
     SYSTEM_SCHEMAS,
     CatalogObject,
@@ -117,7 +120,7 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
         if schema not in (None, PG_TEMP):
             message = "cannot create temporary relation in non-temporary schema"
             raise SqlError("42P16", message, position=position)
-        raise unsupported("TEMPORARY", "Create an ordinary table and drop it.", position)
+        return PG_TEMP
     return schema_for(binding, schema, node.relname, position)
 
 
@@ -127,18 +130,40 @@ def schema_for(binding: Binding, schema: str | None, name: str, position: int | 
     Raises 3F000 and 42501.
     """
     catalog = binding.context.catalog
-    if schema == PG_TEMP:
-        raise unsupported("a temporary object", "Create an ordinary one and drop it.", position)
     if schema is None:
-        schema = next((name for name in binding.context.search_path if name in catalog.schemas), None)
+        path = binding.context.search_path
+        schema = next((name for name in path if name in catalog.schemas or name == PG_TEMP), None)
     if schema is None:
         raise SqlError("3F000", "no schema has been selected to create in", position=position)
+    if schema == PG_TEMP:
+        return PG_TEMP
     if schema not in catalog.schemas:
         raise SqlError("3F000", f'schema "{schema}" does not exist', position=position)
     if schema in SYSTEM_SCHEMAS:
         message = f'permission denied to create "{schema}.{name}"'
         raise SqlError("42501", message, "System catalog modifications are currently disallowed.", position=position)
     return schema
+
+
+_ON_COMMIT: Final[dict[Any, Literal["", "delete", "drop"]]] = {
+    OnCommitAction.ONCOMMIT_DELETE_ROWS: "delete",
+    OnCommitAction.ONCOMMIT_DROP: "drop",
+}
+
+
+def on_commit(action: Any, schema: str) -> Literal["", "delete", "drop"]:
+    """What ON COMMIT says of a new table. Raises 42P16 where it is not temporary."""
+    if action != OnCommitAction.ONCOMMIT_NOOP and schema != PG_TEMP:
+        raise SqlError("42P16", "ON COMMIT can only be used on temporary tables")
+    return _ON_COMMIT.get(action, "")
+
+
+def type_schema(binding: Binding, schema: str | None, name: str) -> str:
+    """Where a new type goes. Raises 3F000, 42501 and 0A000."""
+    found = schema_for(binding, schema, name)
+    if found == PG_TEMP:
+        raise unsupported("a temporary type", "Create an ordinary type and drop it.")
+    return found
 
 
 def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
@@ -159,6 +184,11 @@ def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
     return (("TimeZone", context.time_zone), (_PATH, join_names(context.search_path)))
 
 
+def of_system(context: Context) -> Context:
+    """The context of the definitions of PostgreSQL's own views."""
+    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, names=None)
+
+
 def as_created(context: Context, view: View) -> Context:
     """The context in which a view's text means what it did when the view was created."""
     settings = dict(view.settings)
@@ -166,4 +196,4 @@ def as_created(context: Context, view: View) -> Context:
     names = {(schema, name): oid for schema, name, oid in view.names}
     types = {(schema, name): oid for schema, name, oid in view.types}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names, types=types)
+    return within(context, search_path=path, time_zone=zone, names=names, types=types, reads=dict(view.reads))

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError
+from catalog.types import BOOL, OID
 from planner.bind.context import Binding
-from planner.expression import Column, ColumnRef, Scalar
+from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Entry:
     table: int = 0
     attribute: int = 0
     typmod: int = -1
+    is_sure: bool = False  # never NULL in the relation itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Source:
     relation: str = ""
     padded: bool = False
     value: Entry | None = None
+    oid: int = 0
+
+    def table_oid(self) -> Entry | None:
+        """tableoid: the relation's own, NULL in rows that an outer join has filled up."""
+        oid = Literal(self.oid, OID)
+        if not self.oid or not self.padded:
+            return Entry("tableoid", oid) if self.oid else None
+        sure = next((item.scalar for item in self.entries if item.is_sure), None)
+        if sure is None:
+            return None
+        return Entry("tableoid", Case(((Call("is_null", (sure,), BOOL), Literal(None, OID)),), oid, OID))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,8 @@ def _in_level(
 ) -> Entry | None:
     if qualifier is None:
         matches = [entry for entry in level.entries if entry.name == name]
+        if name == "tableoid" and not matches:
+            matches = [entry for source in level.sources if (entry := source.table_oid()) is not None]
         item = None if matches else level.source(name)
         if item is not None and item.value is not None:
             return replace(item.value, name=name)
@@ -96,6 +111,8 @@ def _in_level(
         if source is None:
             return None
         matches = [entry for entry in source.entries if entry.name == name]
+        if name == "tableoid" and not matches:
+            matches = [entry for entry in (source.table_oid(),) if entry is not None]
         if not matches:
             message = f"column {qualifier}.{name} does not exist"
             raise SqlError("42703", message, hint=_close(name, level, qualifier), position=binding.position(node))

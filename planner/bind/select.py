@@ -8,7 +8,7 @@ and what names mean in each. One query becomes, from the inside out::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,8 +38,9 @@ from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
 from planner.bind.levels import BoundQuery, Cte, Level, Refused, Returned
 from planner.bind.ordering import direction
-from planner.bind.recursion import refers_to
+from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
+from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
 from planner.bind.types import coerce, common_type
@@ -58,10 +59,17 @@ def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
     return bind
 
 
-def bind_query(binding: Binding, node: Any) -> Query:
-    """A SELECT or VALUES statement."""
+def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
+    """A SELECT or VALUES statement; where it ``shares``, WITH queries that it reads several times may be shared."""
+    binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
-    return Query(query.relation, query.outputs, binding.volatile)
+    return Query(with_shared(binding, query.relation), query.outputs, binding.volatile)
+
+
+def _changes_rows(node: Any) -> bool:
+    """Whether its WITH queries change rows, which may stand at a statement's top only."""
+    clause = getattr(node, "withClause", None)
+    return clause is not None and any(type(item.ctequery).__name__ != "SelectStmt" for item in clause.ctes)
 
 
 def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQuery:
@@ -78,7 +86,7 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     if node.lockingClause:
         raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
     if node.withClause is not None:
-        level = with_ctes(level, node.withClause)
+        level = with_ctes(level, node.withClause, references(node) if level.binding.shares else None)
     if node.op != SetKindNode.SETOP_NONE:
         return _set_operation(level, node)
     if node.valuesLists:
@@ -86,8 +94,8 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     return _select(level, node, resolve_unknown)
 
 
-def with_ctes(level: Level, clause: Any) -> Level:
-    """The level that a WITH clause makes. Every query in it is checked, referenced or not."""
+def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) -> Level:
+    """The level that a WITH clause makes. Every query in it is checked, referenced or not; ``uses`` says how often."""
     if clause.recursive:
         level = replace(level, ctes={**level.ctes, **{item.ctename: _LATER for item in clause.ctes}})
     names: set[str] = set()
@@ -102,7 +110,12 @@ def with_ctes(level: Level, clause: Any) -> Level:
                 cte_names(level.binding, item, read_returned(level.binding, returned))
             level = replace(level, ctes={**level.ctes, item.ctename: returned})
             continue
-        cte = Cte(item, level, bool(clause.recursive) and refers_to(item.ctequery, item.ctename))
+        cte = Cte(
+            item,
+            level,
+            bool(clause.recursive) and refers_to(item.ctequery, item.ctename),
+            (uses or {}).get(item.ctename, 1),
+        )
         _check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
     return level
@@ -116,8 +129,10 @@ _LATER: Final = Refused(
 
 def _check_cte(binding: Binding, cte: Cte) -> None:
     """Binds a WITH query for its errors and parameters only."""
-    before = binding.memory()
+    before, shares = binding.memory(), binding.shares
+    binding.shares = False
     bind_cte(binding, cte)
+    binding.shares = shares
     binding.forget_reference(cte.node)
     binding.restore(before)
 

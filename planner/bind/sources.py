@@ -16,6 +16,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Working
+from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.sets import bind_columns
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
@@ -33,7 +34,7 @@ from planner.bind.levels import (
     subqueries_of,
 )
 from planner.bind.names import output_name
-from planner.bind.relations import as_created, find_object
+from planner.bind.relations import as_created, find_object, of_system
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
@@ -78,13 +79,14 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     found = find_object(level.binding, node)
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
-    if isinstance(found, View) and not found.continuous:
+    if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query = _of_view(_expand(level.binding, found), found)
-        names = tuple(column.name for column in found.columns)
-        return _derived(level, query, names, node.alias, found.name, node, nullable, found.schema)
+        called = {now: text for text, now in level.binding.context.reads.get(found.oid, ())}
+        names = tuple(called.get(column.name, column.name) for column in found.columns)
+        return _derived(level, query, names, node.alias, node.relname, node, nullable, found.schema)
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
-    scan, scope = scan_object(level.binding, found, _alias(node), nullable)
+    scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
     return scan, renamed(level.binding, scope, node.alias, node)
 
 
@@ -102,8 +104,12 @@ _SCANS: Final[dict[type, Kind]] = {
 }
 
 
-def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullable: bool) -> tuple[Scan, Scope]:
-    """All columns of a table, stream, continuous view or system view under fresh identities."""
+def scan_object(
+    binding: Binding, item: CatalogObject, alias: str | None, nullable: bool, name: str | None = None
+) -> tuple[Scan, Scope]:
+    """All columns of a table, stream, continuous view or system view under fresh identities.
+
+    Within a view's text these are the columns that it knows, as it calls them, and so is the relation's ``name``."""
     columns = tuple(
         binding.column(column.name, column.type, nullable or not column.not_null or isinstance(item, View | FileTable))
         for column in item.columns
@@ -111,14 +117,32 @@ def scan_object(binding: Binding, item: CatalogObject, alias: str | None, nullab
     names = tuple(column.name for column in item.columns)
     scan = Scan(item.oid, item.name, _SCANS[type(item)], columns, names)
     entries = tuple(
-        Entry(column.name, ColumnRef(column), item.oid, index + 1, declared_typmod(column.type))
-        for index, column in enumerate(columns)
+        Entry(
+            label,
+            ColumnRef(columns[index]),
+            item.oid,
+            index + 1,
+            declared_typmod(columns[index].type),
+            item.columns[index].not_null,
+        )
+        for label, index in _labels(binding, item.oid, names)
     )
     by_name = dict(zip(names, columns, strict=True))
-    keys = [key for key in item.keys if key.primary] if isinstance(item, Table) else []
+    keys = [key for key in item.keys if key.primary and not key.deferrable] if isinstance(item, Table) else []
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
-    return scan, Scope((Source(alias or item.name, entries, schema, key, "" if alias is None else item.name),), entries)
+    called = item.name if name is None else name
+    relation, oid = "" if alias is None else called, item.oid if isinstance(item, Table | SystemView) else 0
+    return scan, Scope((Source(alias or called, entries, schema, key, relation, oid=oid),), entries)
+
+
+def _labels(binding: Binding, oid: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
+    """What columns are called where the statement stands, each with its place."""
+    known = binding.context.reads.get(oid)
+    if known is None:
+        return [(name, place) for place, name in enumerate(names)]
+    places = {name: place for place, name in enumerate(names)}
+    return [(text, places[now]) for text, now in known if now in places]
 
 
 @lru_cache(512)
@@ -126,13 +150,13 @@ def _parsed(definition: str) -> Raw:
     return parse(definition)[0]
 
 
-def _expand(binding: Binding, view: View) -> BoundQuery:
+def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
     """An ordinary view's query with fresh columns, under the settings of its creation."""
     from planner.bind.select import bind_select
 
     context = binding.context
     binding.views.append(view.oid)
-    binding.context = as_created(context, view)
+    binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)
     try:
         return bind_select(Level(binding), _parsed(view.definition).node)
     finally:
@@ -140,7 +164,7 @@ def _expand(binding: Binding, view: View) -> BoundQuery:
         binding.views.pop()
 
 
-def _of_view(query: BoundQuery, view: View) -> BoundQuery:
+def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
     """A view's columns are what its clients see, not those of the tables below it."""
     outputs = tuple(replace(item, table=view.oid, attribute=index + 1) for index, item in enumerate(query.outputs))
     return BoundQuery(query.relation, outputs)
@@ -150,6 +174,7 @@ def _reference(
     level: Level, cte: Cte | Itself | Returned | Refused, node: Any, nullable: bool
 ) -> tuple[Relation, Scope]:
     from planner.bind.changes.modifying import read_returned
+    from planner.bind.sharing import read_shared
 
     binding = level.binding
     if isinstance(cte, Refused):
@@ -165,7 +190,7 @@ def _reference(
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
     else:
-        query = bind_cte(binding, cte)
+        query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return _derived(level, query, names, node.alias, node.relname, node, nullable)
 
@@ -198,7 +223,9 @@ def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     from planner.bind.select import bind_select
 
     inner = replace(level, outer=replace(beside, outer=level.outer)) if node.lateral else level
+    before, level.binding.in_from = level.binding.in_from, True
     query = bind_select(inner, node.subquery)
+    level.binding.in_from = before
     names = tuple(output.name for output in query.outputs)
     return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
 
@@ -240,6 +267,12 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    query = _about_catalog(env, node) if len(node.functions) == 1 and not node.ordinality else None
+    if query is not None:
+        names = tuple(output.name for output in query.outputs)
+        if len(names) == 1 and node.alias is not None:
+            names = (node.alias.aliasname,)
+        return _derived(level, query, names, node.alias, names_of(node.functions[0][0].funcname)[-1], node, nullable)
     calls = [item for function, _ in node.functions for item in _unnested(function)]
     found = [(output_name(call), bind_columns(env, call, bind_scalar)) for call in calls]
     columns = [(item.name or name, item) for name, items in found for item in items]
@@ -255,6 +288,14 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         (source,) = scope.sources
         scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
     return item, scope
+
+
+def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
+    """The query that a function in FROM about the catalog is."""
+    call = node.functions[0][0]
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES:
+        return None
+    return bind_table_call(env, call, bind_scalar)
 
 
 def _element(values: Scalar) -> SqlType:

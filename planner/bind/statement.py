@@ -44,7 +44,7 @@ def bind(raw: Raw, context: Context) -> Bound:
 def bind_node(binding: Binding, node: Any) -> Statement:
     """The statement that a parse node is."""
     if type(node).__name__ == "SelectStmt":
-        return bind_query(binding, node) if into_of(node) is None else bind_select_into(binding, node)
+        return bind_query(binding, node, shares=True) if into_of(node) is None else bind_select_into(binding, node)
     for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
         handler = family.get(type(node).__name__)
         if handler is not None:

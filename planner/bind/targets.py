@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
+from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.names import output_name
@@ -44,7 +45,13 @@ def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target
     for node in nodes or ():
         value = node.val
         if type(value).__name__ == "ColumnRef" and type(value.fields[-1]).__name__ == "A_Star":
-            found += [_of_entry(entry, entry.name, value) for entry in _star(env, value)]
+            entries = _star(env, value)
+            if any("\0" in entry.name for entry in entries):
+                raise unsupported("a row as a value", "Name the columns.", env.binding.position(value))
+            found += [_of_entry(entry, entry.name, value) for entry in entries]
+        elif type(value).__name__ == "FuncCall" and yields_rows(value):
+            fields = bind_record(env, value, node.name or output_name(value), bind_scalar)
+            found += [Target(name, scalar, value) for name, scalar in fields]
         else:
             found.append(_item(env, value, node.name))
     return found

@@ -15,13 +15,20 @@ from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
 BY_OID: Final = "pg_type"
-_ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "char": "bpchar", "string": "text"}
+_ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "string": "text"}
+#: information_schema's domains, as the protocol shows them.
+_DOMAINS: Final = {
+    "sql_identifier": SqlType("name"),
+    "character_data": SqlType("varchar"),
+    "cardinal_number": SqlType("int4"),
+    "yes_or_no": SqlType("varchar", (3,)),
+    "time_stamp": SqlType("timestamptz"),
+}
 _KNOWN: Final = frozenset(TYPES) - {"unknown", "void"}
 _FOREIGN: Final = (
-    frozenset(("timetz", "money", "bit", "varbit", "xml", "inet", "cidr", "macaddr", "macaddr8", "point"))
+    frozenset(("timetz", "money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "regclass", "regtype"))
-    | frozenset(("regproc", "regnamespace", "regrole", "xid", "cid", "tid", "pg_lsn", "jsonpath"))
+    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath"))
 )
 
 
@@ -48,6 +55,8 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
         raise unsupported("SETOF and %TYPE", position=position)
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
+    if names[0] == "information_schema" and name in _DOMAINS:
+        return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name], None
     declared = find_declared(binding, names)
     if declared is not None:
         return _of_user(binding, node, declared)
@@ -152,6 +161,16 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
             position,
         )
     return SqlType("numeric", (precision, scale))
+
+
+#: Collations that order texts by their code points, as the database's own does.
+_COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
+
+
+def check_collation(binding: Binding, node: Any) -> None:
+    """Refuses a COLLATE clause that says another order than there is."""
+    if names_of(node.collname)[-1] not in _COLLATIONS:
+        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
 
 
 def declared_typmod(kind: SqlType) -> int:

@@ -15,6 +15,7 @@ from catalog.errors import SqlError, out_of_range
 from catalog.types import (
     DISPLAY,
     INT4,
+    NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
     TEXT,
@@ -25,12 +26,13 @@ from catalog.types import (
     numeric,
     plain,
 )
+from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 
-STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
+STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
@@ -76,6 +78,21 @@ def common_numeric(kinds: Sequence[SqlType]) -> SqlType:
     return numeric(max(kind.precision - kind.scale for kind in kinds) + scale, scale)
 
 
+def numeric_of(scalar: Scalar) -> SqlType:
+    """What a cast to numeric without digits makes of a value: it keeps those that it has."""
+    if scalar.type.name in ("numeric", *_INTEGER_DIGITS):
+        return as_numeric(scalar.type)
+    written = scalar.value if isinstance(scalar, Literal) and scalar.type.name == "unknown" else None
+    return written_digits(written) if isinstance(written, str) else NUMERIC
+
+
+def written_digits(text: str) -> SqlType:
+    """The numeric that a number in quotes needs; unconstrained where the text is none or not plain."""
+    whole, _, decimals = text.strip().lstrip("+-").partition(".")
+    plain = (whole + decimals).isdigit() and (whole + decimals).isascii() and len(whole + decimals) <= 38
+    return numeric(len(whole + decimals), len(decimals)) if plain else NUMERIC
+
+
 def target_type(name: str, source: SqlType) -> SqlType:
     """A type that is asked for by name only; a numeric takes the digits that the source needs."""
     if name == source.name or (name == "anyenum" and source.enum is not None):
@@ -90,10 +107,14 @@ def coerce(
     source = scalar.type
     if source == target:
         return scalar
+    if target.name in NAMED_OIDS and (source.name in STRINGS or (source.name == "unknown" and _is_text(scalar))):
+        return read_oid(binding, scalar, target, node)
     if source.name == "unknown":
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if source.name in NAMED_OIDS and target.name in STRINGS:
+        return coerce(binding, shown_oid(binding, scalar), target, level, node)
     if target.element is not None and isinstance(scalar, Literal | Call):
         items = _retyped_items(binding, scalar, target, level, node)
         if items is not None:
@@ -103,6 +124,10 @@ def coerce(
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def _is_text(scalar: Scalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.value is not None
 
 
 def blank_padded(scalar: Scalar) -> Scalar:

@@ -28,6 +28,7 @@ from planner.program import Path, Program, State
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
 from planner.rules.prune_columns import prune_columns
 from planner.rules.support import Fresh, keep_columns
+from planner.rules.unnest_in_place import unnest_in_place
 from planner.statements import Query
 from planner.validate import validate
 from planner.walk import transform, walk
@@ -84,7 +85,7 @@ def plan(query: Query, scope: str, keeping: Keeping | None = None, ordered: bool
 
 def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
-    rewritten = rewrite(decorrelate(relation), REWRITES)
+    rewritten = rewrite(decorrelate(unnest_in_place(relation)), REWRITES)
     return rewrite(prepare(rewritten, ordered), REWRITES)
 
 

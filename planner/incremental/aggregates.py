@@ -181,6 +181,8 @@ def _child(call: AggregateCall) -> Child:
             "string_agg with a delimiter that is not a constant in a continuous view",
             "Write the delimiter as a literal.",
         )
+    if call.function == "string_agg" and call.type.name == "bytea":
+        raise unsupported("string_agg of bytea in a continuous view", "Gather with array_agg().")
     if call.function in _ORDERED_SETS and _is_constant(call.order_by[0].expression):
         raise unsupported(f"{call.function} of a constant in a continuous view", "Order by a column.")
     sorted_by = tuple(key.expression for key in call.order_by if call.function in _ORDERED_SETS)

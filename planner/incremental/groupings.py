@@ -5,7 +5,8 @@
     child state    collected values       Project(pipeline, keys, values and arrival order)
 
 Each arm of a UNION ALL below the grouping has states of its own; an arm without a stream is a static with the same
-columns. How the groups are read back is ``planner.incremental.reading``.
+columns, and one over the states of other groupings is computed at each read. How the groups are read back is
+``planner.incremental.reading``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from planner.algebra import Aggregate, Project, Relation
 from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.incremental.aggregates import Child, Split, StateColumn, split
 from planner.incremental.names import Names
-from planner.incremental.regions import Branch, Regions
+from planner.incremental.regions import Branches, Regions
 from planner.incremental.signature import key_of
 from planner.incremental.statics import Statics
 from planner.program import State, StateKind, Statement
@@ -29,10 +30,13 @@ from planner.rules.support import Fresh, filtered
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A trace that holds rows of a state: the state itself, or a static for an arm without a stream."""
+    """A trace that holds rows of a state: the state itself, or a static for an arm without a stream.
+
+    Without a trace they are those of ``computed``, which reads the states of other groupings."""
 
     trace: str
     columns: tuple[Column, ...]
+    computed: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Groupings:
         parts = {column: split(call, known) for column, call in aggregate.aggregates}
         splits = {column: part for column, part in parts.items() if isinstance(part, Split)}
         main = _distinct_columns(splits)
-        arms = _Arms(*self._regions.branches(aggregate.input))
+        arms = _Arms(self._regions.branches(aggregate.input))
         needs_main = bool(main) or bool(aggregate.keys)
         sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
         children: list[Values] = []
@@ -145,6 +149,8 @@ class Groupings:
 
     def _source(self, arm: _Arm, state: State, relation: Relation) -> Source:
         """The state with its statement, or the static in its place."""
+        if arm.is_upper:
+            return Source("", relation.columns, relation)
         if arm.stream is None:
             return Source(*self._statics.source(relation))
         self.gathered.states.append(state)
@@ -159,19 +165,21 @@ class _Arm:
     relation: Relation
     stream: int | None
     arrival: tuple[tuple[Column, Scalar], ...]
+    is_upper: bool = False
 
 
 class _Arms:
     """The arms of a grouping's input; nearly always one."""
 
-    def __init__(self, branches: list[Branch], static: list[Relation]) -> None:
+    def __init__(self, branches: Branches) -> None:
         self._arms = [
             _Arm(item.relation, item.stream, tuple((column, ColumnRef(column)) for column in item.arrival))
-            for item in branches
+            for item in branches.streams
         ]
         zero = Literal(0, INT8)
-        first = tuple((column, zero) for column in branches[0].arrival)
-        self._arms += [_Arm(relation, None, first) for relation in static]
+        first = tuple((column, zero) for column in branches.streams[0].arrival)
+        self._arms += [_Arm(relation, None, first) for relation in branches.static]
+        self._arms += [_Arm(relation, None, first, True) for relation in branches.upper]
 
     def named(self, name: str) -> Iterator[tuple[_Arm, str]]:
         """The arms with a state's name for each."""

@@ -107,15 +107,18 @@ class _Reader:
 
     def _snapshot(self, sources: tuple[Source, ...]) -> Relation:
         """All rows of a state, whose arms have one trace each."""
-        relations: list[Relation] = [
-            Snapshot(item.trace, tuple(map(self._fresh.copy, item.columns)), tuple(map(stored_name, item.columns)))
-            for item in sources
-        ]
+        relations = [self._rows(item) for item in sources]
 
         def union(left: Relation, right: Relation) -> Relation:
             return SetOperation("union", True, left, right, tuple(map(self._fresh.copy, left.columns)))
 
         return reduce(union, relations)
+
+    def _rows(self, source: Source) -> Relation:
+        if source.computed is not None:
+            return self._fresh.rename(source.computed)[0]
+        columns = tuple(map(self._fresh.copy, source.columns))
+        return Snapshot(source.trace, columns, tuple(map(stored_name, source.columns)))
 
     def _copied(self, columns: tuple[Column, ...]) -> tuple[tuple[Column, Scalar], ...]:
         return tuple((self._fresh.copy(column), ColumnRef(column)) for column in columns)

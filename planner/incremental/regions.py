@@ -15,18 +15,18 @@ Which static relations become one is ``components``' matter. UNION ALL below a g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from catalog.types import INT8
-from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot
+from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.expression import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.incremental.components import flatten, join_components
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
-from planner.walk import descend, used_columns
+from planner.walk import RELATIONS, descend, free_columns, used_columns, walk
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
@@ -42,6 +42,15 @@ class Branch:
     arrival: tuple[Column, Column]
 
 
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """A grouping's input: pipelines over streams, static relations, and what reads the states of other groupings."""
+
+    streams: list[Branch] = field(default_factory=list)
+    static: list[Relation] = field(default_factory=list)
+    upper: list[Relation] = field(default_factory=list)
+
+
 class Regions:
     """Turns relations below groupings into branches."""
 
@@ -50,22 +59,34 @@ class Regions:
         self._fresh = fresh
         self._kinds = kinds
 
-    def branches(self, relation: Relation) -> tuple[list[Branch], list[Relation]]:
-        """The stream pipelines of a grouping's input, and its static parts (arms of a UNION ALL without a stream)."""
-        streams: list[Branch] = []
-        static: list[Relation] = []
+    def branches(self, relation: Relation) -> Branches:
+        """The parts of a grouping's input: of more than one kind where it is a UNION ALL."""
+        found = Branches()
         pending = [relation]
         while pending:
             arm = pending.pop()
-            if self._kinds.of(arm) == "static":
-                static.append(arm)
-                continue
-            arms = self._arms(arm)
-            if arms is None:
-                streams.append(self._branch(arm))
-            else:
-                pending.extend(reversed(arms))
-        return streams, static
+            match self._kinds.of(arm):
+                case "static":
+                    found.static.append(arm)
+                case "upper":
+                    found.upper.append(self._upper(arm))
+                case "stream" if (arms := self._arms(arm)) is not None:
+                    pending.extend(reversed(arms))
+                case "stream":
+                    found.streams.append(self._branch(arm))
+        return found
+
+    def _upper(self, relation: Relation) -> Relation:
+        """An arm that reads states: its tables are those that the other arms see, as of the view's creation."""
+
+        def change(node: object) -> object:
+            if not isinstance(node, RELATIONS) or self._kinds.of(node) != "static" or free_columns(node):
+                return node
+            reads = any(isinstance(item, Scan) for item in walk(node))
+            return self._statics.snapshot(node) if reads else node
+
+        found: Relation = descend(relation, change)
+        return found
 
     def _arms(self, relation: Relation) -> list[Relation] | None:
         """The relation over either input of the first UNION ALL on the stream's way down; None where there is none."""
@@ -86,7 +107,7 @@ class Regions:
         match node:
             case Join():
                 return node.left if self._kinds.of(node.left) == "stream" else node.right
-            case Filter() | Project():
+            case Filter() | Project() | Unnest():
                 return node.input
             case _:
                 raise AssertionError(f"{type(node).__name__} in a stream pipeline")
@@ -98,7 +119,7 @@ class Regions:
                 return lambda below: replace(node, left=below)
             case Join():
                 return lambda below: replace(node, right=below)
-            case Filter() | Project():
+            case Filter() | Project() | Unnest():
                 return lambda below: replace(node, input=below)
             case _:
                 raise AssertionError(f"{type(node).__name__} in a stream pipeline")
@@ -128,7 +149,7 @@ class Regions:
         match node:
             case Filter(input=Join(kind="inner")) | Join(kind="inner"):
                 return self._region(node)
-            case Filter():
+            case Filter() | Unnest():
                 return (lambda below: replace(node, input=below)), node.input
             case Project():
                 passed = tuple((column, ColumnRef(column)) for column in arrival)

@@ -50,7 +50,9 @@ class Windows:
                     (mark,) = groupings.plan(self.latest[stream]).sources
                     sources = [*grouping.sources, *(source for child in grouping.children for source in child.sources)]
                     found += [
-                        Expiry(item.trace, item.columns[place], mark.trace, mark.columns[0], age) for item in sources
+                        Expiry(item.trace, item.columns[place], mark.trace, mark.columns[0], age)
+                        for item in sources
+                        if item.computed is None
                     ]
         return tuple(found)
 

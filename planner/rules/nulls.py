@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
+from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Unnest, Window
 from planner.expression import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
 from planner.functions import OPERATORS
 from planner.walk import inputs
@@ -40,7 +40,7 @@ def _operators(relation: Relation) -> list[Relation]:
 
 def _never_null(node: Relation, below: list[frozenset[Column]]) -> frozenset[Column]:
     match node:
-        case Filter() | Sort() | Limit():
+        case Filter() | Sort() | Limit() | Window() | Unnest():
             return below[0]
         case Project(outputs=outputs):
             return frozenset(column for column, value in outputs if is_never_null(value, below[0]))

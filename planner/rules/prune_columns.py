@@ -24,6 +24,7 @@ from planner.algebra import (
     Unnest,
     Values,
     Window,
+    With,
 )
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
 from planner.walk import transform, walk
@@ -51,6 +52,8 @@ def _needed(relation: Relation) -> set[Column]:
             case Fixpoint(base=base, step=step):
                 needed.update(base.columns)
                 needed.update(step.columns)
+            case With(definitions=definitions):
+                needed.update(column for _, below in definitions for column in below.columns)
             case ScalarSubquery(relation=below) | InSubquery(relation=below):
                 needed.update(below.columns)
             case _:

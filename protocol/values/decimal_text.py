@@ -25,6 +25,7 @@ from protocol.values.codec import (
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _PLAIN: Final = r"^[+-]?[0-9]{1,38}(\.[0-9]{0,38})?$"
 _SPECIAL: Final = ("nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity")
+_EVEN: Final = re.compile(r"1(?:0000)*\Z")
 _CONTEXT: Final = Context(prec=400)
 #: Values up to which a loop in Python is quicker than a dozen calls of Arrow.
 _FEW: Final = 64
@@ -77,6 +78,7 @@ def _with_zeros(text: pa.Array) -> pa.Array:
     size = pc.utf8_length(pc.utf8_ltrim(whole, "-"))
     is_fraction = pc.equal(pc.utf8_ltrim(whole, "-"), constant("0"))
     groups = pc.if_else(is_fraction, constant(-1), pc.divide(pc.subtract(size, constant(1)), constant(4)))
+    groups = pc.if_else(_is_round(whole, fraction), pc.subtract(groups, constant(1)), groups)
     for group in pc.unique(groups).to_pylist():
         if group is not None and group < 4:
             padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), constant("."))
@@ -93,11 +95,16 @@ def numeric_out(value: Decimal, type_: SqlType) -> str:
     return text
 
 
+def _is_round(whole: pa.Array, fraction: pa.Array) -> pa.Array:
+    """Whether a quotient is a power of 10000, and so of numbers that begin alike."""
+    return pc.and_(pc.equal(fraction, constant("")), pc.match_substring_regex(whole, "^-?1(0000)*$"))
+
+
 def _padded(text: str) -> str:
     """One quotient with its zeros."""
     whole, _, fraction = text.partition(".")
     digits = whole.lstrip("-")
-    group = -1 if digits == "0" else (len(digits) - 1) // 4
+    group = -1 if digits == "0" else (len(digits) - 1) // 4 - (not fraction and _EVEN.match(digits) is not None)
     return f"{whole}.{fraction.ljust(16 - 4 * group, '0')}" if group < 4 else text
 
 

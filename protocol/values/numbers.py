@@ -39,6 +39,8 @@ _RANGES: Final = {
     "int8": (-(2**63), 2**63 - 1),
     "oid": (0, 2**32 - 1),
 }
+#: Of oid and the types like it.
+_OID_RANGE: Final = _RANGES["oid"]
 #: So many digits are a value of the type whatever they are.
 SAFE_DIGITS: Final = {"int2": 4, "int4": 9, "int8": 18, "oid": 9}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+\Z")
@@ -58,8 +60,8 @@ def parse_integer(text: str, type_: SqlType, timezone: str = "") -> int:
     if not _INTEGER.match(stripped):
         raise invalid_text(str(type_), text)
     value = int(stripped) if len(stripped) < 40 else 2**99
-    low, high = _RANGES[type_.name]
-    if type_.name == "oid" and -(2**31) <= value < 0:
+    low, high = _RANGES.get(type_.name, _OID_RANGE)
+    if high == _OID_RANGE[1] and -(2**31) <= value < 0:
         return value + 2**32
     if not low <= value <= high:
         raise out_of_range(f'value "{text}" is out of range for type {type_}')

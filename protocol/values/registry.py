@@ -16,6 +16,7 @@ from protocol.utf8 import decode_utf8
 from protocol.values import (
     booleans,
     bytea,
+    catalogs,
     datetimes,
     decimal_text,
     decimals,
@@ -42,6 +43,7 @@ _CODECS: Final[dict[str, Codec]] = {
     **jsons.CODECS,
     **datetimes.CODECS,
     **intervals.CODECS,
+    **catalogs.CODECS,
 }
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update(enums.CODECS)

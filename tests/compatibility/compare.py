@@ -1,8 +1,8 @@
 """One statement on both servers, and what became of it: equal, refused, or different.
 
 Owns: ``Peer``, a connection that gives names, types, rows as text and SQLSTATEs, and the classes of outcomes. Numerics
-are compared by value (Millstream keeps at most 38 digits and does not keep trailing zeros), doubles to 12 digits and
-reals to 6; rows as a bag unless their order is determined.
+without declared digits are compared by value (Millstream keeps at most 38, and no trailing zeros), doubles to 12 digits
+and reals to 6; rows as a bag unless their order is determined.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Peer:
                 ((result.fname(at) or b"").decode(), result.ftype(at), result.fmod(at)) for at in range(result.nfields)
             )
             rows = tuple(
-                tuple(_text(result.get_value(row, at), columns[at][1]) for at in range(result.nfields))
+                tuple(_text(result.get_value(row, at), *columns[at][1:]) for at in range(result.nfields))
                 for row in range(result.ntuples)
             )
             return Outcome("00000", columns, rows)
@@ -76,15 +76,15 @@ class Peer:
         self._connection.finish()
 
 
-def _text(value: bytes | None, oid: int) -> str | None:
+def _text(value: bytes | None, oid: int, modifier: int) -> str | None:
     if value is None:
         return None
     shown = value.decode()
     if oid in _DIGITS:
         return f"{float(shown):.{_DIGITS[oid]}g}"
-    if oid == 1700:
+    if oid == 1700 and modifier == -1:
         return _number(shown)
-    if oid in _NUMERICS or oid in _FLOAT_ARRAYS:
+    if (oid in _NUMERICS and modifier == -1) or oid in _FLOAT_ARRAYS:
         return ",".join(_number(item) for item in shown.strip("{}").split(","))
     return shown
 

@@ -9,7 +9,6 @@ from typing import Final
 
 _FIELDS: Final = "a field that does not exist is an error when the statement is planned, not when a value is met"
 _BLANKS: Final = "a character value without a length keeps no trailing blanks"
-_STRICT: Final = "the other arguments are looked at although one is NULL"
 
 KNOWN: Final[dict[str, str]] = {
     "errors in nested calls": "an error in a part whose value is not needed is met or not, and the first of several "
@@ -32,13 +31,9 @@ KNOWN: Final[dict[str, str]] = {
     "float8 * interval": "the last microsecond of spans of centuries",
     "interval * float8": "the last microsecond of spans of centuries",
     "interval / float8": "the last microsecond of spans of centuries",
-    "right(text, int4)": "the smallest integer as a count gives nothing",
     "decode(*": "an encoding that does not exist is an error although the text is NULL",
     "encode(*": "an encoding that does not exist is an error although the text is NULL",
     "make_interval(*": "parts beyond the range of an integer are 22003, where PostgreSQL's wrap around",
-    "width_bucket(*": _STRICT,
-    "overlay(*": _STRICT,
-    "jsonb_set(*": _STRICT,
     "date - interval": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
     "overlaps(*": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
     "make_timestamp*": "years before Christ are errors",

@@ -14,7 +14,7 @@ from executor.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
-from planner.statements import CopyIn, Statement
+from planner.statements import Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:
@@ -50,9 +50,11 @@ class Client:
 
     def copy(self, text: str, batches: list[pa.RecordBatch]) -> int:
         """COPY ... FROM STDIN with rows that are parsed already."""
-        statement = self.bind(text)
-        assert isinstance(statement, CopyIn)
-        sink = self.session.copy_in(statement)
+        return self.copy_planned(self.planned(text), batches)
+
+    def copy_planned(self, planned: Planned, batches: list[pa.RecordBatch]) -> int:
+        """The same for a statement that was planned before."""
+        sink = self.session.copy_in(planned)
         for batch in batches:
             sink.write(sink.prepare(batch))
         return sink.finish()

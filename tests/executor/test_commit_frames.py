@@ -57,6 +57,7 @@ def batches(draw: st.DrawFn, most_rows: int = 12) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
+@pytest.mark.slow
 @given(batches())
 def test_frame_gives_the_batch_back(batch: pa.RecordBatch) -> None:
     frame = frames.encode(batch)
@@ -114,6 +115,7 @@ def test_frame_of_one_row_is_small() -> None:
     assert len(frame) <= 96
 
 
+@pytest.mark.slow
 @given(st.lists(batches(most_rows=3), min_size=1, max_size=3), st.data())
 def test_record_gives_its_parts_back(found: list[pa.RecordBatch], data: st.DataObject) -> None:
     parts: tuple[Part, ...] = (

@@ -174,6 +174,7 @@ def _bounds(folder: Path) -> Iterator[tuple[Path, int, int]]:
     log.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(histories(), st.data())
 def test_crash_at_any_byte_keeps_a_prefix_with_all_that_was_acknowledged(

@@ -61,6 +61,7 @@ def test_rows_of_a_transaction_are_published_at_commit(database: Database, clien
     assert other.run("SELECT * FROM c") == [(1,)]
 
 
+@pytest.mark.slow
 def test_everything_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
     database = open_database(tmp_path, maintenance_rows=3, maintenance_idle=0.01)
     client = Client(database)
@@ -224,6 +225,7 @@ def test_a_repeatable_snapshot_cannot_write_over_what_came_later(database: Datab
     assert client.run("SELECT * FROM t") == [(2,)]
 
 
+@pytest.mark.slow
 def test_views_can_be_dropped_while_they_are_maintained(tmp_path: Path) -> None:
     database = open_database(tmp_path, maintenance_rows=1, maintenance_idle=0.0)
     client = Client(database)

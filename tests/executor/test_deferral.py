@@ -58,6 +58,7 @@ def _statement(source: random.Random) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_transaction_commits_where_its_end_has_every_partner(tmp_path: Path, seed: int) -> None:
     source = random.Random(seed)

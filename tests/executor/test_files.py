@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
-from executor import queries
+from planner import placement
 from tests.executor.client import Client, open_database
 
 TABLE = pa.table(
@@ -132,12 +132,10 @@ def test_it_serves_views_and_changes_and_survives_a_restart(tmp_path: Path, fold
     client.session.database.close()
 
 
-def test_many_rows_ask_for_spark(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cheaper_engine_answers(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create(client, "f", folder)
-    assert ("Engine: embedded (about 3 rows of files, below 10000000)",) in client.run("EXPLAIN SELECT i FROM f")
-    monkeypatch.setattr(queries, "SPARK_ROWS", 3)
-    wanted = "Engine: embedded (about 3 rows of files, but Spark is switched off)"
+    wanted = "Engine: embedded (about 3 rows of files: 0.00 s embedded, 0.15 s on Spark)"
     assert (wanted,) in client.run("EXPLAIN SELECT i FROM f")
-    assert client.run("SELECT count(*) FROM f") == [(3,)]
-    client.session.query_engine = "embedded"
-    assert ("Engine: embedded (query_engine = embedded)",) in client.run("EXPLAIN SELECT i FROM f")
+    monkeypatch.setattr(placement, "EMBEDDED_ROWS", 0.1 / client.session.database.engine.power.cores)
+    wanted = "Engine: embedded (about 3 rows of files: 30.00 s embedded, 0.15 s on Spark, but Spark is switched off)"
+    assert (wanted,) in client.run("EXPLAIN SELECT i FROM f")

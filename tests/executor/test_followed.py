@@ -41,6 +41,7 @@ def shows(client: Client, expected: list[tuple[str, int]]) -> bool:
     return client.run("SELECT * FROM v ORDER BY page") == expected
 
 
+@pytest.mark.slow
 def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -50,6 +50,7 @@ def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, 
     return [tuple(column[0].as_py() for column in row.columns)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "patches"), [(1024, 256), (1024, 3), (8, 2)])
 def test_patches_are_the_view(database: Database, monkeypatch: pytest.MonkeyPatch, rows: int, patches: int) -> None:
     monkeypatch.setattr(points, "PATCH_ROWS", rows)

@@ -68,6 +68,7 @@ def stored_rows(runtime: ViewRuntime, database: Database) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 def test_states_shrink_on_storage_and_in_memory(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)
@@ -107,6 +108,7 @@ def test_late_rows_count_until_their_group_is_gone(database: Database, tmp_path:
     again.close()
 
 
+@pytest.mark.slow
 def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tmp_path: Path) -> None:
     """The durable watermark decides on storage: a state there never lacks what the log may still ask for."""
     client = Client(database)

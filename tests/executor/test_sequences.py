@@ -102,6 +102,7 @@ def test_rows_of_copy_and_of_a_select_take_their_range_at_once(tmp_path: Path) -
         assert client.run("SELECT currval('t_id_seq')") == [(20_000,)]
 
 
+@pytest.mark.slow
 def test_definitions_and_values_are_there_after_a_restart(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)

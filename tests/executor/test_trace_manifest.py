@@ -52,6 +52,7 @@ def test_commit_moves_all_states_of_a_path_together(tmp_path: Path) -> None:
     assert dict(again.content.states) == STATES
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(

@@ -361,6 +361,7 @@ def predicates(draw: Any, relation: Relation) -> Scalar:
     return both(*parts) if shape == "and" else either(*parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(relation=relations(), r=_rows, s=_rows)
 def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:

@@ -91,6 +91,7 @@ def copy_outcome(name: str, table: str, data: bytes, block_size: int) -> Any:
     return [list(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_golden_files_are_what_postgresql_says(postgres: Postgres, rewrite: bool) -> None:
     with postgres.connect() as connection:

@@ -77,6 +77,7 @@ def test_any_in_update_and_delete(sql: Client) -> None:
 _ARRAYS = {f"{name}[]": [*pair, None] for name, pair in COLUMNS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True])
 def test_every_array_type_there_and_back_and_after_a_restart(tmp_path: Path, binary: bool) -> None:
     columns = ", ".join(f"c{number} {name}" for number, name in enumerate(_ARRAYS))

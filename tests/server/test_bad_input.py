@@ -182,7 +182,6 @@ def test_server_name_stream_is_reserved(client: psycopg.Connection[Any]) -> None
     [
         ("SELECT sensor, value FROM readings", None),  # no grouping above the stream (thesis 4.2.2)
         ("SELECT r.sensor, count(*) FROM readings r JOIN readings s ON r.sensor = s.sensor GROUP BY r.sensor", None),
-        ("SELECT id, count(*) FROM plants LEFT JOIN readings ON id = sensor GROUP BY id", None),
         ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few", None),
         ("SELECT count(random()) FROM readings", "random"),
         ("SELECT count(*) FROM readings WHERE taken < now()", "now"),

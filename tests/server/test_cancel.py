@@ -135,7 +135,8 @@ class Worked:
         self.loop = loop
         server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry())
         self.connection = SimpleNamespace(server=server, is_busy=True, end=None)
-        db = SimpleNamespace(database=None, cancel=lambda: None)  # which hears nothing, as what ends just then
+        # What ends just then hears nothing.
+        db = SimpleNamespace(database=None, cancel=lambda: None, describe_itself=lambda own: None)
         self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, SimpleNamespace(key=())), "u", "d")
 
     def cancelled_as_it_ends(self) -> str:

@@ -59,6 +59,7 @@ def test_a_port_in_use_is_one_clear_line(running: Millstream, tmp_path: Path) ->
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
     with Millstream(settings=QUIET) as server:
         with Wire(server.port) as idle, Wire(server.port) as copying:

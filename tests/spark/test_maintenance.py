@@ -103,6 +103,21 @@ def test_readers_go_on_during_a_job_and_nothing_is_computed_twice_after_it(serve
         assert client.execute("SELECT n FROM v").fetchone() == (1003,)
 
 
+def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream) -> None:
+    with server.connect() as client:
+        client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
+        client.execute("CREATE FOREIGN TABLE s (k int, f float8, t text) SERVER stream")
+        client.execute("CREATE VIEW printed AS SELECT k, count(*) AS n FROM s WHERE f > 2 OR f = 1 GROUP BY k")
+        client.execute("CREATE VIEW left_alone AS SELECT upper(t) AS t, count(*) AS n FROM s GROUP BY upper(t)")
+        client.execute("INSERT INTO s VALUES " + ", ".join(["(1, 'NaN', 'ä'), (1, 1, 'ß'), (2, 0, NULL)"] * 200))
+        behind = "SELECT sum(rows_behind) FROM millstream.views"
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance")
+        assert client.execute("SELECT * FROM printed").fetchall() == [(1, 400)]
+        assert client.execute("SELECT * FROM left_alone ORDER BY t").fetchall() == [("ß", 200), ("Ä", 200), (None, 200)]
+        plan = "\n".join(line for (line,) in client.execute("EXPLAIN SELECT * FROM left_alone").fetchall())
+        assert "embedded engine (auto: function upper is not supported on Spark)" in plan
+
+
 def test_what_a_killed_job_left_is_swept_at_the_next_start(server: Millstream) -> None:
     with server.connect() as client:
         begin_job(client)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from catalog.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
-from executor.spark.dialect import ConnectPrinter
+from executor.spark.dialect import SparkPrinter
 from executor.spark.statements import print_statements, reason
 from planner.algebra import Limit, Scan, Sort, SortKey, Values
 from planner.expression import AggregateCall, ColumnRef
@@ -59,7 +60,7 @@ def test_digits_of_numerics_are_added_as_two_halves() -> None:
 
 def test_behind_a_connect_endpoint_spark_adds_decimals_itself() -> None:
     statement, state = total("n")
-    ((_, sql),) = print_statements((statement,), (state,), ConnectPrinter).statements
+    ((_, sql),) = print_statements((statement,), (state,), partial(SparkPrinter, has_unscaled=False)).statements
     assert "SUM(`c" in sql
     assert "UNSCALED" not in sql
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
 QUERY = re.compile(r"(?i)\s*(SELECT|WITH|VALUES|\()")
-ON_SPARK = ("aggregates", "windows")
+ON_SPARK = ("aggregates", "arrays", "windows")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 

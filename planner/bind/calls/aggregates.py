@@ -61,7 +61,7 @@ def _table() -> dict[str, Table]:
         **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
-        "string_agg": table([Overload("string_agg", ("text", "text"), "text")]),
+        "string_agg": table([Overload("string_agg", (kind, kind), kind) for kind in ("text", "bytea")]),
         "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
         **{f"{kind}_agg": table([Overload(f"{kind}_agg", ("anyelement",), kind)]) for kind in ("json", "jsonb")},
         **{
@@ -146,7 +146,7 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
     )
     if name == "string_agg" and isinstance(coerced[1], Literal) and coerced[1].value is None:
-        coerced = (coerced[0], Literal("", TEXT))
+        coerced = (coerced[0], Literal(b"" if chosen.result == "bytea" else "", by_name(chosen.result)))
     if name in REGRESSIONS and node.agg_distinct:
         raise unsupported(f"{name}(DISTINCT ...)", "Aggregate a SELECT DISTINCT.", env.binding.position(node))
     if name == "regr_count":
@@ -199,7 +199,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case name if name in REGRESSIONS:
             return FLOAT8
         case "string_agg":
-            return TEXT
+            return by_name(chosen.result)
         case _:
             return _average(kind)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, TEXT, SqlType, array
+from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array
 from planner.algebra import Aggregate, Relation
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.operation import operate
@@ -42,6 +42,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "array_to_string": "=: anyarray text > text; anyarray text text > text",
     "string_to_array": "=: text text > _text; text text text > _text",
     "regexp_split_to_array": "=: text text > _text; text text text > _text",
+    "parse_ident": "=: text > _text; text bool > _text",
     "trim_array": "=: anyarray int4 > anyarray",
 }
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
@@ -117,16 +118,26 @@ def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
     if any(type(item).__name__ != "A_Indices" for item in node.indirection):
         raise unsupported("field selection", "Name the column.", env.binding.position(node.arg))
     first, *others = node.indirection
+    if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
+        letter = (Cast(scalar, TEXT), _after(_place(env, first.uidx, bind)), Literal(1, INT4))
+        return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node.arg)
     if others:
         raise _dimensions(env, node.arg)
     if not first.is_slice:
-        return Call("subscript", (scalar, _place(env, first.uidx, bind)), scalar.type.element)
+        place = _place(env, first.uidx, bind)
+        if scalar.type.name in VECTORS:  # they begin at 0
+            place = _after(place)
+        return Call("subscript", (scalar, place), scalar.type.element)
     low = Literal(1, INT4) if first.lidx is None else _place(env, first.lidx, bind)
     high = Call("cardinality", (scalar,), INT4) if first.uidx is None else _place(env, first.uidx, bind)
-    return Call("slice", (scalar, low, high), scalar.type)
+    return Call("slice", (scalar, low, high), array(scalar.type.element))
+
+
+def _after(place: Scalar) -> Scalar:
+    return Call("add", (place, Literal(1, INT4)), INT4)
 
 
 def _place(env: Environment, node: Any, bind: Bind) -> Scalar:

@@ -13,10 +13,11 @@ from pglast import ast
 
 from catalog.errors import unsupported
 from catalog.objects import Catalog
-from catalog.types import FLOAT8, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.calls.late import is_late, late
@@ -51,14 +52,14 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
-    if len(names) > 1 and names[0] != "pg_catalog":
+    if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name)
     if is_sequence_call(name, len(node.args or ())):
         return bind_sequence_call(env, name, node, bind)
-    if name == "pg_get_serial_sequence" and len(node.args or ()) == 2:
+    if name == "pg_get_serial_sequence" and all(type(item).__name__ == "A_Const" for item in node.args or ()):
         return bind_serial_sequence(env, node, bind)
     if name in EVENT_TIME:
         return bind_event_time(env, node, bind)
@@ -73,7 +74,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
-    return _call(env, name, arguments, node)
+    about_catalog = bind_catalog_call(env, name, arguments, node)
+    return _call(env, name, arguments, node) if about_catalog is None else about_catalog
 
 
 def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:
@@ -136,12 +138,16 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
     """Digits of a function's numeric result."""
     if name in ("factorial", "whole_quotient"):
         return numeric(38, 0)
+    if name == "to_number":
+        return NUMERIC
     precision, scale = arguments[0].type.modifiers
     match name:
         case "round" | "trunc" if len(arguments) == 2:
             digits = arguments[1]
             assert isinstance(digits, Literal)
-            kept = max(min(digits.value, 38), 0) if isinstance(digits.value, int) else 0
+            kept = max(digits.value, 0) if isinstance(digits.value, int) else 0
+            if kept >= scale:
+                return numeric(precision - scale + kept, min(kept, MAX_PRECISION - precision + scale))
             return numeric(precision - scale + 1 + kept, kept)
         case "round" | "trunc" | "ceil" | "floor":
             return numeric(precision - scale + 1, 0)

@@ -28,6 +28,11 @@ _SIGNATURES: Final[dict[str, str]] = {
     "json_array_length": "=: json > int4",
     "jsonb_array_length": "json_array_length: jsonb > int4",
     "jsonb_set": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb",
+    "jsonb_insert": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb",
+    "jsonb_concat": "json_concat: jsonb jsonb > jsonb",
+    "json_object": "=: _text > json; _text _text > json",
+    "jsonb_object": "json_object: _text > json; _text _text > json",
+    "json_strip_nulls": "=: json > json",
     "jsonb_strip_nulls": "=: jsonb > jsonb",
     "jsonb_pretty": "=: jsonb > text",
     "jsonb_exists": "json_exists: jsonb text > bool",
@@ -65,7 +70,8 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if chosen.name == "to_json":
         call = Call("to_json", tuple(found), JSON)
         return Cast(call, JSONB, True) if name == "to_jsonb" else call
-    return Call(chosen.name, tuple(found), result(chosen, found))
+    call = Call(chosen.name, tuple(found), result(chosen, found))
+    return Cast(call, JSONB, True) if name == "jsonb_object" else call
 
 
 def of_row(env: Environment, node: Any, bind: Bind) -> Scalar | None:

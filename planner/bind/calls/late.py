@@ -29,6 +29,8 @@ CONSTANTS: Final[Mapping[str, tuple[int, ...]]] = {
     "round": (1,),
     "trunc": (1,),
 }
+#: Those that are NULL where any argument is.
+STRICT: Final = frozenset(CONSTANTS) - {"format"}
 
 
 def places(name: str, count: int) -> tuple[int, ...]:

@@ -15,7 +15,16 @@ from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_n
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
 from planner.bind.calls.resolution import Ambiguous, common
 from planner.bind.environment import Environment
-from planner.bind.types import STRINGS, blank_padded, coerce, display, numeric_result, target_type, wider
+from planner.bind.types import (
+    STRINGS,
+    blank_padded,
+    coerce,
+    display,
+    numeric_result,
+    target_type,
+    wider,
+    written_digits,
+)
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.walk import walk
 
@@ -72,16 +81,8 @@ def _operand_type(scalar: Scalar, name: str) -> SqlType:
     if name == "text" and scalar.type.name == "varchar":
         return scalar.type
     if name == "numeric" and isinstance(scalar, Literal) and isinstance(scalar.value, str):
-        return _digits(scalar.value)
+        return written_digits(scalar.value)
     return target_type(name, scalar.type)
-
-
-def _digits(text: str) -> SqlType:
-    """The numeric that a quoted number needs; unconstrained where its text is none (coercion will say so)."""
-    whole, _, decimals = text.strip().lstrip("+-").partition(".")
-    if (whole + decimals).isdigit() and len(whole + decimals) <= 38:
-        return numeric(len(whole + decimals), len(decimals))
-    return by_name("numeric")
 
 
 def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:

@@ -80,10 +80,13 @@ def _comparison(name: str) -> Iterator[Overload]:
     for family in (_INTEGERS, _FLOATS, _STAMPS):
         for left, right in product(family, family):
             yield Overload(name, (left, right), "bool")
-    for alike in ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid"):
+    scalars = ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid", "char", "jsonb")
+    for alike in scalars:
         yield Overload(name, (alike, alike), "bool")
-    if name in ("eq", "ne"):  # jsonb's order is by kind, size and parts, which its text is not
-        yield Overload(name, ("jsonb", "jsonb"), "bool")
+    if name in ("eq", "ne"):
+        for pair in (("xid", "xid"), ("xid", "int4"), ("cid", "cid"), ("tid", "tid")):
+            yield Overload(name, pair, "bool")
+    yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("anyenum", "anyenum"), "bool")
     yield Overload(name, ("name", "text"), "bool")
@@ -107,7 +110,7 @@ def _binary(symbol: str) -> Iterator[Overload]:
         for kind in ("text", "name", "bpchar"):
             yield Overload(MATCHES[symbol], (kind, "text"), "bool")
         if symbol == "~~":
-            yield Overload("like", ("bytea", "bytea"), "bool")
+            yield Overload("octets_like", ("bytea", "bytea"), "bool")
     elif symbol in BITS:
         for kind in _INTEGERS:
             yield Overload(BITS[symbol], (kind, "int4" if symbol in ("<<", ">>") else kind), kind)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import TEXT, SqlType, array
 from planner.bind.calls import jsons
+from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
@@ -36,7 +37,7 @@ _SIGNATURES: Final[dict[str, str]] = {
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
-NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS)
+NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS) | TABLE_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ..
             scalar = coerce(env.binding, scalar, TEXT) or scalar
         return (SetColumn("", array_of([scalar], scalar.type)),)
     name = names_of(node.funcname)[-1]
+    if name in TABLE_NAMES:
+        return tuple(SetColumn(label, values, True) for label, values in bind_lists(env, node, bind))
     if name in jsons.SETS:
         return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node, bind))
     arguments = [bind(env, item) for item in node.args or ()]

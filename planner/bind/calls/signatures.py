@@ -49,19 +49,20 @@ _SIGNATURES: Final[dict[str, str]] = {
     "width_bucket": "=: float8 float8 float8 int4 > int4; numeric numeric numeric int4 > int4",
     "to_hex": "=: int4 > text; int8 > text",
     "bit_length": "=: text > int4; bytea > int4",
-    "overlay": "=: text text int4 > text; text text int4 int4 > text; bytea bytea int4 > bytea;"
-    " bytea bytea int4 int4 > bytea",
+    "overlay": "=: text text int4 > text; text text int4 int4 > text |"
+    " octets_overlay: bytea bytea int4 > bytea | octets_overlay_count: bytea bytea int4 int4 > bytea",
     "translate": "=: text text text > text",
     "normalize": "=: text > text; text text > text",
     "quote_ident": "=: text > text",
     "quote_literal": "=: text > text; anyelement > text",
     "quote_nullable": "=: text > text; anyelement > text",
-    **dict.fromkeys(("sha224", "sha256", "sha384", "sha512"), "=: bytea > bytea"),
-    "bit_count": "=: bytea > int8",
-    "get_byte": "=: bytea int4 > int4",
-    "get_bit": "=: bytea int8 > int4",
-    "set_byte": "=: bytea int4 int4 > bytea",
-    "set_bit": "=: bytea int8 int4 > bytea",
+    "sha256": "=: bytea > bytea",
+    **{name: f"octets_{name}: bytea > bytea" for name in ("sha224", "sha384", "sha512")},
+    "bit_count": "octets_bit_count: bytea > int8",
+    "get_byte": "octets_get_byte: bytea int4 > int4",
+    "get_bit": "octets_get_bit: bytea int8 > int4",
+    "set_byte": "octets_set_byte: bytea int4 int4 > bytea",
+    "set_bit": "octets_set_bit: bytea int8 int4 > bytea",
     "encode": "=: bytea text > text",
     "decode": "=: text text > bytea",
     "timezone": "=: text timestamp > timestamptz; text timestamptz > timestamp;"
@@ -84,6 +85,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     ),
     "to_char": "=: "
     + "; ".join(f"{kind} text > text" for kind in ("timestamp", "timestamptz", "interval", *_FORMATTED)),
+    "to_number": "=: text text > numeric",
     "to_timestamp": "=: float8 > timestamptz | read_moment: text text > timestamptz",
     "to_date": "read_moment: text text > date",
     "regexp_replace": "=: text text text > text; text text text text > text; text text text int4 > text;"
@@ -107,14 +109,16 @@ _SIGNATURES: Final[dict[str, str]] = {
     "char_length": "=: text > int4; bpchar > int4",
     "character_length": "char_length: text > int4; bpchar > int4",
     "octet_length": "=: text > int4; bytea > int4; bpchar > int4",
-    "substring": "=: text int4 > text; text int4 int4 > text; bytea int4 > bytea; bytea int4 int4 > bytea |"
+    "substring": "=: text int4 > text; text int4 int4 > text |"
+    " octets_from: bytea int4 > bytea | octets_part: bytea int4 int4 > bytea |"
     " regexp_substr: text text > text; text text text > text",
-    "substr": "substring: text int4 > text; text int4 int4 > text; bytea int4 > bytea; bytea int4 int4 > bytea",
-    "position": "=: text text > int4; bytea bytea > int4",
+    "substr": "substring: text int4 > text; text int4 int4 > text |"
+    " octets_from: bytea int4 > bytea | octets_part: bytea int4 int4 > bytea",
+    "position": "=: text text > int4 | octets_position: bytea bytea > int4",
     "strpos": "position: text text > int4",
-    "btrim": "=: text > text; text text > text; bytea bytea > bytea",
-    "ltrim": "=: text > text; text text > text; bytea bytea > bytea",
-    "rtrim": "=: text > text; text text > text; bytea bytea > bytea",
+    "btrim": "=: text > text; text text > text | octets_btrim: bytea bytea > bytea",
+    "ltrim": "=: text > text; text text > text | octets_ltrim: bytea bytea > bytea",
+    "rtrim": "=: text > text; text text > text | octets_rtrim: bytea bytea > bytea",
     "replace": "=: text text text > text",
     "left": "=: text int4 > text",
     "right": "=: text int4 > text",
@@ -145,7 +149,6 @@ _SIGNATURES: Final[dict[str, str]] = {
 }
 #: What to write instead of functions that PostgreSQL has and Millstream has not.
 INSTEAD: Final[dict[str, str]] = {
-    "to_number": "Use a cast to numeric.",
     "regexp_matches": "Use ~.",
     "statement_timestamp": "Use now().",
 }

@@ -182,6 +182,8 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
     kind = TEXT if name == "encode" else BYTEA
     if encoding.value is None:
         return Literal(None, kind)
+    if word == "escape":
+        return Call("octets_encode_escape" if name == "encode" else "octets_read", (arguments[0],), kind)
     return Call(f"{name}_{word}", (arguments[0],), kind)
 
 

@@ -9,7 +9,7 @@ import zoneinfo
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMP, SqlType, numeric
+from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, SqlType, numeric
 from planner.bind.calls.calling import Bind, Special, called
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
@@ -55,14 +55,15 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
         raise unsupported(f"{name}() of a computed field", "Name the field as a constant.", env.binding.position(node))
     word = _SPELLINGS.get(field.value.lower(), field.value.lower())
     shown = display(source.type)
-    if word == "julian" and source.type.name in ("timestamp", "timestamptz"):
-        raise unsupported(f"{name}({word}) of a time", "Cast to date.", env.binding.position(node))
     if word not in (*_DATE_FIELDS, *_TIME_FIELDS, *_ZONE_FIELDS, "julian", "epoch"):
         raise env.error("22023", f'unit "{field.value}" not recognized for type {shown}', None)
     if word in _REFUSED.get(source.type.name, ()):
         raise env.error("0A000", f'unit "{field.value}" not supported for type {shown}', None)
     digits = (12, 0) if (word, source.type.name) == ("epoch", "date") else (20, 6) if word == "epoch" else (10, 0)
-    call = Call("extract", (Literal(word, TEXT), source), numeric(*_DIGITS.get(word, digits)))
+    if word == "julian" and source.type.name != "date":
+        call = Call("julian", (source,), SqlType("numeric", QUOTIENT))
+    else:
+        call = Call("extract", (Literal(word, TEXT), source), numeric(*_DIGITS.get(word, digits)))
     return Cast(call, FLOAT8, True) if name == "date_part" else call
 
 

@@ -90,14 +90,22 @@ def _inferred(env: Environment, target: Table, infer: Any) -> frozenset[str] | N
 def _keys(target: Table, infer: Any, named: frozenset[str] | None) -> tuple[UniqueKey, ...]:
     """The arbiters. Raises 42P10, and 42704 or 42809 for a constraint that is none."""
     if infer is None:
-        return target.keys
+        return _never_waiting(target.keys)
     if infer.conname is not None:
-        return (_constraint(target, infer.conname),)
+        return _never_waiting((_constraint(target, infer.conname),))
     found = tuple(key for key in target.keys if frozenset(key.columns) == named)
     if not found:
         message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
         raise SqlError("42P10", message)
-    return found
+    return _never_waiting(found)
+
+
+def _never_waiting(keys: tuple[UniqueKey, ...]) -> tuple[UniqueKey, ...]:
+    """Keys as arbiters. Raises 55000 where one is DEFERRABLE."""
+    if any(key.deferrable for key in keys):
+        message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters"
+        raise SqlError("55000", message)
+    return keys
 
 
 def _constraint(target: Table, name: str) -> UniqueKey:

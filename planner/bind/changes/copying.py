@@ -122,8 +122,9 @@ def _options(binding: Binding, items: tuple[Any, ...]) -> CopyOptions:
             raise SqlError("42601", "conflicting or redundant options", position=binding.position(item))
         given[name] = item
     for name, item in given.items():
-        if name not in ("format", "header", "encoding", *_CHARACTERS):
-            if name in ("force_quote", "force_not_null", "force_null", "freeze", "default", "on_error"):
+        # FREEZE saves a later pass over the rows, which there never is.
+        if name not in ("format", "header", "encoding", "freeze", *_CHARACTERS):
+            if name in ("force_quote", "force_not_null", "force_null", "default", "on_error"):
                 raise unsupported(f"COPY option {name}", "Leave it out.", binding.position(item))
             raise SqlError("42601", f'option "{name}" not recognized', position=binding.position(item))
     _check_encoding(binding, given.get("encoding"))

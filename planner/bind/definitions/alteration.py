@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ForeignKey, Index, Table
+from catalog.objects import ForeignKey, Index, Table, View, is_temporary
 from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
@@ -25,6 +25,7 @@ from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression
 from planner.definitions import AlterSequence, AlterTable
 from planner.expression import Call, ColumnRef, Literal, Scalar
+from planner.renaming import follow_columns
 
 
 @dataclass(slots=True)
@@ -131,6 +132,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     """The statement, once nothing that reads the table forbids it."""
     binding, before = change.binding, change.before
     columns, sequences = with_sequences(binding, change.parts, before, binding.context.catalog.next_oid)
+    if sequences and is_temporary(before):
+        raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
     table = replace(interim(change), columns=columns)
     _refuse_readers(change, table)
     rows = _rows(change, table)
@@ -140,17 +143,23 @@ def finish(change: Alteration, tag: str) -> AlterTable:
         if check.name in change.new_checks or change.gone
     )
     catalog = binding.context.catalog
-    changes = tuple((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
+    tables = ((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
+    left = [view for view in readers(catalog, table.oid) if view.oid not in change.drops]
+    following = ((view, follow_columns(view, table.oid, [column.name for column in columns])) for view in left)
+    changes: tuple[tuple[Table | View, Table | View], ...] = (
+        *tables,
+        *(pair for pair in following if pair[0] != pair[1]),
+    )
     options, drops = tuple(change.options), tuple(change.drops)
     return AlterTable(tag, before, table, rows, checks, changes, sequences, options, drops, tuple(change.notices))
 
 
 def _refuse_readers(change: Alteration, table: Table) -> None:
-    """Continuous views keep programs over the columns as they were; other views must go on meaning what they did."""
+    """Continuous views keep programs that rely on keys and NOT NULL; other views must go on meaning what they did."""
     catalog = change.binding.context.catalog
     left = [view for view in readers(catalog, table.oid) if view.oid not in change.drops]
     for view in left:
-        if view.continuous and (change.gone or change.lost_keys or change.lost_nulls):
+        if view.continuous and (change.lost_keys or change.lost_nulls):
             message = f"cannot alter table {table.name} because other objects depend on it"
             detail = f"continuous view {view.name} depends on table {table.name}"
             raise SqlError("2BP01", message, detail, "Drop the view first, and create it again.")

@@ -21,7 +21,7 @@ from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
 from planner.bind.texts import bind_tree
-from planner.bind.typenames import names_of, type_or_domain
+from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
 
 #: Names of hidden columns.
@@ -35,7 +35,7 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     if name in _RESERVED:
         raise SqlError("42939", f'column name "{name}" is reserved', position=position)
     if node.collClause is not None:
-        raise unsupported("COLLATE", position=binding.position(node.collClause))
+        check_collation(binding, node.collClause)
     written = names_of(node.typeName.names)
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:

@@ -11,7 +11,7 @@ from typing import Any
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Check, ForeignKey, Table, UniqueKey
+from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.kept import kept_text
@@ -37,11 +37,9 @@ def add_constraint(
     if stream:
         words = "only NOT NULL and DEFAULT constraints are supported on streams"
         raise SqlError("0A000", words, hint="Filter the rows in the views.", position=position)
-    if attributes.is_deferrable and node.contype != ConstrType.CONSTR_FOREIGN:
-        raise unsupported("a DEFERRABLE key", "Leave it out: keys are checked by statement.", position)
     match node.contype:
         case ConstrType.CONSTR_PRIMARY | ConstrType.CONSTR_UNIQUE:
-            _key(binding, parts, node, columns)
+            _key(binding, parts, node, columns, attributes)
         case ConstrType.CONSTR_CHECK:
             parts.checks.append((node.conname, node, kept_text(binding, node.raw_expr)))
         case ConstrType.CONSTR_FOREIGN:
@@ -58,7 +56,7 @@ def _set_not_null(parts: Parts, columns: tuple[str, ...]) -> None:
     parts.columns = [replace(column, not_null=True) if column.name in columns else column for column in parts.columns]
 
 
-def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...]) -> None:
+def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], attributes: Attributes) -> None:
     primary = node.contype == ConstrType.CONSTR_PRIMARY
     position = binding.position(node)
     if node.nulls_not_distinct or node.without_overlaps:
@@ -81,7 +79,8 @@ def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...]) ->
             raise SqlError("42P16", message, position=None if parts.altered else position)
         _set_not_null(parts, columns)
     name = parts.name(node.conname, "pkey") if primary else parts.name(node.conname, *columns, "key")
-    parts.keys.append(UniqueKey(name, columns, primary))
+    waits = (attributes.is_deferrable, bool(attributes.deferred))
+    parts.keys.append(UniqueKey(name, columns, primary, False, *waits))
 
 
 def copy_keys(parts: Parts) -> None:
@@ -129,6 +128,10 @@ def make_foreign_key(
                 "42703", f'column "{name}" referenced in foreign key constraint does not exist', position=position
             )
     target = _referenced(binding, table, node)
+    if is_temporary(target) != is_temporary(table):
+        kind = "temporary" if is_temporary(table) else "permanent"
+        message = f"constraints on {kind} tables may reference only {kind} tables"
+        raise SqlError("42P16", message, position=None)
     wanted = _referenced_columns(target, node, columns, position)
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):
@@ -165,7 +168,11 @@ def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...], posi
         if name not in known:
             message = f'column "{name}" referenced in foreign key constraint does not exist'
             raise SqlError("42703", message, position=position)
-    if not any(set(key.columns) == set(wanted) for key in target.keys):
+    keys = [key for key in target.keys if set(key.columns) == set(wanted)]
+    if keys and all(key.deferrable for key in keys):
+        message = f'cannot use a deferrable unique constraint for referenced table "{target.name}"'
+        raise SqlError("55000", message)
+    if not keys:
         message = f'there is no unique constraint matching given keys for referenced table "{target.name}"'
         raise SqlError("42830", message, position=position)
     return wanted

@@ -25,7 +25,7 @@ from planner.bind.definitions.constraints import refuse_subquery
 from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.sequences import numbered
-from planner.bind.relations import schema_for
+from planner.bind.relations import type_schema
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import find_type, names_of, type_or_domain
@@ -47,7 +47,7 @@ _IMPOSSIBLE: Final = {
 def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     """CREATE DOMAIN name AS type [DEFAULT ...] [NOT NULL] [CHECK (...)]. Raises 42710, 42601 and 42804."""
     *schema, name = names_of(node.domainname)
-    where = schema_for(binding, schema[-1] if schema else None, name)
+    where = type_schema(binding, schema[-1] if schema else None, name)
     catalog = binding.context.catalog
     given: set[str] = set()
     with binding.without_positions():

@@ -178,7 +178,7 @@ class _Reach:
         parts = _parts_of(self.binding, table, item)
         self.lines += [f"{part} depends on {describe(self.binding, item)}" for part in parts]
         self.extra += parts
-        self.changes[table.oid] = _without(self.changes.get(table.oid, table), item.oid)
+        self.changes[table.oid] = without(self.changes.get(table.oid, table), item.oid)
 
 
 def _dropped(reach: _Reach, kind: str, what: str, node: Any, notices: list[str]) -> Drop:
@@ -203,7 +203,7 @@ def _parts_of(binding: Binding, table: Table, item: CatalogObject) -> list[str]:
     return keys + [f"default value for column {column} of {name}" for column in columns]
 
 
-def _without(table: Table, oid: int) -> Table:
+def without(table: Table, oid: int) -> Table:
     """A table without the foreign keys and defaults that need an object."""
     columns = tuple(
         replace(column, default=None, sequences=()) if oid in column.sequences else column for column in table.columns

@@ -1,7 +1,7 @@
 """ALTER ... RENAME: relations, columns and constraints under other names.
 
-Owns: what else names them: CHECKs of the table, foreign keys of other tables, owners of sequences. A view is kept as
-text, so a name that a view uses stays as it is (0A000).
+Owns: what else names them: CHECKs of the table, foreign keys of other tables, owners of sequences. A view knows
+relations by oid and remembers what their columns are called now (``planner.renaming``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
-from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.indexes import bind_rename_index
 from planner.bind.definitions.user_types import bind_rename_type
@@ -27,10 +27,11 @@ from planner.bind.sources import scan_object
 from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
 from planner.parse import parse
+from planner.renaming import follow_rename
 from planner.statements import NoOperation, Statement
 
 #: An object before and after.
-Follower = tuple[Table | Sequence, Table | Sequence]
+Follower = tuple[Table | Sequence | View, Table | Sequence | View]
 RELATIONS: Final = {
     ObjectType.OBJECT_TABLE: (Table, View, Sequence, Stream),
     ObjectType.OBJECT_VIEW: (View,),
@@ -86,9 +87,6 @@ def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str
     catalog = binding.context.catalog
     if catalog.find(name, found.schema) is not None:
         raise duplicate_table(name)
-    above = readers(catalog, found.oid)
-    if above and not isinstance(found, Sequence):
-        raise unsupported(f"renaming what view {above[0].name} reads", "Drop the view first, and create it again.")
     if isinstance(found, Table):
         return AlterTable(tag, found, replace(found, name=name), renames=True)
     assert not isinstance(found, SystemView)
@@ -118,26 +116,32 @@ def _rename_constraint(found: CatalogObject, old: str, new: str, tag: str) -> Al
     return AlterTable(tag, found, table)
 
 
-def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, tag: str) -> AlterTable:
-    if not isinstance(found, Table):
-        raise unsupported("renaming a column of something other than a table", "Create it again.")
+def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, tag: str) -> AlterTable | Redefine:
+    if not isinstance(found, Table | View):
+        raise unsupported("renaming a column of something other than a table or view", "Create it again.")
     names = [column.name for column in found.columns]
     if old not in names:
         raise SqlError("42703", f'column "{old}" does not exist')
     if new in names:
         raise SqlError("42701", f'column "{new}" of relation "{found.name}" already exists')
-    table = _renamed(found, old, new)
     catalog = binding.context.catalog
-    above = broken_by(binding, table) + [view for view in readers(catalog, found.oid) if view.continuous]
-    if above:
-        raise unsupported(f"renaming a column that view {above[0].name} reads", "Drop the view first.")
+    if isinstance(found, View):
+        columns = tuple(replace(item, name=new) if item.name == old else item for item in found.columns)
+        return Redefine(tag, found, replace(found, columns=columns), _views(catalog, found.oid, old, new))
+    table = _renamed(found, old, new)
     scan, _ = scan_object(binding, found, None, False)
     outputs = tuple(
         (binding.column(definition.name, definition.type), ColumnRef(column))
         for definition, column in zip(table.columns, scan.columns, strict=True)
     )
-    changes = _followers(catalog, found, old, new)
+    changes = (*_followers(catalog, found, old, new), *_views(catalog, found.oid, old, new))
     return AlterTable(tag, found, table, Project(scan, outputs), changes=changes, renames=True)
+
+
+def _views(catalog: Catalog, oid: int, old: str, new: str) -> tuple[Follower, ...]:
+    """The views that read a relation of which a column has another name."""
+    pairs = ((view, follow_rename(view, oid, old, new)) for view in readers(catalog, oid))
+    return tuple((before, after) for before, after in pairs if before != after)
 
 
 def _renamed(table: Table, old: str, new: str) -> Table:

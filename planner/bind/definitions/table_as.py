@@ -13,7 +13,7 @@ from catalog.objects import ColumnDefinition, Table
 from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
-from planner.bind.relations import is_taken, target_schema
+from planner.bind.relations import is_taken, on_commit, target_schema
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
@@ -35,7 +35,8 @@ def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> C
     schema = target_schema(binding, into.rel)
     exists = is_taken(binding, into.rel, schema, tolerated)
     columns = _columns(names_of(into.colNames), found)
-    table = Table(binding.context.catalog.next_oid, into.rel.relname, columns, schema=schema)
+    kept = on_commit(into.onCommit, schema)
+    table = Table(binding.context.catalog.next_oid, into.rel.relname, columns, schema=schema, on_commit=kept)
     rows = Query(_fitted(binding, found.relation, columns), found.outputs, found.volatile)
     return CreateTableAs(table, rows, not into.skipData, exists)
 

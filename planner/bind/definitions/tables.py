@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import FileTable, Stream, Table
+from catalog.objects import PG_TEMP, FileTable, Stream, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
 from planner.bind.definitions.constraints import add_table_constraint, copy_keys, make_check, make_foreign_key
@@ -18,14 +18,16 @@ from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
-from planner.bind.relations import is_taken, target_schema
+from planner.bind.relations import is_taken, on_commit, target_schema
 from planner.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")
 #: The server whose foreign tables are files at rest.
 FILES: Final = "files"
-_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null")
+_FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partition", "version")
+#: Types that a value in a folder's name may have.
+_PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
@@ -36,7 +38,8 @@ def bind_create_table(binding: Binding, node: Any) -> CreateTable:
     exists = is_taken(binding, node.relation, schema, node.if_not_exists)
     parts = _read(binding, node, stream=False)
     oid = binding.context.catalog.next_oid
-    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema)
+    kept = on_commit(node.oncommit, schema)
+    table = Table(oid, node.relation.relname, tuple(parts.columns), tuple(parts.keys), schema=schema, on_commit=kept)
     checks = (*parts.copied_checks, *(make_check(binding, parts, item) for item in parts.checks))
     used = check_generations(binding, parts)
     foreign = tuple(make_foreign_key(binding, parts, table, item) for item in parts.foreign)
@@ -55,6 +58,13 @@ def _refuse_table_clauses(binding: Binding, node: Any) -> None:
         raise unsupported("CREATE TABLE OF type", "List the columns.", position)
 
 
+def _stream_schema(binding: Binding, node: Any) -> str:
+    schema = target_schema(binding, node, placed=True)
+    if schema == PG_TEMP:
+        raise unsupported("a temporary foreign table", "Create it in another schema.", binding.position(node))
+    return schema
+
+
 def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER stream or files."""
     base = node.base
@@ -63,7 +73,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if node.servername not in SERVERS:
         hint = "Streams are foreign tables of the server named stream, files those of the server named files."
         raise SqlError("42704", f'server "{node.servername}" does not exist', hint=hint)
-    schema = target_schema(binding, base.relation, placed=True)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     name = base.relation.relname
     parts = _read(binding, base, stream=True)
@@ -85,7 +95,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
 def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     """CREATE FOREIGN TABLE ... SERVER files."""
     base = node.base
-    schema = target_schema(binding, base.relation, placed=True)
+    schema = _stream_schema(binding, base.relation)
     exists = is_taken(binding, base.relation, schema, base.if_not_exists)
     parts = _read(binding, base, stream=True)
     if not parts.columns:
@@ -96,8 +106,27 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
     if "path" not in dict(options):
         raise SqlError("HV00J", "path is required for files foreign tables")
     _refuse_in_files(binding, parts, base.relation, "a table of files")
-    oid = binding.context.catalog.next_oid
-    return CreateStream(FileTable(oid, base.relation.relname, tuple(parts.columns), options, schema), exists)
+    table = FileTable(binding.context.catalog.next_oid, base.relation.relname, tuple(parts.columns), options, schema)
+    _check_partition(table)
+    return CreateStream(table, exists)
+
+
+def _check_partition(table: FileTable) -> None:
+    """Raises 42703, 42601 or 0A000 where a table cannot be partitioned as it says, 22023 for a version of none."""
+    is_delta = table.option("format") == "delta"
+    if is_delta and table.partition:
+        raise SqlError("42601", "a Delta table says itself how it is partitioned", hint="Leave option partition out.")
+    if table.option("version") and not (is_delta and table.option("version").isdigit()):
+        raise SqlError("22023", f'invalid value for option "version": "{table.option("version")}"')
+    kinds = {column.name: column.type for column in table.columns}
+    for name in table.partition:
+        if name not in kinds:
+            raise SqlError("42703", f'column "{name}" named in option "partition" does not exist')
+        if kinds[name].name not in _PARTITION_TYPES:
+            instead = f"Types of partition columns are {', '.join(_PARTITION_TYPES)}."
+            raise unsupported(f"a partition column of type {kinds[name]}", instead)
+    if set(table.partition) == set(kinds):
+        raise SqlError("42601", f'foreign table "{table.name}" has no column that is not a partition column')
 
 
 def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> None:
@@ -130,10 +159,10 @@ def _stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM
     value = item.arg.sval
     if item.defname == "source" and value != "files":
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
-    if item.defname == "format" and value not in ("parquet", "csv", "json"):
-        raise SqlError(
-            "22023", f'invalid value for option "format": "{value}"', hint="Formats are parquet, csv and json."
-        )
+    formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))
+    if item.defname == "format" and value not in formats:
+        hint = f"Formats are {', '.join(formats[:-1])} and {formats[-1]}."
+        raise SqlError("22023", f'invalid value for option "format": "{value}"', hint=hint)
     return item.defname, value
 
 

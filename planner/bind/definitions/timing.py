@@ -29,11 +29,16 @@ def _named(binding: Binding, item: Any, deferred: bool) -> list[tuple[int, str]]
     tables = [found for found in binding.context.catalog.objects.values() if isinstance(found, Table)]
     for schema in schemas:
         found = [table for table in tables if table.schema == schema and name in constraint_names(table)]
-        waiting = [
-            (table.oid, name) for table in found for key in table.foreign_keys if key.name == name and key.deferrable
-        ]
+        waiting = [(table.oid, name) for table in found if _may_wait(table, name)]
         if deferred and len(waiting) < len(found):
             raise SqlError("42809", f'constraint "{name}" is not deferrable')
         if found:
             return waiting
     raise SqlError("42704", f'constraint "{name}" does not exist')
+
+
+def _may_wait(table: Table, name: str) -> bool:
+    """Whether a table's constraint of a name is DEFERRABLE."""
+    return any(key.name == name and key.deferrable for key in table.foreign_keys) or any(
+        key.name == name and key.deferrable for key in table.keys
+    )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, View
+from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
@@ -29,6 +29,7 @@ from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
 from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
 from planner.parse import text_after_as
+from planner.renaming import reads_of
 from planner.statements import Query
 from planner.walk import walk
 
@@ -61,14 +62,14 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
 def _create(
     binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
 ) -> CreateView:
-    schema = target_schema(binding, name)
-    catalog = binding.context.catalog
-    old = catalog.find(name.relname, schema)
-    exists = is_taken(binding, name, schema, tolerated or replaces)
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
     continuous = bool(binding.streams)
+    schema, notices = _schema(binding, name, continuous)
+    catalog = binding.context.catalog
+    old = catalog.find(name.relname, schema)
+    exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
         _refuse_changing(binding, query.relation)
         _refuse_sequences(binding, query.relation)
@@ -87,12 +88,29 @@ def _create(
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),
         types=tuple((*written, oid) for written, oid in binding.types.items()),
+        reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     if exists and replaces:
         _check_replaced(binding, view)
     position = binding.streams[0][1] if binding.streams else None
     keeping = keeping_of(binding, dict(view.options), continuous)
-    return CreateView(view, query, replaces and exists, exists and not replaces, position=position, keeping=keeping)
+    return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping)
+
+
+def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[str, ...]]:
+    """Where a view goes, with a notice: one over temporary relations is temporary. Raises 0A000 for continuous ones."""
+    objects = binding.context.catalog.objects
+    below = any(is_temporary(objects[oid]) for oid in binding.depends_on)
+    schema = target_schema(binding, name)
+    if continuous and (below or schema == PG_TEMP):
+        raise unsupported(
+            "a temporary continuous view", "Use durable tables, and no TEMPORARY.", binding.position(name)
+        )
+    if not below or schema == PG_TEMP:
+        return schema, ()
+    if name.schemaname is not None:
+        raise SqlError("42P16", "cannot create temporary relation in non-temporary schema")
+    return PG_TEMP, (f'view "{name.relname}" will be a temporary view',)
 
 
 def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:

@@ -1,0 +1,123 @@
+"""pg_catalog and information_schema: relations computed from one version of the catalog.
+
+Owns: ``system_catalog``, the objects that any catalog begins with, and ``rows_of``, a relation's rows. What a relation
+has of PostgreSQL's own is a file of ``catalog.postgres``; what is ours, a function of one of the files here, one a
+family. A relation that has neither is empty: Millstream has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.objects import Catalog, ColumnDefinition, SystemView
+from catalog.system import classes, cluster, indexes, texts
+from catalog.system.relations import relations
+from catalog.system.rows import Row, table_of
+from catalog.system.stored import stored
+from catalog.types import INT4, INT8, OID, TEXT
+
+Filler = Callable[[Catalog], Iterator[Row]]
+FILLERS: Final[Mapping[str, Filler]] = {
+    item.__name__: item
+    for item in (
+        classes.pg_class,
+        classes.pg_attribute,
+        classes.pg_attrdef,
+        classes.pg_type,
+        classes.pg_sequence,
+        classes.pg_description,
+        classes.pg_rewrite,
+        classes.pg_foreign_table,
+        indexes.pg_index,
+        indexes.pg_constraint,
+        indexes.pg_depend,
+        cluster.pg_namespace,
+        cluster.pg_database,
+        cluster.pg_authid,
+        cluster.pg_tablespace,
+        cluster.pg_foreign_server,
+        cluster.pg_foreign_data_wrapper,
+        indexes.index_definitions,
+        indexes.constraint_definitions,
+        texts.view_definitions,
+        texts.signatures,
+        texts.keywords,
+        texts.type_names,
+        texts.function_names,
+        texts.relation_names,
+    )
+}
+
+
+def _named(names: Sequence[str]) -> tuple[ColumnDefinition, ...]:
+    return tuple(ColumnDefinition(name, TEXT) for name in names)
+
+
+_OIDS: Final = (ColumnDefinition("oid", OID),)
+_DEFINITIONS: Final = (*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("definition", TEXT))
+#: What functions such as pg_get_viewdef() look up; no client sees them.
+LOOKUPS: Final = "pg_lookups"
+_LOOKUPS: Final = {
+    "view_definitions": _DEFINITIONS,
+    "index_definitions": _DEFINITIONS,
+    "constraint_definitions": _DEFINITIONS,
+    "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
+    "keywords": _named(texts.KEYWORD),
+    "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
+    "function_names": (*_OIDS, *_named(texts.FUNCTION)),
+    "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
+    "relation_names": (*_OIDS, *_named(texts.RELATION)),
+    "shown_settings": _named(("name", "value")),
+    "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
+}
+_FIRST: Final = 14_900
+
+
+def system_catalog() -> Catalog:
+    """A catalog of only the system relations."""
+    catalog = Catalog()
+    return catalog.with_system(
+        (*relations(), *(SystemView(_FIRST + place, LOOKUPS, *item) for place, item in enumerate(_LOOKUPS.items())))
+    )
+
+
+class _Kept:
+    """The rows of the relations that were read last, of the catalogs that they were computed from."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: dict[tuple[int, int], tuple[Catalog, pa.Table]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, catalog: Catalog, view: SystemView) -> pa.Table:
+        key = (id(catalog), view.oid)
+        known = self._items.get(key)
+        if known is not None and known[0] is catalog:
+            return known[1]
+        found = _computed(catalog, view)
+        with self._lock:
+            while len(self._items) >= self._limit:
+                del self._items[next(iter(self._items))]
+            self._items[key] = (catalog, found)
+        return found
+
+
+_KEPT: Final = _Kept(64)
+
+
+def rows_of(catalog: Catalog, view: SystemView) -> pa.Table:
+    """A relation's rows in one version of the catalog."""
+    return _KEPT.get(catalog, view)
+
+
+def _computed(catalog: Catalog, view: SystemView) -> pa.Table:
+    filler = FILLERS.get(view.name)
+    own = table_of(view.columns, () if filler is None else filler(catalog))
+    if view.schema == LOOKUPS or not files("catalog.postgres").joinpath(f"{view.name}.tsv").is_file():
+        return own
+    return pa.concat_tables([stored(view.name, view.columns), own]).combine_chunks()

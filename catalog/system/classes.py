@@ -1,0 +1,263 @@
+"""Relations and their columns: pg_class, pg_attribute, pg_attrdef, pg_type's row types, pg_sequence, pg_description.
+
+Owns: how a table, stream, view, index and sequence show there. A stream is a foreign table, as is a table over files; a
+continuous view is a view, which is what clients may do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.objects import (
+    PG_TEMP,
+    Catalog,
+    CatalogObject,
+    ColumnDefinition,
+    FileTable,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
+from catalog.system.indexes import IndexEntry, indexes_of
+from catalog.system.naming import (
+    PG_CLASS,
+    PG_NAMESPACE,
+    ROLE,
+    default_text,
+    part_oid,
+    schema_oid,
+)
+from catalog.system.rows import Row
+from catalog.types import SqlType
+
+#: Access methods.
+_HEAP, _BTREE = 2, 403
+#: Schemas whose relations' rows are data, or nobody's matter.
+_TOLD: Final = (11, 2200)  # whose comments are data
+_HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
+
+
+def own_objects(catalog: Catalog) -> Iterator[CatalogObject]:
+    """Everything that is no relation of PostgreSQL's, whose rows are data."""
+    for item in catalog.objects.values():
+        if item.schema not in _HIDDEN:
+            yield item
+
+
+def kind_of(item: CatalogObject) -> str:
+    """pg_class.relkind."""
+    match item:
+        case Table():
+            return "r"
+        case Stream() | FileTable():
+            return "f"
+        case Sequence():
+            return "S"
+        case View() | SystemView():
+            return "v"
+
+
+def pg_class(catalog: Catalog) -> Iterator[Row]:
+    """Relations and indexes."""
+    for item in own_objects(catalog):
+        yield _relation(catalog, item)
+        if isinstance(item, Table):
+            for index in indexes_of(item):
+                yield _index(catalog, item, index)
+
+
+def _relation(catalog: Catalog, item: CatalogObject) -> Row:
+    table = item if isinstance(item, Table) else None
+    return {
+        "oid": item.oid,
+        "relname": item.name,
+        "relnamespace": schema_oid(catalog, item.schema),
+        "reltype": part_oid(item.oid, "rowtype") if not isinstance(item, Sequence) else 0,
+        "relowner": ROLE,
+        "relam": _HEAP if table is not None else 0,
+        "relfilenode": item.oid if isinstance(item, Table | Sequence) else 0,
+        "reltuples": -1.0,
+        "relhasindex": table is not None and bool(table.keys or table.indexes),
+        "relpersistence": "t" if item.schema == PG_TEMP else "p",
+        "relkind": kind_of(item),
+        "relnatts": len(item.columns),
+        "relchecks": len(table.checks) if table is not None else 0,
+        "relhastriggers": table is not None and bool(table.foreign_keys),  # as PostgreSQL checks them
+        "relhasrules": isinstance(item, View | SystemView),
+        "relispopulated": True,
+        "relreplident": "d" if table is not None else "n",
+    }
+
+
+def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
+    return {
+        "oid": index.oid,
+        "relname": index.name,
+        "relnamespace": schema_oid(catalog, table.schema),
+        "relowner": ROLE,
+        "relam": _BTREE,
+        "relfilenode": index.oid,
+        "relpersistence": "t" if table.schema == PG_TEMP else "p",
+        "relkind": "i",
+        "relnatts": len(index.parts),
+        "relispopulated": True,
+        "relreplident": "n",
+    }
+
+
+def pg_attribute(catalog: Catalog) -> Iterator[Row]:
+    """Columns of relations and indexes."""
+    for item in own_objects(catalog):
+        for place, column in enumerate(item.columns, 1):
+            yield _attribute(item.oid, place, column)
+        if isinstance(item, Table):
+            for index in indexes_of(item):
+                for place, (part, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
+                    yield {**_of_type(index.oid, place, None if part is None else part.type), "attname": name}
+
+
+def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
+    return {
+        **_of_type(relation, place, column.type),
+        "attname": column.name,
+        "attnotnull": column.not_null,
+        "atthasdef": _shown_default(column) is not None,
+        "attidentity": column.identity,
+        "attgenerated": "s" if column.generated is not None else "",
+    }
+
+
+def _of_type(relation: int, place: int, kind: SqlType | None) -> Row:
+    """What a column has from its type; an index's computed part is of one that nobody asks for."""
+    row: Row = {
+        "attrelid": relation,
+        "attnum": place,
+        "attstattarget": -1,
+        "attcacheoff": -1,
+        "attislocal": True,
+        "atttypmod": -1,
+        "attalign": "i",
+        "attstorage": "p",
+    }
+    if kind is None:
+        return {**row, "atttypid": 25, "attlen": -1, "attcollation": 100}
+    collation = 100 if kind.category == "S" else 0
+    return {
+        **row,
+        "atttypid": kind.oid,
+        "attlen": kind.length,
+        "atttypmod": _typmod(kind),
+        "attndims": 1 if kind.element is not None else 0,
+        "attbyval": 0 < kind.length <= 8 and kind.name != "array",
+        "attcollation": 950 if kind.name == "name" else collation,
+        "attstorage": "x" if kind.length < 0 else "p",
+    }
+
+
+def _typmod(kind: SqlType) -> int:
+    while kind.element is not None:
+        kind = kind.element
+    return kind.typmod
+
+
+def _shown_default(column: ColumnDefinition) -> str | None:
+    """A default's text, or a generated column's; an identity's sequence is called by no default."""
+    if column.generated is not None:
+        return column.generated
+    return None if column.identity else column.default
+
+
+def pg_attrdef(catalog: Catalog) -> Iterator[Row]:
+    """Defaults, and the expressions of generated columns."""
+    for item in own_objects(catalog):
+        for place, column in enumerate(item.columns, 1):
+            text = _shown_default(column)
+            if text is not None:
+                yield {
+                    "oid": part_oid(item.oid, "default", column.name),
+                    "adrelid": item.oid,
+                    "adnum": place,
+                    "adbin": default_text(catalog, text),
+                }
+
+
+def pg_type(catalog: Catalog) -> Iterator[Row]:
+    """The type of each relation's rows, and of their arrays."""
+    for item in own_objects(catalog):
+        if isinstance(item, Sequence):
+            continue
+        row, rows = part_oid(item.oid, "rowtype"), part_oid(item.oid, "rowtypes")
+        shared: Row = {
+            "typnamespace": schema_oid(catalog, item.schema),
+            "typowner": ROLE,
+            "typlen": -1,
+            "typisdefined": True,
+            "typdelim": ",",
+            "typalign": "d",
+            "typstorage": "x",
+            "typtypmod": -1,
+        }
+        functions = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}
+        yield {**shared, **functions, "oid": row, "typname": item.name, "typtype": "c", "typcategory": "C",
+               "typrelid": item.oid, "typarray": rows}  # fmt: skip
+        functions = {"typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401, "typanalyze": 3816,
+                     "typsubscript": 6179}  # fmt: skip
+        yield {**shared, **functions, "oid": rows, "typname": f"_{item.name}"[:63], "typtype": "b",
+               "typcategory": "A", "typelem": row}  # fmt: skip
+
+
+def pg_sequence(catalog: Catalog) -> Iterator[Row]:
+    """Sequences' parameters."""
+    for item in own_objects(catalog):
+        if isinstance(item, Sequence):
+            yield {
+                "seqrelid": item.oid,
+                "seqtypid": item.type.oid,
+                "seqstart": item.start,
+                "seqincrement": item.increment,
+                "seqmax": item.maximum,
+                "seqmin": item.minimum,
+                "seqcache": item.cache,
+                "seqcycle": item.cycle,
+            }
+
+
+def pg_description(catalog: Catalog) -> Iterator[Row]:
+    """Comments on schemas, relations and columns."""
+    for schema in catalog.schemas.values():
+        if schema.comment is not None and schema.oid not in _TOLD:
+            yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
+    for item in own_objects(catalog):
+        if isinstance(item, SystemView):
+            continue
+        if item.comment is not None:
+            yield {"objoid": item.oid, "classoid": PG_CLASS, "description": item.comment}
+        for place, column in enumerate(item.columns, 1):
+            if column.comment is not None:
+                yield {"objoid": item.oid, "classoid": PG_CLASS, "objsubid": place, "description": column.comment}
+
+
+def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
+    """A view is a rule."""
+    for item in catalog.objects.values():
+        if isinstance(item, View | SystemView):
+            yield {
+                "oid": part_oid(item.oid, "rule"),
+                "rulename": "_RETURN",
+                "ev_class": item.oid,
+                "ev_type": "1",
+                "ev_enabled": "O",
+                "is_instead": True,
+            }
+
+
+def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
+    """Streams, and tables over files."""
+    for item in own_objects(catalog):
+        if isinstance(item, Stream | FileTable):
+            server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")
+            options = [f"{name}={value}" for name, value in item.options] or None
+            yield {"ftrelid": item.oid, "ftserver": server, "ftoptions": options}

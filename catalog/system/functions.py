@@ -1,0 +1,293 @@
+"""PostgreSQL's functions about its catalogs, as SQL over them.
+
+Owns: ``SCALARS`` and ``TABLES``: bodies by signature, with ``$n`` for the arguments, as PostgreSQL keeps functions of
+language SQL. The binder puts a body in the place of a call, so that an engine joins with a relation instead of asking
+row by row. Names in a body are pg_catalog's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+
+def _lookup(relation: str, place: str = "0") -> str:
+    found = f"SELECT definition FROM pg_lookups.{relation} WHERE oid = $1"
+    return f"({found})" if place == "-" else f"({found} AND place = {place})"
+
+
+def _visible(relation: str, prefix: str) -> str:
+    """Whether a name alone finds an object: no schema before its own in the path has one of that name."""
+    return (
+        f"(SELECT n.nspname = ANY (current_schemas(true)) FROM {relation} x "
+        f"JOIN pg_namespace n ON n.oid = x.{prefix}namespace WHERE x.oid = $1)"
+    )
+
+
+#: The same where names are in several schemas of the path.
+_TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.nspname) =
+    (SELECT min(array_position(current_schemas(true), m.nspname)) FROM pg_class d
+    JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
+    AND n.nspname = ANY (current_schemas(true))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
+_FORMAT_TYPE: Final = """CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
+    CASE WHEN $2 IS NULL THEN n.head
+    WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
+    ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
+        WHEN n.element = 1700 THEN '(' || ((($2 - 4) >> 16) & 65535)::text || ',' || (($2 - 4) & 2047)::text || ')'
+        WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')' ELSE '' END END
+    || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
+
+
+def _rounded(unit: int, name: str) -> str:
+    """A number of bytes in a unit, halves away from zero, as dbsize.c computes it."""
+    return f"(($1 / {unit // 2} + CASE WHEN $1 < 0 THEN -1 ELSE 1 END) / 2)::text || ' {name}'"
+
+
+def _below(unit: int) -> str:
+    return f"abs($1) < {20479 * unit // 2}"
+
+
+_PRETTY: Final = (
+    f"CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes' WHEN {_below(1 << 10)} THEN {_rounded(1 << 10, 'kB')} "
+    f"WHEN {_below(1 << 20)} THEN {_rounded(1 << 20, 'MB')} WHEN {_below(1 << 30)} THEN {_rounded(1 << 30, 'GB')} "
+    f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
+)
+_SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
+_SERIAL: Final = """(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) FROM pg_depend d
+    JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
+    JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
+    AND d.refobjid = to_regclass($1) AND a.attname = $2)"""
+#: What regclass reads: a number, or a name that may be qualified and quoted.
+_TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
+    WHERE r.written = $1 AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
+
+_SIMPLE: Final[dict[str, str]] = {
+    "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
+    "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
+    "format_type(oid, int4)": _FORMAT_TYPE,
+    "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
+    "('unknown (OID=' || $1::text || ')')::name)",
+    "obj_description(oid)": "(SELECT min(description) FROM pg_description WHERE objoid = $1 AND objsubid = 0)",
+    "obj_description(oid, name)": "(SELECT d.description FROM pg_description d JOIN pg_class c ON c.oid = d.classoid "
+    "WHERE d.objoid = $1 AND d.objsubid = 0 AND c.relname = $2 AND c.relnamespace = 11)",
+    "col_description(oid, int4)": "(SELECT description FROM pg_description "
+    "WHERE objoid = $1 AND classoid = 1259 AND objsubid = $2)",
+    "shobj_description(oid, name)": "(SELECT d.description FROM pg_shdescription d JOIN pg_class c "
+    "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
+    "pg_get_expr(pg_node_tree, oid)": "$1::text",
+    "pg_get_expr(pg_node_tree, oid, bool)": "$1::text",
+    "pg_get_constraintdef(oid)": _lookup("constraint_definitions"),
+    "pg_get_constraintdef(oid, bool)": _lookup("constraint_definitions"),
+    "pg_get_indexdef(oid)": _lookup("index_definitions"),
+    "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
+    "pg_get_viewdef(oid)": _lookup("view_definitions", "-"),
+    "pg_get_viewdef(oid, bool)": _lookup("view_definitions", "-"),
+    "pg_get_viewdef(oid, int4)": _lookup("view_definitions", "-"),
+    "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_encoding_to_char(int4)": "(CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)::name",
+    "pg_char_to_encoding(name)": "CASE lower($1) WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END",
+    "pg_tablespace_location(oid)": "''",
+    "pg_relation_filenode(regclass)": "(SELECT relfilenode FROM pg_class WHERE oid = $1)",
+    "pg_relation_filepath(regclass)": "NULL::text",
+    "pg_relation_is_publishable(regclass)": "false",
+    "pg_relation_is_updatable(regclass, bool)": "(SELECT CASE relkind WHEN 'r' THEN 28 ELSE 0 END "
+    "FROM pg_class WHERE oid = $1)",
+    "pg_column_is_updatable(regclass, int2, bool)": "(SELECT relkind = 'r' FROM pg_class WHERE oid = $1)",
+    "pg_relation_size(regclass)": _SIZE,
+    "pg_relation_size(regclass, text)": f"CASE WHEN $2 = 'main' THEN {_SIZE} ELSE 0 END",
+    "pg_table_size(regclass)": _SIZE,
+    "pg_total_relation_size(regclass)": _SIZE,
+    "pg_indexes_size(regclass)": "0::int8",
+    "pg_database_size(name)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
+    "pg_database_size(oid)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
+    "pg_tablespace_size(oid)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
+    "pg_tablespace_size(name)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
+    "pg_size_pretty(int8)": _PRETTY,
+    "pg_size_pretty(numeric)": _PRETTY.replace("$1", "$1::int8"),
+    "row_security_active(oid)": "false",
+    "row_security_active(text)": "false",
+    "pg_is_in_recovery()": "false",
+    "pg_is_other_temp_schema(oid)": "false",
+    "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
+    "pg_advisory_unlock_all()": "NULL",
+    "pg_get_serial_sequence(text, text)": _SERIAL,
+    "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
+    "to_regtype(text)": "(SELECT min(oid::int8)::oid FROM pg_lookups.type_names WHERE $1 IN (plain, alias))::regtype",
+    "to_regnamespace(text)": "(SELECT oid FROM pg_namespace WHERE $1 IN (nspname, quote_ident(nspname)))::regnamespace",
+    "to_regrole(text)": "(SELECT oid FROM pg_authid WHERE $1 IN (rolname, quote_ident(rolname)))::regrole",
+    "age(xid)": "0",
+    "mxid_age(xid)": "0",
+    "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "
+    "WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'f' THEN 'foreign table ' "
+    "ELSE '' END || quote_ident(relname) FROM pg_class WHERE oid = $2) END",
+    "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
+    "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
+    "pg_filenode_relation(oid, oid)": "$2::regclass",
+    "acldefault(char, oid)": "NULL::aclitem[]",
+    "pg_event_trigger_table_rewrite_oid()": "0::oid",
+    "pg_jit_available()": "false",
+    "getdatabaseencoding()": "'UTF8'::name",
+    "nameconcatoid(name, oid)": "($1 || '_' || $2::text)::name",
+    "pg_get_statisticsobjdef_expressions(oid)": "NULL::text[]",
+    "pg_partition_root(regclass)": "NULL::regclass",
+    "pg_get_replica_identity_index(regclass)": "NULL::regclass",
+}
+#: What Millstream has none of.
+_NONE: Final = (
+    "pg_get_triggerdef(oid)",
+    "pg_get_triggerdef(oid, bool)",
+    "pg_get_ruledef(oid)",
+    "pg_get_ruledef(oid, bool)",
+    "pg_get_statisticsobjdef(oid)",
+    "pg_get_statisticsobjdef_columns(oid)",
+    "pg_get_partkeydef(oid)",
+    "pg_get_partition_constraintdef(oid)",
+    "pg_get_functiondef(oid)",
+    "pg_get_function_sqlbody(oid)",
+    "pg_get_function_arg_default(oid, int4)",
+)
+_XACT: Final = (
+    *("numscans", "tuples_returned", "tuples_fetched", "tuples_inserted", "tuples_updated", "tuples_deleted"),
+    *("tuples_hot_updated", "blocks_fetched", "blocks_hit"),
+)
+_COUNTERS: Final = (
+    *(*_XACT, "dead_tuples", "mod_since_analyze", "ins_since_vacuum"),
+    *("vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"),
+    *("db_numbackends", "db_xact_commit", "db_xact_rollback", "db_blocks_fetched", "db_blocks_hit"),
+    *("db_tuples_returned", "db_tuples_fetched", "db_tuples_inserted", "db_tuples_updated", "db_tuples_deleted"),
+    *("db_conflict_all", "db_temp_files", "db_temp_bytes", "db_deadlocks", "db_checksum_failures", "db_sessions"),
+    *("db_sessions_abandoned", "db_sessions_fatal", "db_sessions_killed", "db_conflict_tablespace"),
+    *("db_conflict_lock", "db_conflict_snapshot", "db_conflict_bufferpin", "db_conflict_startup_deadlock"),
+    "function_calls",
+)
+#: Counters of time, in milliseconds.
+_TIMES: Final = (
+    *("db_blk_read_time", "db_blk_write_time", "db_session_time", "db_active_time", "db_idle_in_transaction_time"),
+    *("function_total_time", "function_self_time"),
+)
+#: Moments of what never happened.
+_MOMENTS: Final = ("db_stat_reset_time", "db_checksum_last_failure")
+_PRIVILEGES: Final = (
+    *("table", "column", "any_column", "sequence", "database", "function", "schema", "tablespace", "type"),
+    *("language", "server", "foreign_data_wrapper", "parameter"),
+)
+_VISIBLE: Final = {
+    "pg_type_is_visible(oid)": ("pg_type", "typ"),
+    "pg_function_is_visible(oid)": ("pg_proc", "pro"),
+    "pg_operator_is_visible(oid)": ("pg_operator", "opr"),
+    "pg_opclass_is_visible(oid)": ("pg_opclass", "opc"),
+    "pg_opfamily_is_visible(oid)": ("pg_opfamily", "opf"),
+    "pg_collation_is_visible(oid)": ("pg_collation", "coll"),
+    "pg_conversion_is_visible(oid)": ("pg_conversion", "con"),
+    "pg_statistics_obj_is_visible(oid)": ("pg_statistic_ext", "stx"),
+    "pg_ts_config_is_visible(oid)": ("pg_ts_config", "cfg"),
+    "pg_ts_dict_is_visible(oid)": ("pg_ts_dict", "dict"),
+    "pg_ts_parser_is_visible(oid)": ("pg_ts_parser", "prs"),
+    "pg_ts_template_is_visible(oid)": ("pg_ts_template", "tmpl"),
+}
+
+
+def _scalars() -> Iterator[tuple[str, str]]:
+    yield from _SIMPLE.items()
+    for signature in _NONE:
+        yield signature, "NULL::text"
+    for signature, (relation, prefix) in _VISIBLE.items():
+        yield signature, _visible(relation, prefix)
+    for counter in _COUNTERS:
+        yield f"pg_stat_get_{counter}(oid)", "0::int8"
+    for counter in _TIMES:
+        yield f"pg_stat_get_{counter}(oid)", "0::float8"
+    for moment in _MOMENTS:
+        yield f"pg_stat_get_{moment}(oid)", "NULL::timestamptz"
+    for counter in _XACT:
+        yield f"pg_stat_get_xact_{counter}(oid)", "0::int8"
+
+
+#: Bodies by name and arguments, as ``name(type, ...)``.
+SCALARS: Final[dict[str, str]] = dict(_scalars())
+#: Functions whose every form is true for the one role there is.
+ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
+#: Functions in FROM.
+TABLES: Final[dict[str, str]] = {
+    "pg_get_keywords()": "SELECT word, catcode::\"char\", barelabel = 't' AS barelabel, catdesc, baredesc "
+    "FROM pg_lookups.keywords",
+    "pg_options_to_table(_text)": "SELECT split_part(o, '=', 1) AS option_name, "
+    "substr(o, strpos(o, '=') + 1) AS option_value FROM unnest($1) o",
+    "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
+    "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",
+    "aclexplode(_aclitem)": "SELECT 10::oid AS grantor, CASE WHEN split_part(i::text, '=', 1) = '' THEN 0 ELSE 10 END"
+    "::oid AS grantee, w.word AS privilege_type, false AS is_grantable FROM unnest($1) i "
+    "JOIN (VALUES ('a', 'INSERT'), ('r', 'SELECT'), ('w', 'UPDATE'), ('d', 'DELETE'), ('D', 'TRUNCATE'), "
+    "('x', 'REFERENCES'), ('t', 'TRIGGER'), ('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('c', 'CONNECT'), "
+    "('T', 'TEMPORARY')) w(letter, word) "
+    "ON strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter) > 0",
+    "_pg_expandarray(anyarray)": "SELECT x, n::int4 AS n FROM unnest($1) WITH ORDINALITY AS u(x, n)",
+}
+#: information_schema's own functions: declared types, result and body.
+INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
+    "_pg_char_max_length": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $2 = -1 THEN NULL WHEN $1 IN (1042, 1043) THEN $2 - 4 WHEN $1 IN (1560, 1562) THEN $2 END",
+    ),
+    "_pg_char_octet_length": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (25, 1042, 1043) THEN CASE WHEN $2 = -1 THEN 1073741824 ELSE ($2 - 4) * 4 END END",
+    ),
+    "_pg_numeric_precision": (
+        ("oid", "int4"),
+        "int4",
+        "CASE $1 WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 THEN 53 "
+        "WHEN 1700 THEN CASE WHEN $2 = -1 THEN NULL ELSE (($2 - 4) >> 16) & 65535 END END",
+    ),
+    "_pg_numeric_precision_radix": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (20, 21, 23, 700, 701) THEN 2 WHEN $1 = 1700 THEN 10 END",
+    ),
+    "_pg_numeric_scale": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 IN (20, 21, 23) THEN 0 "
+        "WHEN $1 = 1700 THEN CASE WHEN $2 = -1 THEN NULL ELSE ($2 - 4) & 65535 END END",
+    ),
+    "_pg_datetime_precision": (
+        ("oid", "int4"),
+        "int4",
+        "CASE WHEN $1 = 1082 THEN 0 WHEN $1 IN (1083, 1114, 1184, 1186, 1266) THEN 6 END",
+    ),
+    "_pg_interval_type": (("oid", "int4"), "text", "NULL::text"),
+    "_pg_index_position": (
+        ("oid", "int2"),
+        "int4",
+        "(SELECT array_position(i.indkey::int2[], $2) FROM pg_index i WHERE i.indexrelid = $1)",
+    ),
+}
+#: oids as text, by their type.
+SHOWN: Final[dict[str, str]] = {
+    "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
+    "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
+    "regtype": "(SELECT plain FROM pg_lookups.type_names WHERE oid = $1)",
+    "regproc": "(SELECT shown FROM pg_lookups.function_names WHERE oid = $1)",
+    "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",
+    "regnamespace": "(SELECT quote_ident(nspname) FROM pg_namespace WHERE oid = $1)",
+    "regrole": "(SELECT quote_ident(rolname) FROM pg_authid WHERE oid = $1)",
+    "regoper": "(SELECT oprname::text FROM pg_operator WHERE oid = $1)",
+    "regoperator": "(SELECT oprname || '(' || CASE WHEN oprleft = 0 THEN 'NONE' ELSE format_type(oprleft, NULL) END "
+    "|| ',' || format_type(oprright, NULL) || ')' FROM pg_operator WHERE oid = $1)",
+    "regcollation": "(SELECT quote_ident(collname) FROM pg_collation WHERE oid = $1)",
+    "regconfig": "(SELECT quote_ident(cfgname) FROM pg_ts_config WHERE oid = $1)",
+    "regdictionary": "(SELECT quote_ident(dictname) FROM pg_ts_dict WHERE oid = $1)",
+}
+#: Texts as oids, by the type; a constant is looked up by the binder.
+READ: Final[dict[str, str]] = {
+    "regclass": "to_regclass($1)",
+    "regtype": "to_regtype($1)",
+    "regnamespace": "to_regnamespace($1)",
+    "regrole": "to_regrole($1)",
+}

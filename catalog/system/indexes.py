@@ -1,0 +1,269 @@
+"""Keys, indexes and constraints of tables: pg_index, pg_constraint and their definitions as text.
+
+Owns: what a table's keys look like as indexes, and PostgreSQL's texts of both (pg_get_indexdef, pg_get_constraintdef).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.names import quote_name
+from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
+from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
+from catalog.system.rows import Row
+from catalog.system.stored import by_oid
+from catalog.types import SqlType
+
+#: btree's operator classes by type; others are found by their binary coercible type.
+_CLASSES: Final = {
+    "int2": 1979, "int4": 1978, "int8": 3124, "oid": 1981, "float4": 1970, "float8": 3123, "numeric": 3125,
+    "text": 3126, "varchar": 3126, "bpchar": 426, "name": 1986, "char": 429, "bool": 424, "bytea": 428, "date": 3122,
+    "time": 1996, "timestamp": 3128, "timestamptz": 3127, "interval": 1982, "uuid": 2968, "jsonb": 4033,
+    "array": 397,
+}  # fmt: skip
+#: btree's equality by type.
+_EQUALS: Final = {
+    "int2": 94, "int4": 96, "int8": 410, "oid": 607, "float4": 620, "float8": 670, "numeric": 1752, "text": 98,
+    "varchar": 98, "bpchar": 1054, "name": 93, "char": 92, "bool": 91, "bytea": 1955, "date": 1093, "time": 1108,
+    "timestamp": 2060, "timestamptz": 1320, "interval": 1330, "uuid": 2972, "jsonb": 3240, "array": 1070,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """An index as PostgreSQL would have it: a key's own, or one that was made. ``columns`` are None where computed."""
+
+    oid: int
+    name: str
+    parts: tuple[str, ...]
+    columns: tuple[ColumnDefinition | None, ...]
+    unique: bool = False
+    primary: bool = False
+    constraint: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple("expr" if column is None else column.name for column in self.columns)
+
+
+def indexes_of(table: Table) -> Iterator[IndexEntry]:
+    """A table's indexes, the primary key's first."""
+    by_name = {column.name: column for column in table.columns}
+    for key in sorted(table.keys, key=lambda item: not item.primary):
+        columns = tuple(by_name[name] for name in key.columns)
+        parts = tuple(map(quote_name, key.columns))
+        oid = part_oid(table.oid, "index", key.name)
+        yield IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
+    for index in table.indexes:
+        named = tuple(by_name.get(part.strip('"')) for part in index.parts)
+        yield IndexEntry(part_oid(table.oid, "index", index.name), index.name, index.parts, named)
+
+
+def _tables(catalog: Catalog) -> Iterator[Table]:
+    for item in catalog.objects.values():
+        if isinstance(item, Table):
+            yield item
+
+
+def _places(table: Table, names: tuple[str, ...]) -> list[int]:
+    known = {column.name: place for place, column in enumerate(table.columns, 1)}
+    return [known[name] for name in names]
+
+
+def _by_type(known: dict[str, int], kind: SqlType | None) -> int:
+    return known.get("text" if kind is None else kind.name, 0)
+
+
+def pg_index(catalog: Catalog) -> Iterator[Row]:
+    """Indexes."""
+    for table in _tables(catalog):
+        known = {column.name: place for place, column in enumerate(table.columns, 1)}
+        for index in indexes_of(table):
+            kinds = [None if column is None else column.type for column in index.columns]
+            computed = [part for part, column in zip(index.parts, index.columns, strict=True) if column is None]
+            yield {
+                "indexrelid": index.oid,
+                "indrelid": table.oid,
+                "indnatts": len(index.parts),
+                "indnkeyatts": len(index.parts),
+                "indisunique": index.unique,
+                "indisprimary": index.primary,
+                "indimmediate": True,
+                "indisvalid": True,
+                "indisready": True,
+                "indislive": True,
+                "indkey": [0 if column is None else known[column.name] for column in index.columns],
+                "indcollation": [100 if kind is not None and kind.category == "S" else 0 for kind in kinds],
+                "indclass": [_by_type(_CLASSES, kind) for kind in kinds],
+                "indoption": [0] * len(index.parts),
+                "indexprs": ", ".join(computed) or None,
+            }
+
+
+def index_definitions(catalog: Catalog) -> Iterator[Row]:
+    """pg_get_indexdef() of each index, and of its parts by place."""
+    for oid, text in by_oid("index_definitions", "definition").items():
+        yield {"oid": oid, "place": 0, "definition": text}
+        for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
+            yield {"oid": oid, "place": place, "definition": part}
+    for table in _tables(catalog):
+        for index in indexes_of(table):
+            unique = "UNIQUE " if index.unique else ""
+            parts = ", ".join(_part(index, place) for place in range(len(index.parts)))
+            on = f"{quote_name(table.schema)}.{quote_name(table.name)}"
+            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING btree ({parts})"
+            yield {"oid": index.oid, "place": 0, "definition": text}
+            for place in range(len(index.parts)):
+                yield {"oid": index.oid, "place": place + 1, "definition": _part(index, place)}
+
+
+def _part(index: IndexEntry, place: int) -> str:
+    part = index.parts[place]
+    return part if index.columns[place] is not None or part.endswith(")") else f"({part})"
+
+
+def pg_constraint(catalog: Catalog) -> Iterator[Row]:
+    """Keys, foreign keys and checks."""
+    for table in _tables(catalog):
+        for key in table.keys:
+            if not key.index:
+                yield _key(catalog, table, key)
+        for reference in table.foreign_keys:
+            target = catalog.objects.get(reference.target)
+            if isinstance(target, Table):
+                yield _reference(catalog, table, reference, target)
+        for check in table.checks:
+            used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
+            text = default_text(catalog, check.expression)
+            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
+
+
+def _shared(catalog: Catalog, table: Table, name: str, kind: str) -> Row:
+    return {
+        "oid": part_oid(table.oid, "constraint", name),
+        "conname": name,
+        "connamespace": schema_oid(catalog, table.schema),
+        "contype": kind,
+        "convalidated": True,
+        "conrelid": table.oid,
+        "confupdtype": " ",
+        "confdeltype": " ",
+        "confmatchtype": " ",
+        "conislocal": True,
+    }
+
+
+def _key(catalog: Catalog, table: Table, key: UniqueKey) -> Row:
+    return {
+        **_shared(catalog, table, key.name, "p" if key.primary else "u"),
+        "conindid": part_oid(table.oid, "index", key.name),
+        "conkey": _places(table, key.columns),
+        "connoinherit": True,
+    }
+
+
+def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Table) -> Row:
+    by_name = {column.name: column for column in table.columns}
+    targets = {column.name: column for column in target.columns}
+    keys = [key for key in target.keys if _serves(key, reference)]
+    equal = [_by_type(_EQUALS, targets[name].type) for name in reference.target_columns]
+    own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
+    return {
+        **_shared(catalog, table, reference.name, "f"),
+        "condeferrable": reference.deferrable,
+        "condeferred": reference.deferred,
+        "conindid": part_oid(target.oid, "index", keys[0].name) if keys else 0,
+        "confrelid": target.oid,
+        "confupdtype": reference.on_update,
+        "confdeltype": reference.on_delete,
+        "confmatchtype": "s",
+        "connoinherit": True,
+        "conkey": _places(table, reference.columns),
+        "confkey": _places(target, reference.target_columns),
+        "conpfeqop": equal,
+        "conppeqop": equal,
+        "conffeqop": own,
+    }
+
+
+def pg_depend(catalog: Catalog) -> Iterator[Row]:
+    """Of what clients follow: an index on its constraint, a foreign key on the other table's key, and a sequence on
+    the column that it goes with."""
+    for item in catalog.objects.values():
+        if isinstance(item, Sequence) and item.owner is not None:
+            table = catalog.objects.get(item.owner[0])
+            if isinstance(table, Table):
+                column = next(column for column in table.columns if column.name == item.owner[1])
+                how = "i" if column.identity else "a"
+                yield _depends((PG_CLASS, item.oid), (PG_CLASS, table.oid), how, _places(table, (column.name,))[0])
+        if not isinstance(item, Table):
+            continue
+        for key in item.keys:
+            if not key.index:
+                own = (PG_CONSTRAINT, part_oid(item.oid, "constraint", key.name))
+                yield _depends((PG_CLASS, part_oid(item.oid, "index", key.name)), own, "i")
+        for reference in item.foreign_keys:
+            target = catalog.objects.get(reference.target)
+            keys = [key for key in target.keys if _serves(key, reference)] if isinstance(target, Table) else []
+            if keys:
+                index = (PG_CLASS, part_oid(reference.target, "index", keys[0].name))
+                yield _depends((PG_CONSTRAINT, part_oid(item.oid, "constraint", reference.name)), index, "n")
+
+
+def _serves(key: UniqueKey, reference: ForeignKey) -> bool:
+    return set(key.columns) == set(reference.target_columns)
+
+
+def _depends(what: tuple[int, int], on: tuple[int, int], how: str, column: int = 0) -> Row:
+    return {
+        "classid": what[0],
+        "objid": what[1],
+        "refclassid": on[0],
+        "refobjid": on[1],
+        "refobjsubid": column,
+        "deptype": how,
+    }
+
+
+_ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
+    """pg_get_constraintdef() of each constraint."""
+    for table in _tables(catalog):
+        texts = {key.name: _key_text(key) for key in table.keys if not key.index}
+        checks = {check.name: default_text(catalog, check.expression) for check in table.checks}
+        texts |= {name: f"CHECK ({_bracketed(text)})" for name, text in checks.items()}
+        for reference in table.foreign_keys:
+            target = catalog.objects.get(reference.target)
+            if isinstance(target, Table):
+                texts[reference.name] = _reference_text(reference, target)
+        for name, text in texts.items():
+            yield {"oid": part_oid(table.oid, "constraint", name), "place": 0, "definition": text}
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"({', '.join(map(quote_name, names))})"
+
+
+def _key_text(key: UniqueKey) -> str:
+    return f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {_listed(key.columns)}"
+
+
+def _reference_text(reference: ForeignKey, target: Table) -> str:
+    schema = "" if target.schema == "public" else f"{quote_name(target.schema)}."
+    text = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES {schema}{quote_name(target.name)}"
+    text += _listed(reference.target_columns)
+    for words, action in (("UPDATE", reference.on_update), ("DELETE", reference.on_delete)):
+        if action in _ACTIONS:
+            text += f" ON {words} {_ACTIONS[action]}"
+    if reference.deferrable:
+        text += " DEFERRABLE INITIALLY DEFERRED" if reference.deferred else " DEFERRABLE"
+    return text

@@ -1,0 +1,64 @@
+"""What oids that are shown by name are called: regclass, regtype, regproc, regnamespace and regrole as text.
+
+Owns: the names of those that a result holds, for whoever writes it. (A query's own casts to text are SQL, in
+``functions``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from catalog.names import quote_name
+from catalog.objects import Catalog, Table, whole_path
+from catalog.postgres import function, functions
+from catalog.system.indexes import indexes_of
+from catalog.system.naming import ROLE, ROLE_NAME
+from catalog.system.texts import type_names
+
+
+def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, ...]) -> dict[int, str]:
+    """The names of some oids of a type such as regclass; what none has is its number, and 0 is '-'."""
+    wanted = set(oids)
+    match kind:
+        case "regclass":
+            found = _relations(catalog, wanted, path)
+        case "regtype":
+            found = {int(str(row["oid"])): str(row["plain"]) for row in type_names(catalog) if row["oid"] in wanted}
+        case "regproc":
+            found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
+        case "regnamespace":
+            found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
+        case "regrole":
+            found = {ROLE: quote_name(ROLE_NAME)}
+        case _:
+            found = {}
+    return {oid: found.get(oid, str(oid) if oid else "-") for oid in wanted}
+
+
+def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dict[int, str]:
+    visible = whole_path(path)
+    found = {}
+    for oid in wanted:
+        item = catalog.objects.get(oid)
+        if item is not None:
+            found[oid] = _qualified(item.schema, item.name, catalog.find(item.name, None, path) is item)
+    if len(found) < len(wanted):
+        for item in catalog.objects.values():
+            if isinstance(item, Table):
+                own = {
+                    index.oid: _qualified(item.schema, index.name, item.schema in visible) for index in indexes_of(item)
+                }
+                found |= {oid: name for oid, name in own.items() if oid in wanted}
+    return found
+
+
+def _qualified(schema: str, name: str, is_visible: bool) -> str:
+    return quote_name(name) if is_visible else f"{quote_name(schema)}.{quote_name(name)}"
+
+
+def _function(oid: int) -> str | None:
+    try:
+        name = function(oid).name
+    except KeyError:
+        return None
+    return quote_name(name) if len(functions(name)) == 1 else f"pg_catalog.{quote_name(name)}"

@@ -1,0 +1,113 @@
+"""Definitions as text, by oid: views, functions' signatures, and the words of the grammar.
+
+Owns: what pg_get_viewdef(), pg_get_function_arguments() and pg_get_keywords() look up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.names import quote_name
+from catalog.objects import PG_TEMP, Catalog, Schema, View
+from catalog.postgres import rows, types
+from catalog.system.classes import pg_class, pg_type
+from catalog.system.naming import TEMPORARY
+from catalog.system.rows import Row
+from catalog.system.stored import by_oid
+from catalog.types import DISPLAY
+
+SIGNATURE: Final = ("arguments", "identity", "result")
+KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")
+
+
+def view_definitions(catalog: Catalog) -> Iterator[Row]:
+    """The queries of views."""
+    for oid, text in by_oid("views", "definition").items():
+        yield {"oid": oid, "definition": text}
+    for item in catalog.objects.values():
+        if isinstance(item, View):
+            yield {"oid": item.oid, "definition": f" {item.definition.strip().rstrip(';')};"}
+
+
+def signatures(catalog: Catalog) -> Iterator[Row]:
+    """Functions' arguments and results."""
+    for row in rows("signatures"):
+        yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE}}
+
+
+def keywords(catalog: Catalog) -> Iterator[Row]:
+    """The words of the grammar."""
+    yield from rows("keywords")
+
+
+TYPE: Final = ("head", "tail", "plain", "alias")
+FUNCTION: Final = ("shown", "alone", "types")
+#: Names that stand around a type's modifier.
+_TAILS: Final = (" without time zone", " with time zone")
+
+
+def type_names(catalog: Catalog) -> Iterator[Row]:
+    """What format_type() makes names of: ``head`` and ``tail`` stand around a modifier, ``plain`` has none.
+
+    ``element`` says which type's modifier it is.
+    """
+    known = types()
+    for item in known.values():
+        is_array = item.category == "A" and item.length == -1 and item.name.startswith("_")
+        base = known[item.element] if is_array else item
+        name = DISPLAY.get(base.name, _LONGER.get(base.name, quote_name(base.name)))
+        tail = next((tail for tail in _TAILS if name.endswith(tail)), "")
+        suffix = "[]" if is_array else ""
+        yield {
+            "oid": item.oid,
+            "element": base.oid,
+            "head": name.removesuffix(tail),
+            "tail": tail + suffix,
+            "plain": name + suffix,
+            "alias": item.name,
+        }
+    for row in pg_type(catalog):
+        name = quote_name(str(row["typname"])) if row["typcategory"] == "C" else f"{row['typname']}"[1:] + "[]"
+        yield {"oid": row["oid"], "element": 0, "head": name, "tail": "", "plain": name, "alias": name}
+
+
+RELATION: Final = ("written", "within")
+
+
+def relation_names(catalog: Catalog) -> Iterator[Row]:
+    """The texts that regclass reads as a relation or index: ``within`` is the schema that the path must have, or ''."""
+    for row in (*rows("pg_class"), *pg_class(catalog)):
+        oid, name = int(str(row["oid"])), str(row["relname"])
+        schema = _schema_name(catalog, int(str(row["relnamespace"])))
+        for written in {name, quote_name(name)}:
+            yield {"oid": oid, "written": written, "within": schema}
+        for written in {f"{schema}.{name}", f"{quote_name(schema)}.{quote_name(name)}"}:
+            yield {"oid": oid, "written": written, "within": ""}
+
+
+def _schema_name(catalog: Catalog, oid: int) -> str:
+    schema = Schema(oid, PG_TEMP) if oid == TEMPORARY else catalog.schema(oid)
+    return "" if schema is None else schema.name
+
+
+#: As DISPLAY has those that Millstream stores.
+_LONGER: Final = {
+    "timetz": "time with time zone",
+    "varbit": "bit varying",
+    "char": '"char"',
+    "any": '"any"',
+}
+
+
+def function_names(catalog: Catalog) -> Iterator[Row]:
+    """Functions by name, as regproc and regprocedure show them: a name that several have is qualified."""
+    found = list(rows("pg_proc"))
+    counts = Counter(row["proname"] for row in found)
+    names = {int(str(item["oid"])): str(item["plain"]) for item in type_names(catalog)}
+    for row in found:
+        name = quote_name(str(row["proname"]))
+        arguments = ",".join(names[int(oid)] for oid in str(row["proargtypes"] or "").split())
+        shown = name if counts[row["proname"]] == 1 else f"pg_catalog.{name}"
+        yield {"oid": int(str(row["oid"])), "shown": shown, "alone": name, "types": f"({arguments})"}

@@ -1,0 +1,195 @@
+"""What Spark prints of a query by itself, beyond what it prints of a view's paths.
+
+Owns: ``AdhocPrinter``. A view's states are computed by both engines in turn, so what may differ in a last bit
+(``floats``), what reads the session's time zone (which is UTC here: ``analytics`` sends no other) and what fails for
+some values with 0A000 is a query's alone. So are windows and ordered aggregates, which are in no path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import SqlType
+from executor.nodes import Build, Expr, function
+from executor.selects import Block
+from executor.spark import windows
+from executor.spark.arrays import ARRAYS, collected, require_plain
+from executor.spark.calls import cast, once, refuse
+from executor.spark.dialect import STRINGS, SparkPrinter, spark_type, string
+from executor.spark.floats import FLOATS
+from executor.spark.sums import Around
+from executor.spark.temporal import ZONED
+from executor.spark.textual import TEXTUAL
+from planner.algebra import Unnest
+from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
+from planner.functions import AGGREGATES
+
+#: Conversions between times in UTC.
+_TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
+#: Comparisons of arrays; their order treats NULL otherwise.
+_EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
+_VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
+#: Types of which Spark's percentile_disc, which is a double, is exact.
+_PERCENTILES: Final = frozenset(("int2", "int4", "float8"))
+#: An integer as PostgreSQL 15 reads it, and a number.
+_INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
+_CASES: Final = "ARRAY_JOIN(TRANSFORM(SPLIT({0}, ''), c -> IF(CHAR_LENGTH({1}(c)) = 1, {1}(c), c)), '')"
+
+
+def _like(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """ILIKE as LIKE, which checks the pattern."""
+    found = TEXTUAL["like"](dialect, arguments, node)
+    return exp.ILike(this=found.this, expression=found.expression)
+
+
+#: What a pattern may have for both to read it alike: no escapes, no classes but plain ones, no lazy quantifiers.
+_SIMPLE: Final = re.compile(
+    r"(?:[A-Za-z0-9 _,;:@%&='\"<>/~`!#.^$()|-]|\[\^?[A-Za-z0-9 _.,-]+\]|[*+?](?![*+?])|\{[0-9,]+\}(?![*+?]))*"
+)
+
+_DANGLING: Final = re.compile(r"(?:^|[(|^])[*+?{]")
+
+
+def _matched(flags: str) -> Build:
+    """A constant regular expression of what PostgreSQL's and Java's have in common; $ is the end of the text alone."""
+
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        pattern = node.arguments[1]
+        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "(?" in pattern.value:
+            raise refuse(node, "with this pattern")
+        if not _SIMPLE.fullmatch(pattern.value) or _DANGLING.search(pattern.value):
+            raise refuse(node, "with this pattern")
+        ended = re.sub(r"(\[[^]]*\])|\$", lambda match: match[1] or r"\z", pattern.value)
+        return exp.Var(this=f"({dialect.generate(arguments[0])} RLIKE {string('(?' + flags + ')' + ended).this})")
+
+    return build
+
+
+def _case_mapped(name: str) -> Build:
+    """By characters: PostgreSQL maps each to one."""
+
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        if any(item.type.name not in STRINGS for item in node.arguments):
+            raise refuse(node)
+        other = _CASES.format("{0}", name)
+        return once(dialect, arguments, node, f"IF({{0}} RLIKE '^[\\\\x00-\\\\x7F]*$', {name}({{0}}), {other})")
+
+    return build
+
+
+class AdhocPrinter(SparkPrinter):
+    """Prints one query."""
+
+    functions: ClassVar[Mapping[str, Build]] = {
+        **SparkPrinter.functions,
+        **FLOATS,
+        **ZONED,
+        **ARRAYS,
+        "upper": _case_mapped("UPPER"),
+        "lower": _case_mapped("LOWER"),
+        "ilike": _like,
+        "regex_match": _matched("s"),
+        "regex_imatch": _matched("siu"),
+    }
+
+    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY
+
+    def require(self, kind: SqlType) -> None:
+        """Arrays, too."""
+        require_plain(kind)
+        if kind.name != "interval":
+            spark_type(kind)
+
+    def unnest(self, items: Expr) -> Expr:
+        """EXPLODE(list)."""
+        return function("EXPLODE", items)
+
+    def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
+        """Spark has one generator in a select list."""
+        if len(items) > 1 or node.ordinality is not None:
+            raise unsupported("several set-returning functions in step")
+        return SparkPrinter._unnest(self, node, block, items)
+
+    def cast(self, argument: Expr, node: Cast) -> Expr:
+        """Also between times in UTC, to real, and of texts to integers."""
+        source, target = node.argument.type, node.type
+        if source.name in _TIMES and target.name in _TIMES:
+            return cast(argument, spark_type(target))
+        if source.name in ("int2", "int4", "int8", "numeric") and target.name == "float4":
+            return cast(argument, "FLOAT")
+        if source.name in STRINGS and target.name in ("int2", "int4", "int8"):
+            return self._integer(argument, node)
+        return SparkPrinter.cast(self, argument, node)
+
+    def _integer(self, argument: Expr, node: Cast) -> Expr:
+        """A text as an integer: Spark's own cast takes more, and calls what is too large malformed."""
+        kind = spark_type(node.type)
+        words = f"CONCAT('22P02:invalid input syntax for type {node.type}: \"', {{0}}, '\"')"
+        pattern = (
+            f"CASE WHEN {{0}} NOT RLIKE '{_INTEGER}' THEN CAST(RAISE_ERROR({words}) AS {kind})"
+            f" ELSE CAST(CAST({{0}} AS DECIMAL(38,0)) AS {kind}) END"
+        )
+        return once(self, [argument], Call("", (node.argument,), node.type), pattern)
+
+    def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
+        """Also aggregates over an order."""
+        around = Around(where)
+        match node.function:
+            case "string_agg":
+                return self._joined(node, arguments[0], order, around)
+            case "array_agg" if not node.distinct and node.arguments[0].type.element is None:
+                return collected(self, arguments[0], node.order_by, order, around)
+            case "percentile_cont" | "percentile_disc" | "mode":
+                return self._percentile(node, arguments, order, around)
+            case _:
+                return self.aggregated(node, arguments, around)
+
+    def aggregated(self, node: AggregateCall, arguments: list[Expr], around: Around) -> Expr:
+        """Also variances of doubles."""
+        if node.function in _VARIANCES and node.arguments[0].type.name == "float8" and not node.distinct:
+            return around.call(node.function.upper(), *arguments)
+        return SparkPrinter.aggregated(self, node, arguments, around)
+
+    def _joined(self, node: AggregateCall, value: Expr, order: list[Expr], around: Around) -> Expr:
+        """LISTAGG; distinct values come sorted, as PostgreSQL finds them."""
+        delimiter = node.arguments[1]
+        if not isinstance(delimiter, Literal) or not isinstance(delimiter.value, str):
+            raise unsupported("string_agg() with a computed delimiter")
+        if any(item.type.name not in STRINGS for item in node.arguments):
+            raise unsupported(f"aggregate string_agg({node.arguments[0].type})")
+        if node.distinct:
+            if any(key.expression != node.arguments[0] for key in node.order_by):
+                raise unsupported("string_agg(DISTINCT) in another order")
+            order = order or [exp.Ordered(this=value.copy(), desc=False, nulls_first=False)]
+        items = [exp.Distinct(expressions=[value])] if node.distinct else [value]
+        return self._within("LISTAGG", [*items, string(delimiter.value)], order, around)
+
+    def _percentile(self, node: AggregateCall, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
+        kind = node.order_by[0].expression.type
+        if node.function != "mode" and not isinstance(node.arguments[0], Literal):
+            raise unsupported(f"{node.function} of a computed fraction")
+        if node.type.element is not None or kind.name not in _PERCENTILES:
+            raise unsupported(f"aggregate {node.function}() WITHIN GROUP (ORDER BY {kind})")
+        found = self._within(node.function.upper(), arguments, order, around)
+        return found if node.type.name == "float8" else cast(found, spark_type(node.type))
+
+    def _within(self, name: str, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
+        """name(arguments) WITHIN GROUP (ORDER BY order) FILTER (WHERE ...)."""
+        call = self.generate(function(name, *arguments))
+        if order:
+            call += f" WITHIN GROUP (ORDER BY {', '.join(map(self.generate, order))})"
+        if around.where is not None:
+            call += f" FILTER (WHERE {self.generate(around.where)})"
+        return exp.Var(this=call)
+
+    def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
+        """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        over = windows.framed(node, over)
+        if node.function not in AGGREGATES:
+            return windows.call(node, arguments, over)
+        return self.aggregated(AggregateCall(node.function, node.arguments, node.type), arguments, Around(where, over))

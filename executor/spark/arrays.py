@@ -1,0 +1,123 @@
+"""Arrays in Spark's SQL, for queries: constructors, subscripts, sizes, ANY and ALL, and aggregation in an order.
+
+Owns: ``ARRAYS``, the functions of arrays that Spark computes as PostgreSQL does, and ``collected``. Subscripts count
+from 1 and find NULL beyond the ends; NULL is an array's element like any other, and no array is as good as an empty one
+where arrays are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, SqlType
+from executor.nodes import Build, Expr
+from executor.spark.calls import cast, literal_int, once, refuse
+from executor.spark.sums import Around
+from planner.algebra import SortKey
+from planner.expression import Call, Literal
+
+#: Elements whose text in an array is what Spark's cast makes.
+_PLAIN: Final = frozenset(("int2", "int4", "int8", "text", "varchar", "name", "uuid"))
+
+
+def _array(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    items = ", ".join(map(dialect.generate, arguments))
+    return cast(exp.Var(this=f"ARRAY({items})"), dialect.generate(dialect.type(node.type)))
+
+
+def _pattern(text: str) -> Build:
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        return once(dialect, arguments, node, text)
+
+    return build
+
+
+def _quantified(name: str) -> Build:
+    """Whether the comparison holds for any element, or for all, in three-valued logic."""
+
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        comparison, left, items = node.arguments
+        assert isinstance(comparison, Literal)
+        assert items.type.element is not None
+        call = Call(str(comparison.value), (left, Literal(None, items.type.element)), BOOL)
+        test = dialect.generate(dialect.call(call, [arguments[1], exp.Var(this="e")]))
+        return exp.Var(this=f"{name}({dialect.generate(arguments[2])}, e -> {test})")
+
+    return build
+
+
+def _length(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of the only dimension; an empty array has none."""
+    if literal_int(node, 1) != 1:
+        raise refuse(node, "of another dimension than the first")
+    return once(dialect, arguments[:1], node, "IF({0} IS NULL, NULL, NULLIF(SIZE({0}), 0))")
+
+
+def _put_together(left: str, right: str) -> Build:
+    """Arrays or elements one after another."""
+
+    def build(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+        kind = dialect.generate(dialect.type(node.type))
+        parts = [f"COALESCE({item}, CAST(ARRAY() AS {kind}))" for item in (left, right)]
+        joined = f"CONCAT({', '.join(parts)})"
+        if left == "{0}" and right == "{1}":
+            joined = f"IF({{0}} IS NULL AND {{1}} IS NULL, NULL, {joined})"
+        return once(dialect, arguments, node, joined)
+
+    return build
+
+
+def _to_string(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    element = node.arguments[0].type.element
+    if element is None or element.name not in _PLAIN:
+        raise refuse(node)
+    items = cast(arguments[0], "ARRAY<STRING>")
+    return exp.Var(this=f"ARRAY_JOIN({', '.join(map(dialect.generate, [items, *arguments[1:]]))})")
+
+
+ARRAYS: Final[Mapping[str, Build]] = {
+    "array": _array,
+    "any": _quantified("EXISTS"),
+    "all": _quantified("FORALL"),
+    "subscript": _pattern("IF({1} < 1, NULL, GET({0}, {1} - 1))"),
+    "cardinality": _pattern("IF({0} IS NULL, NULL, SIZE({0}))"),
+    "array_length": _length,
+    "array_append": _put_together("{0}", "ARRAY({1})"),
+    "array_prepend": _put_together("ARRAY({0})", "{1}"),
+    "array_cat": _put_together("{0}", "{1}"),
+    "array_to_string": _to_string,
+}
+
+
+def require_plain(kind: SqlType) -> None:
+    """Raises 0A000 for an array of arrays, which no element of PostgreSQL's is."""
+    if kind.element is not None and kind.element.element is not None:
+        raise unsupported(f"type {kind}")
+
+
+def collected(dialect: Any, value: Expr, keys: Sequence[SortKey], order: Sequence[Expr], around: Around) -> Expr:
+    """All values of a group as an array, NULLs too, in an order; NULL for no row."""
+    fields = [f"'v', {dialect.generate(value)}"]
+    fields += [f"'k{place}', {dialect.generate(key.this)}" for place, key in enumerate(order)]
+    found = dialect.generate(around.call("COLLECT_LIST", exp.Var(this=f"NAMED_STRUCT({', '.join(fields)})")))
+    if keys:
+        found = f"ARRAY_SORT({found}, (l, r) -> {_comparison(keys)})"
+    return exp.Var(this=f"TRANSFORM(GET(FILTER(ARRAY({found}), a -> SIZE(a) > 0), 0), s -> s.v)")
+
+
+def _comparison(keys: Sequence[SortKey]) -> str:
+    """-1, 0 or 1 for the structs l and r."""
+    branches = []
+    for place, key in enumerate(keys):
+        left, right = f"l.k{place}", f"r.k{place}"
+        null, less = (-1 if key.nulls_first else 1), (1 if key.descending else -1)
+        branches += [
+            f"WHEN {left} IS NULL AND {right} IS NOT NULL THEN {null}",
+            f"WHEN {left} IS NOT NULL AND {right} IS NULL THEN {-null}",
+            f"WHEN {left} < {right} THEN {less} WHEN {left} > {right} THEN {-less}",
+        ]
+    return f"CASE {' '.join(branches)} ELSE 0 END"

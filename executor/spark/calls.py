@@ -1,0 +1,43 @@
+"""What builders of Spark's calls share: refusals, casts, constants, and arguments that are used more than once.
+
+Owns: ``refuse``, ``cast``, ``literal_int``, ``once``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from executor.nodes import Expr
+from executor.spark.bound import let
+from planner.expression import Call, ColumnRef, Literal
+
+
+def refuse(node: Call, why: str = "") -> Exception:
+    """0A000 that names a call."""
+    kinds = ", ".join(str(item.type) for item in node.arguments)
+    return unsupported(f"{node.function}({kinds}){' ' + why if why else ''}")
+
+
+def cast(value: Expr, name: str) -> Expr:
+    """CAST(value AS name)."""
+    return exp.Cast(this=value, to=exp.Var(this=name))
+
+
+def literal_int(node: Call, index: int) -> int:
+    """A constant argument."""
+    item = node.arguments[index]
+    if not (isinstance(item, Literal) and isinstance(item.value, int)):
+        raise refuse(node, "with an argument that is not constant")
+    return item.value
+
+
+def once(dialect: Any, arguments: list[Expr], node: Call, pattern: str) -> Expr:
+    """A pattern of Spark's SQL with the arguments as {0}, {1}, ..., bound to names where they are not short."""
+    printed = [dialect.generate(item) for item in arguments]
+    if all(isinstance(item, ColumnRef | Literal) for item in node.arguments):
+        return exp.Var(this=f"({pattern.format(*printed)})")
+    names = [f"a{place}" for place in range(len(printed))]
+    return exp.Var(this=let(dict(zip(names, printed, strict=True)), pattern.format(*(f"v.{name}" for name in names))))

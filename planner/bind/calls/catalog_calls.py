@@ -1,0 +1,226 @@
+"""Functions about the catalog: a call becomes their body, SQL over system relations.
+
+Owns: binding a body of ``catalog.system.functions`` with a call's arguments for ``$n`` (what PostgreSQL's planner does
+with functions of language SQL), functions that yield rows among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.objects import PG_TEMP, whole_path
+from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
+from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
+from planner.algebra import Project
+from planner.bind.calls.overloads import chosen_function
+from planner.bind.context import Binding
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery, Level
+from planner.bind.relations import of_system
+from planner.bind.scope import Scope, resolve
+from planner.bind.typenames import names_of
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.parse import parse
+from planner.walk import walk
+
+Bind = Callable[[Environment, Any], Scalar]
+
+#: Deep enough for a body that calls others; a body never calls itself.
+_SCOPE: Final = Scope()
+
+
+@cache
+def _node(body: str) -> Any:
+    """The parse node of a scalar body."""
+    return parse(f"SELECT {body}")[0].node.targetList[0].val
+
+
+@cache
+def query_node(body: str) -> Any:
+    """The parse node of a body that is a query."""
+    return parse(body)[0].node
+
+
+@contextmanager
+def arguments_of(binding: Binding, arguments: Sequence[Scalar]) -> Iterator[None]:
+    """While a body is bound: ``$n`` is the call's n-th argument, and no position is the statement's."""
+    context = binding.context
+    binding.bodies.append(tuple(arguments))
+    binding.views.append(0)
+    binding.context = of_system(context)
+    try:
+        yield
+    finally:
+        binding.context = context
+        binding.views.pop()
+        binding.bodies.pop()
+
+
+def bind_body(binding: Binding, body: str, arguments: Sequence[Scalar], kind: SqlType) -> Scalar:
+    """A scalar body of a type, over arguments that are bound already."""
+    from planner.bind.expressions import bind_scalar  # expressions contain calls
+    from planner.bind.select import subquery_binder
+    from planner.bind.types import coerce
+
+    with arguments_of(binding, arguments):
+        env = Environment(binding, _SCOPE, "functions", subquery_binder(Level(binding)))
+        found = bind_scalar(env, _node(body))
+        if kind.name == "void":
+            return Literal("", kind)
+        coerced = coerce(binding, found, kind, "explicit")
+    assert coerced is not None, (body, kind)
+    return coerced
+
+
+def _signature(name: str, types: Sequence[str]) -> str:
+    return f"{name}({', '.join(types)})"
+
+
+def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
+    """A call of a function about the catalog; None for any other."""
+    if name == "pg_typeof" and len(arguments) == 1:
+        return Literal(arguments[0].type.oid, SqlType("regtype"))
+    if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
+        declared, result, text = INFORMATION[name]
+        given = [_given(env, *item) for item in zip(arguments, declared, node.args, strict=False)]
+        return bind_body(env.binding, text, given, by_name(result))
+    if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
+        shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
+        return bind_body(env.binding, shown, arguments[:1], TEXT)
+    if name not in _NAMES:
+        return None
+    found = chosen_function(name, tuple(item.type.oid for item in arguments))
+    if not isinstance(found, tuple):
+        return None
+    chosen, types = found
+    if name == "current_schemas":
+        return _current_schemas(env, arguments, node)
+    body = SCALARS.get(_signature(name, types))
+    if (body is None and name not in ALLOWED) or not is_known(chosen.result):
+        return None
+    given = [_given(env, *item) for item in zip(arguments, types, node.args or (), strict=False)]
+    return _allowed(given) if body is None else bind_body(env.binding, body, given, by_oid(chosen.result))
+
+
+_NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | {"current_schemas"}
+
+
+def _allowed(arguments: list[Scalar]) -> Scalar:
+    """What the one role may do: everything; NULL of NULL, which the oid of nothing is not."""
+    known = [Call("is_not_null", (item,), BOOL) for item in arguments if not isinstance(item, Literal)]
+    if not known:
+        return Literal(True, BOOL)
+    every = known[0] if len(known) == 1 else Call("and", tuple(known), BOOL)
+    return Call("nullif", (every, Literal(False, BOOL)), BOOL)
+
+
+def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
+    """The schemas of search_path that exist, with pg_catalog before them where it is asked for."""
+    (implicit,) = arguments
+    if isinstance(implicit, Cast):
+        implicit = implicit.argument
+    if not isinstance(implicit, Literal):
+        raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
+    given = env.binding.search_path
+    everything = str(implicit.value).lower() in ("true", "t", "1")
+    catalog = env.binding.context.catalog
+    known = {*catalog.schemas, *(PG_TEMP for _ in catalog.contents(PG_TEMP))}
+    path = [name for name in (whole_path(given) if everything else given) if name in known]
+    return Literal(tuple(path), SqlType("array", element=SqlType("name")))
+
+
+#: Functions that yield rows: name -> declared types of the arguments, and the query.
+_TABLES: Final = {
+    name: (tuple(item.strip() for item in types.rstrip(")").split(",") if item.strip()), body)
+    for (name, _, types), body in ((signature.partition("("), body) for signature, body in TABLES.items())
+}
+TABLE_NAMES: Final = frozenset(_TABLES)
+#: Of these, those with more than one column.
+_RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors"}
+
+
+def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
+    """The rows of a function about the catalog; None for any other."""
+    from planner.bind.select import bind_select
+
+    declared, body = _TABLES[names_of(node.funcname)[-1]]
+    arguments = [bind(env, item) for item in node.args or ()]
+    if len(arguments) != len(declared):
+        return None
+    given = [_given(env, *item) for item in zip(arguments, declared, node.args or (), strict=True)]
+    with arguments_of(env.binding, given):
+        return bind_select(Level(env.binding), query_node(body))
+
+
+def _given(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar:
+    from planner.bind.types import coerce
+
+    if declared == "anyarray":
+        return scalar
+    kind = array(by_name(declared[1:])) if declared.startswith("_") else by_name(declared)
+    found = coerce(env.binding, scalar, kind, "implicit", node)
+    if found is None:
+        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
+    return found
+
+
+def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """(f(x)).field in a select list, of a function that yields rows; None for any other selection."""
+    call, selected = node.arg, node.indirection
+    if type(call).__name__ == "ColumnRef" and all(type(item).__name__ == "String" for item in selected):
+        names = names_of(call.fields)
+        record = field_name(names[-1], selected[0].sval)
+        if any(
+            entry.name == record for level in env.scope.levels() for item in level.sources for entry in item.entries
+        ):
+            return resolve(env.binding, env.scope, (*names[:-1], record), call).scalar
+        return None
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES or env.sets is None:
+        return None
+    if len(selected) != 1 or type(selected[0]).__name__ != "String":
+        return None
+    name = selected[0].sval
+    values = dict(bind_lists(env.without_sets(name), call, bind))
+    if name not in values:
+        raise env.error("42703", f'column "{name}" not found in data type record', node)
+    return ColumnRef(env.sets.add(env.binding, name, values[name]))
+
+
+def yields_rows(node: Any) -> bool:
+    """Whether a function about the catalog yields rows of several columns."""
+    return names_of(node.funcname)[-1] in _RECORDS
+
+
+def bind_record(env: Environment, node: Any, name: str, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+    """A row of such a function as an item of a subquery's select list: its fields, each a column of its own, which
+    ``field_name`` names. (A row is no value; what selects its fields finds them so.)
+    """
+    if not env.binding.in_from or env.sets is None:
+        instead = "Name its columns, or call it in FROM."
+        raise unsupported(f"{names_of(node.funcname)[-1]}() as a row", instead, env.binding.position(node))
+    for field, values in bind_lists(env.without_sets(name), node, bind):
+        yield field_name(name, field), ColumnRef(env.sets.add(env.binding, field, values))
+
+
+def field_name(record: str, field: str) -> str:
+    """The name of a column that is a row's field; no client can write it."""
+    return f"{record}\0{field}"
+
+
+def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+    """The columns of a function that yields rows, each as an array."""
+    from planner.bind.calls.arrays import array_of_query
+
+    query = bind_table_call(env, node, bind)
+    if query is None:
+        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
+    for place, output in enumerate(query.outputs):
+        again = query if place == 0 else bind_table_call(env, node, bind)
+        assert again is not None
+        column = again.relation.columns[place]
+        one = Project(again.relation, ((env.binding.column(output.name, column.type), ColumnRef(column)),))
+        yield output.name, array_of_query(env, one, node)

@@ -1,0 +1,125 @@
+"""oids that are shown by name: regclass, regtype, regproc and their kin, from text and to text.
+
+Owns: what a name means in each of these types, with PostgreSQL's errors, and the SQL that an engine runs where the text
+or the oid is computed.
+https://www.postgresql.org/docs/15/datatype-oid.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.names import split_name
+from catalog.objects import Catalog, Table
+from catalog.postgres import functions, type_oids
+from catalog.system.functions import READ, SHOWN
+from catalog.system.indexes import indexes_of
+from catalog.system.naming import ROLE, ROLE_NAME
+from catalog.types import OID, TEXT, SqlType
+from planner.bind.calls.catalog_calls import bind_body
+from planner.bind.context import Binding, Context
+from planner.bind.relations import look_up
+from planner.expression import Cast, Literal, Scalar
+from planner.parse import parse
+
+
+def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
+    """The text of an oid of a type such as regclass: the name of what it means, else the number."""
+    number = Cast(Cast(scalar, OID), TEXT)
+    body = SHOWN[scalar.type.name]
+    text = bind_body(binding, f"coalesce({body}, CASE WHEN $1::oid = 0 THEN '-' ELSE $2 END)", (scalar, number), TEXT)
+    return text
+
+
+def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None) -> Scalar:
+    """A text as the oid of what it names. Raises for a constant that names nothing, by the type."""
+    if isinstance(scalar, Literal):
+        if scalar.value is None:
+            return Literal(None, target)
+        text = str(scalar.value)
+        if text.strip().isdigit():
+            return Literal(int(text), target)
+        return Literal(0 if text == "-" else named_oid(binding, text, target.name, node), target)
+    body = READ.get(target.name)
+    if body is None:
+        raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
+    return bind_body(
+        binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", (scalar,), target
+    )
+
+
+def oid_named(context: Context, text: str, kind: str) -> int:
+    """The same of a text that comes when a statement runs."""
+    if text.strip().isdigit() or text == "-":
+        return int(text) if text != "-" else 0
+    return named_oid(Binding(parse("SELECT")[0], context), text, kind)
+
+
+def named_oid(binding: Binding, text: str, kind: str, node: Any = None) -> int:
+    """The oid that a name means in a type. Raises 42P01, 42704, 42883, 3F000, and 42725 where it is not one's alone."""
+    try:
+        return _named_oid(binding, text, kind)
+    except SqlError as error:
+        error.position = binding.position(node)
+        raise
+
+
+def _named_oid(binding: Binding, text: str, kind: str) -> int:
+    match kind:
+        case "regclass":
+            return _relation(binding, text)
+        case "regtype":
+            return _type(binding, text)
+        case "regproc":
+            return _function(text)
+        case "regnamespace":
+            return _schema(binding.context.catalog, split_name(text)[1])
+        case "regrole":
+            if split_name(text)[1] != ROLE_NAME:
+                raise SqlError("42704", f'role "{text}" does not exist')
+            return ROLE
+        case _:
+            raise unsupported(f"a name as {kind}", "Give the oid.")
+
+
+def _relation(binding: Binding, text: str) -> int:
+    schema, name = split_name(text)
+    found = look_up(binding, name, schema)
+    if found is not None:
+        return found.oid
+    catalog, path = binding.context.catalog, binding.context.search_path
+    for item in catalog.objects.values():
+        if isinstance(item, Table) and (item.schema == schema if schema else item.schema in path):
+            for index in indexes_of(item):
+                if index.name == name:
+                    return index.oid
+    raise undefined_table(f"{schema}.{name}" if schema else name)
+
+
+def _type(binding: Binding, text: str) -> int:
+    from planner.bind.typenames import type_of
+
+    _, name = split_name(text) if '"' in text or "." in text else (None, text.strip().lower())
+    if name in type_oids():
+        return type_oids()[name]
+    try:
+        return type_of(binding, parse(f"SELECT NULL::{text}")[0].node.targetList[0].val.typeName).oid
+    except SqlError:
+        raise SqlError("42704", f'type "{text}" does not exist') from None
+
+
+def _function(text: str) -> int:
+    found = functions(split_name(text)[1])
+    if not found:
+        raise SqlError("42883", f'function "{text}" does not exist')
+    only, *others = found
+    if others:
+        raise SqlError("42725", f'more than one function named "{text}"')
+    return only.oid
+
+
+def _schema(catalog: Catalog, name: str) -> int:
+    if name not in catalog.schemas:
+        raise SqlError("3F000", f'schema "{name}" does not exist')
+    return catalog.schemas[name].oid

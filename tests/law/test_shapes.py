@@ -1,0 +1,155 @@
+"""The law on the shapes that a continuous view's plan may have: where streams, tables and groupings stand in it.
+
+``fixed`` is a table that views join below a grouping, and so never changes here; ``moving`` stands above groupings
+only: its rows come, change and go while the streams grow. Batches are random, and the server is stopped and killed in
+between.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+SHAPES = {
+    "table kept": "select f.id, count(x.v), sum(x.v) from fixed f left join x on f.id = x.k group by f.id",
+    "table kept by name": "select f.name, count(x.v), count(*) from fixed f left join x on f.id = x.k group by f.name",
+    "table kept on a condition": "select f.name, max(x.v) from fixed f left join x on f.id = x.k and x.v > 3"
+    " and f.name <> 'b' group by f.name",
+    "table kept without a key": "select count(*), count(x.k), min(f.name) from x right join fixed f on x.k < f.id",
+    "table kept always": "select f.id, count(*) from fixed f left join x on true group by f.id",
+    "table kept never met": "select f.id, count(x.k) from fixed f left join x on false group by f.id",
+    "both kept": "select f.id, x.k, count(*), sum(v) from x full join fixed f on x.k = f.id group by f.id, x.k",
+    "both kept in one": "select count(*), count(x.k), count(f.id), sum(v) from x full join fixed f on x.k = f.id",
+    "table kept, distinct values": "select f.name, count(distinct x.v), array_agg(distinct x.v) from fixed f"
+    " left join x on f.id = x.k group by f.name",
+    "table kept, collected values": "select f.id, string_agg(x.t, ',' order by x.t, x.v), percentile_disc(0.5) within"
+    " group (order by x.v) from fixed f left join x on f.id = x.k group by f.id",
+    "table kept, then another": "select g.name, count(x.v) from fixed f left join x on f.id = x.k"
+    " join fixed g on g.id = f.id + 1 group by g.name",
+    "table kept twice": "select g.id, count(f.id), count(x.v) from fixed g left join (x right join fixed f"
+    " on x.k = f.id and x.v > 2) on g.id = x.v group by g.id",
+    "table kept, having none": "select f.id from fixed f left join x on f.id = x.k group by f.id having count(x.k) = 0",
+    "table kept, then counted": "select c, count(*) from (select f.id, count(x.v) as c from fixed f"
+    " left join x on f.id = x.k group by f.id) g group by c",
+    "table kept beside a scalar": "select f.id, count(x.v) from fixed f left join x on f.id = x.k"
+    " and x.v > (select min(id) from fixed) group by f.id",
+    "rows and groups": "select k, count(*), sum(v) from (select k, v from x union all"
+    " select k, max(v) from x group by k) a group by k",
+    "rows and groups of another": "select k, count(*), count(distinct v) from (select k, v from x union all"
+    " select k, max(v) from z group by k union all select id, id from fixed) a group by k",
+    "rows and groups beside a table": "select name, count(*) from (select k from x union all"
+    " select k from z group by k) a join fixed on k = id group by name",
+    "rows and groups in order": "select array_agg(v order by v) from (select v from x union all"
+    " select count(*)::int from z group by k) a",
+    "intersect a table": "select k from x intersect select id from moving",
+    "intersect a stream": "select k, v from x intersect select k, v from z",
+    "except a table": "select k from x except select id from moving",
+    "table except": "select id from moving except select k from x",
+    "except a stream": "select k, t from x except select k, t from z where v > 2",
+    "sets of sets": "(select k from x except select id from moving) union (select k from z intersect select v from x)",
+    "elements": "select e, count(*), sum(v) from x, unnest(array[k, v, null]) e group by e",
+    "elements with numbers": "select n, max(e) from x, unnest(array[k, v]) with ordinality a(e, n) group by n",
+    "elements of joined rows": "select name, e, count(*) from x join fixed on k = id, unnest(array[v, id]) e"
+    " where e > 1 group by name, e",
+    "series": "select k, g, count(*) from x, generate_series(1, v) g group by k, g",
+    "series in the list": "select g, count(*) from (select generate_series(k, v) as g from x) a group by g",
+    "words": "select w, count(*) from x, regexp_split_to_table(t, ' ') w group by w",
+    "elements above": "select k, unnest(array_agg(v order by v)) from x group by k",
+    "series above": "select k, generate_series(1, count(*)) from x where k < 3 group by k",
+    "recursion above": "with recursive r as (select k, max(v) as n from x group by k union select k, n - 1 from r"
+    " where n > 0) select k, count(*) from r group by k",
+    "recursion over a table above": "with recursive r as (select id from moving where id in (select k from x)"
+    " union select m.id from moving m, r where m.id = r.id + 1) select id from r",
+    "moving above": "select name, count(*), sum(c) from (select k, count(*) as c from x group by k) g"
+    " right join moving on k = id group by name",
+    "moving not there": "select k, c from (select k, count(*) as c from x group by k) g where not exists"
+    " (select 1 from moving where id = k)",
+    "moving compared": "select k from x group by k having sum(v) > (select avg(id) from moving)",
+    "moving in exists": "select id, name from moving where exists (select 1 from x where k = id and v > 2)",
+    "moving not in": "select id from moving where id not in (select k from x where k is not null)",
+    "window above": "select k, c, rank() over (order by c desc), lag(c) over (order by k) from"
+    " (select k, count(*) as c from x group by k) g",
+    "cube": "select k, t, count(*), grouping(k, t) from x group by cube (k, t)",
+    "two streams": "select a.k, a.c, b.m from (select k, count(*) as c from x group by k) a full join"
+    " (select k, max(v) as m from z group by k) b on a.k = b.k",
+    "top above": "select k, sum(v) as s from x group by k order by s desc nulls last, k limit 3",
+}
+COLUMNS = "k integer, v integer, t text"
+NAMES = ("a", "b", None)
+
+
+def _number(source: random.Random) -> int | None:
+    return None if source.random() < 0.15 else source.randint(0, 7)
+
+
+def _row(source: random.Random) -> tuple[int | None, int | None, str | None]:
+    return _number(source), _number(source), source.choice(("x", "y z", "", "x y", None))
+
+
+def _move(mirror: Mirror, source: random.Random) -> None:
+    """A change of the table above the groupings, in both."""
+    number, name = source.randint(0, 9), source.choice(("'a'", "'b'", "NULL"))
+    change = source.choice(
+        (
+            f"DELETE FROM moving WHERE id = {number}",
+            f"INSERT INTO moving VALUES ({number}, {name}) ON CONFLICT (id) DO NOTHING",
+            f"UPDATE moving SET name = {name} WHERE id < {number}",
+            "DELETE FROM moving",
+        )
+    )
+    for connection in (mirror.client, mirror.judge):
+        connection.execute(change.encode())
+
+
+def play(mirror: Mirror, source: random.Random, steps: int) -> None:
+    """Random rows into both streams, changes above and stops in between, each followed by some reads."""
+    for stream in ("x", "z"):
+        mirror.stream(stream, COLUMNS)
+    for table in ("fixed", "moving"):
+        mirror.table(table, "id integer PRIMARY KEY, name text")
+        mirror.insert(table, [(id_, source.choice(NAMES)) for id_ in range(1, 6)], one_statement=True)
+    for number, query in enumerate(SHAPES.values()):
+        width = len(mirror.judge.execute(query.encode()).description or ())
+        mirror.view(f"shape{number}", query, options=f"({', '.join(f'c{place}' for place in range(width))})")
+    names = list(mirror.views)
+    mirror.check()
+    for step in range(steps):
+        rows = [_row(source) for _ in range(source.choice((0, 1, 1, 5, 40)))]
+        mirror.insert(source.choice(("x", "z")), rows, one_statement=source.random() < 0.8)
+        if source.random() < 0.5:
+            _move(mirror, source)
+        if step in (steps // 3, steps // 2):
+            mirror.restart(crash=step == steps // 2)
+        mirror.check(*source.sample(names, 5))
+    mirror.check()
+
+
+def _settings(engine: str) -> dict[str, object]:
+    return {"maintenance_engine": engine, "spark_enabled": engine != "embedded", "maintenance_rows": 20}
+
+
+def test_shapes_equal_their_queries(postgres: Postgres) -> None:
+    with Millstream(settings=_settings("embedded")) as server, mirrored(server, postgres) as mirror:
+        play(mirror, random.Random(1), 24)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_shapes_on_every_engine(whole: bool, engine: str, postgres: Postgres) -> None:
+    if not whole:
+        pytest.skip("runs with --whole")
+    with Millstream(settings=_settings(engine)) as server, mirrored(server, postgres) as mirror:
+        source = random.Random(engine)
+        play(mirror, source, 40)
+        for stream in ("x", "z"):  # that nobody reads, so that they are maintenance's
+            mirror.insert(stream, [_row(source) for _ in range(100)], one_statement=True)
+        wait_until(lambda: mirror.jobs("spark") > 0, 120, "job of spark in millstream.jobs")
+        mirror.check()

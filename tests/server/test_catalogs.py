@@ -1,0 +1,143 @@
+"""Clients that ask the system catalogs: psql's commands, pgbench, asyncpg's introspection, parameters and formats."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import psycopg
+import pytest
+
+from tests.rig.server import DATABASE, USER, Millstream
+
+SCHEMA = """
+CREATE TABLE writers (id integer PRIMARY KEY, name varchar(40) NOT NULL, born date DEFAULT '1900-01-01');
+CREATE TABLE books (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, writer integer REFERENCES writers (id),
+    price numeric(8, 2) CHECK (price > 0), UNIQUE (writer, price));
+CREATE INDEX books_writer ON books (writer);
+CREATE VIEW cheap AS SELECT id FROM books WHERE price < 10;
+CREATE FOREIGN TABLE sales (book bigint, at timestamp) SERVER stream;
+CREATE VIEW sold AS SELECT book, count(*) AS n FROM sales GROUP BY book;
+COMMENT ON TABLE writers IS 'who wrote';
+"""
+#: What psql sends for these names nearly every catalog.
+COMMANDS = (
+    *(r"\d", r"\d writers", r"\d+ books", r"\d+ sold", r"\d sales", r"\d writers_pkey", r"\d books_id_seq"),
+    *(r"\dt+", r"\di", r"\dv", r"\ds", r"\dn", r"\l", r"\du", r"\df lower", r"\dT integer", r"\dp", r"\sv cheap"),
+)
+
+
+@pytest.fixture(scope="module")
+def described(running: Millstream) -> Iterator[Millstream]:
+    with running.connect() as client:
+        client.autocommit = True
+        client.execute(SCHEMA.encode())
+    yield running
+    with running.connect() as client:
+        client.autocommit = True
+        client.execute(
+            b"DROP VIEW sold; DROP FOREIGN TABLE sales; DROP VIEW cheap; DROP TABLE books; DROP TABLE writers"
+        )
+
+
+def psql(server: Millstream, *commands: str) -> str:
+    program = shutil.which("psql")
+    assert program is not None
+    listed = [word for command in commands for word in ("-c", command)]
+    done = subprocess.run([program, "-X", server.dsn(), *listed], capture_output=True, text=True, timeout=60)
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_every_command_of_psql_is_answered(described: Millstream) -> None:
+    shown = psql(described, *COMMANDS)
+    assert '"books_writer_fkey" FOREIGN KEY (writer) REFERENCES writers(id)' in shown
+    assert '"writers_pkey" PRIMARY KEY, btree (id)' in shown
+    assert "numeric(8,2)" in shown
+    assert "who wrote" in shown
+    assert "foreign table" in shown
+
+
+@pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
+def test_pgbench_makes_its_tables_and_runs(running: Millstream) -> None:
+    program = shutil.which("pgbench")
+    assert program is not None
+    for words in (("-i", "-q"), ("-t", "5", "-M", "prepared"), ("-S", "-t", "20", "-M", "simple")):
+        done = subprocess.run([program, *words, running.dsn()], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert "rror" not in done.stderr
+    with running.connect() as client:
+        assert client.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
+        client.execute("DROP TABLE pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")
+
+
+def test_asyncpg_introspects_types(described: Millstream) -> None:
+    async def run() -> None:
+        client = await asyncpg.connect(host="127.0.0.1", port=described.port, user=USER, database=DATABASE)
+        try:
+            await client.set_type_codec("int8", schema="pg_catalog", encoder=str, decoder=int, format="text")
+            assert await client.fetchval("SELECT 5::int8") == 5
+            found = await client.fetchrow(
+                "SELECT c.oid, c.relkind, i.indkey, c.oid::regclass AS name FROM pg_class c "
+                "JOIN pg_index i ON i.indrelid = c.oid WHERE c.relname = $1 AND i.indisprimary",
+                "writers",
+            )
+            assert found["relkind"] == b"r"
+            assert found["indkey"] == [1]
+            assert found["name"] == "writers"  # asyncpg asks for the text
+            assert await client.fetchval("SELECT $1::regclass::text", "writers") == "writers"
+        finally:
+            await client.close()
+
+    asyncio.run(run())
+
+
+def test_names_of_oids_come_as_text_and_go_as_parameters(described: Millstream) -> None:
+    with described.connect() as client:
+        query = "SELECT %s::regclass, %s::regclass::oid > 0, 'books'::regclass, 'int4'::regtype, NULL::regclass"
+        assert client.execute(query, ["writers", "public.writers"]).fetchone() == (
+            *("writers", True, "books", "integer", None),
+        )
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            client.execute("SELECT %s::regclass", ["nowhere"])
+
+
+def test_statistics_and_settings_are_the_servers_own(described: Millstream) -> None:
+    with described.connect() as client:
+        client.execute("SET application_name = 'asking'")
+        (row,) = client.execute(
+            "SELECT application_name, state, usename FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        ).fetchall()
+        assert row == ("asking", "active", USER)
+        shown = client.execute("SELECT setting, source FROM pg_settings WHERE name = 'application_name'").fetchone()
+        assert shown == ("asking", "session")
+        client.execute("INSERT INTO writers SELECT i, 'w' FROM generate_series(1, 10) i")
+        client.commit()
+        live = client.execute("SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'writers'").fetchone()
+        assert live == (10,)
+        client.execute("DELETE FROM writers")
+
+
+def test_relations_can_be_read_as_a_whole(described: Millstream) -> None:
+    names = ("pg_stats", "pg_locks", "pg_stat_database", "pg_shadow", "pg_roles", "pg_rules", "pg_timezone_names")
+    names += tuple(f"information_schema.{name}" for name in ("columns", "table_privileges", "routines", "parameters"))
+    with described.connect() as client:
+        for name in names:
+            client.execute(f"SELECT * FROM {name} LIMIT 1".encode())
+
+
+@pytest.mark.skipif("CLIENT_CAPTURES" not in os.environ, reason="CLIENT_CAPTURES names no folder of captured queries")
+def test_captured_queries_are_answered_as_by_postgresql(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.clients", os.environ["CLIENT_CAPTURES"], "--no-page"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("TOTAL"))
+    total = dict(part.split(": ") for part in line.removeprefix("TOTAL {").rstrip("}").replace("'", "").split(", "))
+    assert int(total["ok"]) >= int(total["n"]) * 0.94, done.stdout

@@ -1,0 +1,28 @@
+-- jsonb in its order, as numbers, and what changes documents.
+create table jj (i int, j jsonb);
+insert into jj values (1,'{"a": 1, "b": {"c": [1, 2]}}'),(2,'[1, "a"]'),(3,'null'),(4,'"s"'),(5,'1.50'),(6,'{}'),(7,'true'),(8,null),(9,'[]'),(10,'"t"'),(11,'-3'),(12,'10'),(13,'false'),(14,'[1]'),(15,'{"b": 1}'),(16,'{"a": 2}'),(17,'{"aa": 0}'),(18,'[1, "b"]'),(19,'1.5'),(20,'[[1]]'),(21,'["x"]'),(22,'1e10'),(23,'0.001'),(24,'-0.5'),(25,'""'),(26,'"ä"');
+select i, j from jj order by j, i;
+select a.i, b.i, a.j < b.j, a.j <= b.j, a.j > b.j, a.j >= b.j, a.j = b.j, a.j <> b.j from jj a, jj b order by 1, 2;
+select greatest('1'::jsonb, '2'), least('[]'::jsonb, 'null'), '1'::jsonb between '0' and '2';
+select i from jj where j between '1' and '[1]' order by i;
+select i, rank() over (order by j) from jj order by i;
+select max(j) from jj;
+select '1.5'::jsonb::numeric, '15'::jsonb::int4, '2.5'::jsonb::int4, '1.5'::jsonb::float8, 'true'::jsonb::bool, '7'::jsonb::int2, '7'::jsonb::int8, '1.25'::jsonb::float4;
+select i, j::numeric from jj where i in (5, 8, 11, 12) order by i;
+select '"a"'::jsonb::int4;
+select '[1]'::jsonb::numeric;
+select 'null'::jsonb::bool;
+select '1'::jsonb::bool;
+select '99999999999'::jsonb::int4;
+select json_object('{a,1,b,2}'), jsonb_object('{a,1,b,2}'), json_object('{a,b}', '{1,2}'), jsonb_object('{a,b}','{1,NULL}'), json_object('{}');
+select json_object('{a,1,b}');
+select json_object('{a,NULL}'), json_object('{NULL,1}');
+select json_object('{a}', '{1,2}');
+select jsonb_insert('{"a": [0,1,2]}', '{a, 1}', '"new_value"'), jsonb_insert('{"a": [0,1,2]}', '{a, 1}', '"new_value"', true), jsonb_insert('{"a":1}', '{b}', '2'), jsonb_insert('{"a": [0]}', '{a,-1}', '5', true), jsonb_insert('[1,2]', '{5}', '3');
+select jsonb_insert('{"a":1}', '{a}', '2');
+select jsonb_insert('1', '{a}', '2');
+select json_strip_nulls('{"a": null, "b": [1, null, {"c": null}], "d" :  "x"}'), json_strip_nulls(' [1, null] '), json_strip_nulls('null'), json_strip_nulls('{"a":1.50}');
+select jsonb_concat('{"a":1}', '[2]');
+select row('1'::jsonb) < row('2'::jsonb);
+select '1.0'::jsonb = '1'::jsonb, '[1.0]'::jsonb = '[1]', '{"a":1.0}'::jsonb @> '{"a":1}';
+select '1'::jsonb in ('2', '1.0');

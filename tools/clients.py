@@ -1,0 +1,83 @@
+"""``python -m tools.clients FOLDER``: what real clients sent, replayed, and its part of docs/compatibility.md.
+
+FOLDER holds ``fixture.sql``, captured queries with PostgreSQL's answers, and ``replay.py``, which compares outcome,
+columns' names and type oids. Starts a Millstream, makes what it can of the fixture, prints what was refused and what
+differs, and writes the counts per client with what is left by name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from pglast import split
+
+from tests.rig.server import Millstream
+from tools.compatibility import CLIENTS, PAGE, without_clients
+
+_COUNT: Final = re.compile(r"^(\w+)\s+n=(\d+)\s+ok=(\d+) ", re.MULTILINE)
+_DIFFERENT: Final = re.compile(r"^(\w+/\d+) (\w+) -> (\w+) (.*)$", re.MULTILINE)
+
+
+def main() -> int:
+    """Replays and writes."""
+    parser = argparse.ArgumentParser(prog="python -m tools.clients", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--no-page", action="store_true", help="leave docs/compatibility.md as it is")
+    chosen = parser.parse_args()
+    with Millstream(settings={"spark_enabled": False}) as server:
+        for statement, message in refused(server, (chosen.folder / "fixture.sql").read_text()):
+            print(f"not made: {statement[:80]!r}: {message}")
+        output = replayed(chosen.folder, server.dsn())
+    print(output)
+    if not chosen.no_page:
+        PAGE.write_text("\n".join([without_clients(PAGE.read_text()), *section(output)]) + "\n")
+    return 0
+
+
+def refused(server: Millstream, fixture: str) -> Iterator[tuple[str, str]]:
+    """Runs a script statement by statement; those that fail, and why."""
+    with server.connect() as connection:
+        connection.autocommit = True
+        for statement in split(fixture, with_parser=False):
+            try:
+                connection.execute(statement.encode())
+            except psycopg.Error as error:
+                yield statement, str(error.diag.message_primary)
+
+
+def replayed(folder: Path, dsn: str) -> str:
+    """What the replay prints."""
+    command = [sys.executable, str(folder / "replay.py"), "--dsn", dsn, "--show", "1000"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def counts(output: str) -> dict[str, tuple[int, int]]:
+    """Queries, and those with PostgreSQL's outcome, by client."""
+    return {client: (int(every), int(equal)) for client, every, equal in _COUNT.findall(output)}
+
+
+def section(output: str) -> Iterator[str]:
+    """The page's part."""
+    found = counts(output)
+    every, equal = (sum(column) for column in zip(*found.values(), strict=True))
+    yield CLIENTS
+    yield "Queries that clients sent to PostgreSQL 15, replayed (`python -m tools.clients`): how many succeed or fail"
+    yield "as there, with the same columns' names and type oids.\n"
+    yield "| client | queries | as in PostgreSQL |\n|---|---:|---:|"
+    for client, numbers in found.items():
+        yield f"| {client} | {numbers[0]} | {numbers[1]} |"
+    yield f"| all | {every} | {equal} |\n"
+    yield "What is left:\n"
+    for name, wanted, state, message in _DIFFERENT.findall(output):
+        yield f"- `{name}`: {wanted} there, {state} here: {message.partition(' | ')[0].removeprefix('ERROR:').strip()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
