@@ -164,9 +164,10 @@ class View:
 
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
     session settings of its creation that its meaning depends on (TimeZone, search_path). ``names`` are the relations
-    that the text names, each with the schema as written ('' where there is none) and the oid that it stood for.
-    ``reads`` are their columns, by oid: as the text calls them and as they are called now. ``moved`` are the columns
-    that a continuous view's program reads and that have another name now: oid, name in the program, name now.
+    that the text names, each with the schema as written ('' where there is none) and the oid that it stood for;
+    ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
+    as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
+    now: oid, name in the program, name now.
     """
 
     oid: int
@@ -181,6 +182,7 @@ class View:
     schema: str = PUBLIC
     comment: str | None = None
     names: tuple[tuple[str, str, int], ...] = ()
+    types: tuple[tuple[str, str, int], ...] = ()
     reads: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
     moved: tuple[tuple[int, str, str], ...] = ()
 
@@ -304,6 +306,10 @@ class Catalog:
             if found is not None:
                 return found
         return None
+
+    def declared(self, oid: int) -> UserType | None:
+        """The user's type with an oid."""
+        return next((item for item in self.types.values() if item.oid == oid), None)
 
     def type_of(self, oid: int) -> SqlType | None:
         """The values' type of a user's type or of its arrays, by oid."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.names import quote_name
 from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
-from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, part_oid, schema_oid
+from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.types import SqlType
@@ -137,7 +137,8 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
                 yield _reference(catalog, table, reference, target)
         for check in table.checks:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
-            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": check.expression}
+            text = default_text(catalog, check.expression)
+            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
 
 
 def _shared(catalog: Catalog, table: Table, name: str, kind: str) -> Row:
@@ -234,7 +235,8 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
     """pg_get_constraintdef() of each constraint."""
     for table in _tables(catalog):
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
-        texts |= {check.name: f"CHECK ({_bracketed(check.expression)})" for check in table.checks}
+        checks = {check.name: default_text(catalog, check.expression) for check in table.checks}
+        texts |= {name: f"CHECK ({_bracketed(text)})" for name, text in checks.items()}
         for reference in table.foreign_keys:
             target = catalog.objects.get(reference.target)
             if isinstance(target, Table):

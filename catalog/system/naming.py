@@ -44,11 +44,13 @@ def schema_oid(catalog: Catalog, name: str) -> int:
     return 0 if schema is None else schema.oid
 
 
+#: A user's type as kept texts name it.
+_TYPE: Final = re.compile(r'\bpg_type\."(\d+)"')
 _CALL: Final = re.compile(r"\b(nextval|currval|setval)\((\d+)")
 
 
 def default_text(catalog: Catalog, text: str) -> str:
-    """A default as SQL text: sequences, which are kept by oid, by their names."""
+    """An expression as SQL text: sequences and users' types, which are kept by oid, by their names."""
 
     def named(match: re.Match[str]) -> str:
         item = catalog.objects.get(int(match[2]))
@@ -59,4 +61,10 @@ def default_text(catalog: Catalog, text: str) -> str:
         )
         return f"{match[1]}('{name.replace(chr(39), chr(39) * 2)}'::regclass"
 
-    return _CALL.sub(named, text)
+    def typed(match: re.Match[str]) -> str:
+        item = catalog.declared(int(match[1]))
+        if item is None:
+            return match[0]
+        return str(item) if item.schema == "public" else f"{quote_name(item.schema)}.{item}"
+
+    return _CALL.sub(named, _TYPE.sub(typed, text))

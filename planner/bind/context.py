@@ -36,6 +36,8 @@ class Context:
     database: str = "millstream"
     #: What the relations that a view's text names stand for, by schema as written ('': none) and name.
     names: Mapping[tuple[str, str], int] | None = None
+    #: The same of the users' types that it names.
+    types: Mapping[tuple[str, str], int] | None = None
     #: The columns of these relations that the text knows, by oid: as it calls them and as they are called now.
     reads: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -71,6 +73,7 @@ class Binding:
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
+        self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from pglast.enums import OnCommitAction
 
-from catalog.errors import SqlError, duplicate_table, undefined_table
+from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
 from catalog.names import join_names, quote_name, split_list
 from catalog.objects import (
     PG_CATALOG,
@@ -158,6 +158,14 @@ def on_commit(action: Any, schema: str) -> Literal["", "delete", "drop"]:
     return _ON_COMMIT.get(action, "")
 
 
+def type_schema(binding: Binding, schema: str | None, name: str) -> str:
+    """Where a new type goes. Raises 3F000, 42501 and 0A000."""
+    found = schema_for(binding, schema, name)
+    if found == PG_TEMP:
+        raise unsupported("a temporary type", "Create an ordinary type and drop it.")
+    return found
+
+
 def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
     """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
     found = binding.context.catalog.find(node.relname, schema)
@@ -186,5 +194,6 @@ def as_created(context: Context, view: View) -> Context:
     settings = dict(view.settings)
     path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
     names = {(schema, name): oid for schema, name, oid in view.names}
+    types = {(schema, name): oid for schema, name, oid in view.types}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names, reads=dict(view.reads))
+    return within(context, search_path=path, time_zone=zone, names=names, types=types, reads=dict(view.reads))

@@ -13,6 +13,8 @@ from catalog.objects import Domain, UserType
 from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
 from planner.bind.context import Binding
 
+#: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
+BY_OID: Final = "pg_type"
 _ALIASES: Final = {"decimal": "numeric", "int": "int4", "integer": "int4", "string": "text"}
 #: information_schema's domains, as the protocol shows them.
 _DOMAINS: Final = {
@@ -55,12 +57,11 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
     if names[0] == "information_schema" and name in _DOMAINS:
         return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name], None
-    is_own = schema == ["pg_catalog"] or (not schema and name in _KNOWN | _FOREIGN)
-    declared = None if is_own else find_type(binding, names)
+    declared = find_declared(binding, names)
     if declared is not None:
         return _of_user(binding, node, declared)
-    if schema and schema[-1] not in binding.context.catalog.schemas:
-        raise SqlError("3F000", f'schema "{schema[-1]}" does not exist', position=position)
+    if schema not in ([], ["pg_catalog"]):
+        raise unknown_type(binding, names, position)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
@@ -81,17 +82,40 @@ def _of_user(binding: Binding, node: Any, declared: UserType) -> tuple[SqlType, 
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
-    """The user's type of a name. Raises 42704."""
+    """The user's type of a name. Raises 42704 and 3F000."""
     found = find_type(binding, names)
     if found is None:
-        raise SqlError("42704", f'type "{".".join(names)}" does not exist')
+        raise unknown_type(binding, names)
     return found
 
 
+def unknown_type(binding: Binding, names: tuple[str, ...], position: int | None = None) -> SqlError:
+    """The error of a name that no type has (42704), or whose schema is not there (3F000)."""
+    if len(names) > 1 and names[-2] not in binding.context.catalog.schemas:
+        return SqlError("3F000", f'schema "{names[-2]}" does not exist', position=position)
+    return SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
+
+
 def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
-    """The user's type of a name, or None."""
+    """The user's type of a name, or None; a statement's own names are noted, since a view keeps them."""
     *schema, name = names
-    return binding.context.catalog.find_type(name, schema[-1] if schema else None, binding.context.search_path)
+    context, written = binding.context, (schema[-1] if schema else "", name)
+    if written[0] == BY_OID:
+        return context.catalog.declared(int(name)) if name.isdecimal() else None
+    oid = None if context.types is None else context.types.get(written)
+    if oid is not None:
+        return context.catalog.declared(oid)
+    found = context.catalog.find_type(name, schema[-1] if schema else None, context.search_path)
+    if found is not None and not binding.views:
+        binding.types[written] = found.oid
+    return found
+
+
+def find_declared(binding: Binding, names: tuple[str, ...]) -> UserType | None:
+    """The user's type that a name means where PostgreSQL's own come first, or None."""
+    *schema, written = names
+    is_own = schema == ["pg_catalog"] or (not schema and _ALIASES.get(written, written) in _KNOWN | _FOREIGN)
+    return None if is_own else find_type(binding, names)
 
 
 def _modifiers(node: Any) -> tuple[int, ...]:

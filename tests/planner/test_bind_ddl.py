@@ -92,6 +92,8 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("alter schema pg_catalog rename to z", "42501"),
         ("alter table a set schema pg_catalog", "42501"),
         ("alter table a set schema nosuch", "3F000"),
+        ("create type pg_temp.z as enum ('a')", "0A000"),
+        ("create domain pg_temp.z as int", "0A000"),
         ("create foreign table z (k int[]) server stream", "0A000"),
         ("create table z (k timestamp(3))", "0A000"),
         ("create table z (k numeric(50, 2))", "0A000"),

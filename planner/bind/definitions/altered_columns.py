@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from pglast.enums import AlterTableType
-from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition
@@ -17,6 +16,7 @@ from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
 from planner.bind.definitions.columns import add_column, check_default, constrain_column
 from planner.bind.definitions.dependents import broken_by
+from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.sequences import numbered, with_options
 from planner.bind.domains import into_domain
 from planner.bind.texts import bind_expression, bind_tree
@@ -178,7 +178,7 @@ def default(change: Alteration, command: Any) -> None:
         return
     check_default(change.binding, known, command.def_)
     tree, sequences = numbered(change.binding, command.def_)
-    change.parts.columns[index] = replace(known, default=RawStream()(tree), sequences=sequences)
+    change.parts.columns[index] = replace(known, default=kept_text(change.binding, tree), sequences=sequences)
 
 
 def not_null(change: Alteration, command: Any) -> None:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pglast.enums import ConstrType
-from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Sequence, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.constraints import add_constraint, refuse_subquery
 from planner.bind.definitions.generated import check_generation
+from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
@@ -125,7 +125,7 @@ def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bo
     if known.generated is not None:
         message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
         raise SqlError("42601", message, position=position)
-    parts.columns[index] = replace(known, generated=RawStream()(node.raw_expr))
+    parts.columns[index] = replace(known, generated=kept_text(binding, node.raw_expr))
     parts.generations.append((known.name, node))
 
 
@@ -148,7 +148,7 @@ def with_default(binding: Binding, parts: Parts, known: ColumnDefinition, node: 
     _refuse_second(binding, parts, known, node)
     check_default(binding, known, node.raw_expr)
     tree, sequences = numbered(binding, node.raw_expr)
-    return replace(known, default=RawStream()(tree), sequences=sequences)
+    return replace(known, default=kept_text(binding, tree), sequences=sequences)
 
 
 def _refuse_second(binding: Binding, parts: Parts, known: ColumnDefinition, node: Any) -> None:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from pglast.enums import ConstrType
-from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
 from planner.bind.texts import bind_tree
@@ -41,7 +41,7 @@ def add_constraint(
         case ConstrType.CONSTR_PRIMARY | ConstrType.CONSTR_UNIQUE:
             _key(binding, parts, node, columns, attributes)
         case ConstrType.CONSTR_CHECK:
-            parts.checks.append((node.conname, node, RawStream()(node.raw_expr)))
+            parts.checks.append((node.conname, node, kept_text(binding, node.raw_expr)))
         case ConstrType.CONSTR_FOREIGN:
             parts.foreign.append((node, columns, attributes))
         case ConstrType.CONSTR_NOTNULL:

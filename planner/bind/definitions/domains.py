@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pglast.enums import ConstrType
-from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import quote_name
@@ -23,10 +22,10 @@ from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
 from planner.bind.definitions.constraints import refuse_subquery
-from planner.bind.definitions.dependents import first_broken
+from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.sequences import numbered
-from planner.bind.relations import schema_for
+from planner.bind.relations import type_schema
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import find_type, names_of, type_or_domain
@@ -48,7 +47,7 @@ _IMPOSSIBLE: Final = {
 def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     """CREATE DOMAIN name AS type [DEFAULT ...] [NOT NULL] [CHECK (...)]. Raises 42710, 42601 and 42804."""
     *schema, name = names_of(node.domainname)
-    where = schema_for(binding, schema[-1] if schema else None, name)
+    where = type_schema(binding, schema[-1] if schema else None, name)
     catalog = binding.context.catalog
     given: set[str] = set()
     with binding.without_positions():
@@ -96,7 +95,7 @@ def _check(binding: Binding, domain: Domain, node: Any) -> Check:
         raise SqlError("42804", message, position=binding.start(node.raw_expr))
     refuse_subquery(binding, scalar, node.raw_expr, "check constraint")
     parts = Parts(domain.name, names=set(names))
-    return Check(parts.name(node.conname, "check"), RawStream()(node.raw_expr))
+    return Check(parts.name(node.conname, "check"), kept_text(binding, node.raw_expr))
 
 
 def _with_default(binding: Binding, domain: Domain, node: Any) -> Domain:
@@ -106,7 +105,7 @@ def _with_default(binding: Binding, domain: Domain, node: Any) -> Domain:
     tree, sequences = numbered(binding, node)
     if sequences:
         raise unsupported("a sequence as a domain's default", "Give it to the columns.", binding.start(node))
-    return replace(domain, default=RawStream()(tree))
+    return replace(domain, default=kept_text(binding, tree))
 
 
 def _domain(binding: Binding, names: tuple[str, ...]) -> Domain:
@@ -225,13 +224,10 @@ def _found(binding: Binding, table: Table, column: ColumnDefinition, test: Calla
 
 
 def bind_rename_domain(binding: Binding, node: Any, tag: str = "ALTER DOMAIN") -> AlterType:
-    """ALTER DOMAIN name RENAME TO name. Texts name a type, so one that does must go first (0A000)."""
+    """ALTER DOMAIN name RENAME TO name."""
     domain = _domain(binding, names_of(node.object))
     after = replace(domain, name=node.newname)
-    catalog = binding.context.catalog
-    user = first_broken(binding, catalog.drop_type(domain.oid).add_type(after))
-    if user is not None:
-        raise unsupported(f"renaming a domain that {user} names", "Drop it first, and create it again.")
+    binding.context.catalog.drop_type(domain.oid).add_type(after)  # raises where the name is taken
     return AlterType(tag, domain, after)
 
 

@@ -18,7 +18,7 @@ from catalog.types import Enumeration, SqlType, enum_of
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken
-from planner.bind.relations import schema_for
+from planner.bind.relations import type_schema
 from planner.bind.typenames import declared_type, names_of
 from planner.definitions import AlterType, CreateType
 from planner.expression import Call, Cast, Scalar
@@ -42,7 +42,7 @@ def bind_create_enum(binding: Binding, node: Any) -> CreateType:
     places = tuple(_DISTANCE * (index + 1) for index in range(len(labels)))
     catalog = binding.context.catalog
     declared = Enumeration(
-        catalog.type_oid(), name, labels, places, schema_for(binding, schema[-1] if schema else None, name)
+        catalog.type_oid(), name, labels, places, type_schema(binding, schema[-1] if schema else None, name)
     )
     catalog.add_type(declared)  # raises where the name is taken
     return CreateType("CREATE TYPE", declared)

@@ -16,9 +16,9 @@ from catalog.types import enum_of
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.domains import bind_rename_domain
-from planner.bind.definitions.enums import after_all, alter_enum
+from planner.bind.definitions.enums import alter_enum
 from planner.bind.relations import describe
-from planner.bind.typenames import declared_type, find_type, names_of
+from planner.bind.typenames import declared_type, find_type, names_of, unknown_type
 from planner.definitions import AlterType, DropType
 from planner.statements import Statement
 
@@ -34,30 +34,27 @@ def refuse_range(binding: Binding, node: Any) -> Statement:
 
 
 def bind_rename_type(binding: Binding, node: Any) -> AlterType:
-    """ALTER TYPE name RENAME TO name. Texts name a type, so one that does must go first (0A000)."""
+    """ALTER TYPE name RENAME TO name."""
     found = declared_type(binding, names_of(node.object))
     if isinstance(found, Domain):
         return bind_rename_domain(binding, node, "ALTER TYPE")
     catalog = binding.context.catalog
     altered = alter_enum(catalog, found, replace(found, name=node.newname))
     catalog.drop_type(found.oid).add_type(altered.item)  # raises where the name is taken
-    user = first_broken(binding, after_all(catalog, altered))
-    if user is not None:
-        raise unsupported(f"renaming a type that {user} names", "Drop it first, and create it again.")
     return altered
 
 
 def bind_drop_type(binding: Binding, node: Any) -> DropType:
-    """DROP TYPE [IF EXISTS] names. Raises 42704, and 2BP01 where something depends on one."""
+    """DROP TYPE [IF EXISTS] names. Raises 42704, 3F000, and 2BP01 where something depends on one."""
     found: list[UserType] = []
     notices: list[str] = []
     for item in node.objects:
         known = find_type(binding, names_of(item.names))
         if known is None:
-            message = f'type "{".".join(names_of(item.names))}" does not exist'
+            error = unknown_type(binding, names_of(item.names))
             if not node.missing_ok:
-                raise SqlError("42704", message)
-            notices.append(f"{message}, skipping")
+                raise error
+            notices.append(f"{error.message}, skipping")
         elif node.removeType == ObjectType.OBJECT_DOMAIN and not isinstance(known, Domain):
             raise SqlError("42809", f'"{known.name}" is not a domain')
         elif known not in found:

@@ -87,6 +87,7 @@ def _create(
         settings_of(binding.context),
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),
+        types=tuple((*written, oid) for written, oid in binding.types.items()),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     if exists and replaces:
