@@ -47,9 +47,9 @@ Cases run on both engines: embedded, which is the default, and Spark (`SET query
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
 
 `make compatibility` runs it and writes this page (`ARGS="--rounds 8 --spark-rounds 8 --seed 3"` for more cases,
-`--engine spark` for one engine, without writing it); some of its cases are a test (`tests/compatibility`), which fails
-on a difference that is not listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark, too,
-with `make test ARGS="--whole -m spark tests/sql"`.
+`ARGS="--engine spark"` for one engine, without writing it); some of its cases are a test (`tests/compatibility`), which
+fails on a difference that is not listed here. All scripts of `tests/sql/scripts` and TPC-H at scale 0.1 run on Spark,
+too, with `make test ARGS="--whole tests/sql"`.
 """
 #: Results by engine.
 Compared = Mapping[str, Sequence[Result]]

@@ -112,22 +112,23 @@ def test_malformed_and_foreign_arrays_are_refused(sql: Client) -> None:
     assert sql.execute("SELECT %s = ANY(%s)", (uuid.UUID(int=1), [uuid.UUID(int=1)])).fetchone() == (True,)
 
 
-def test_sets_and_documents_over_a_stream_are_refused_and_beside_it_are_read(sql: Client) -> None:
+def test_documents_over_a_stream_are_refused_and_sets_are_read(sql: Client) -> None:
     sql.execute("CREATE FOREIGN TABLE said (who integer, words text) SERVER stream")
-    for query in (
-        "SELECT string_to_table(words, ' '), count(*) FROM said GROUP BY 1",
-        "SELECT w, count(*) FROM said, string_to_table(words, ' ') w GROUP BY w",
-        "SELECT who, generate_series(1, count(*)) FROM said GROUP BY who",
-        "SELECT who, json_agg(words) FROM said GROUP BY who",
-    ):
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
-            sql.execute(f"CREATE VIEW spread AS {query}".encode())
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        sql.execute("CREATE VIEW spread AS SELECT who, json_agg(words) FROM said GROUP BY who")
+    sql.execute("CREATE VIEW listed AS SELECT string_to_table(words, ' ') AS w, count(*) AS n FROM said GROUP BY 1")
+    sql.execute("CREATE VIEW beside AS SELECT w, count(*) AS n FROM said, string_to_table(words, ' ') w GROUP BY w")
+    sql.execute("CREATE VIEW counted AS SELECT who, generate_series(1, count(*)) AS n FROM said GROUP BY who")
     sql.execute(
         "CREATE VIEW tallied AS SELECT who, count(*) AS n FROM said JOIN generate_series(1, 2) g ON g = who"
         " WHERE words <> ALL('{x,y}') AND who = ANY('{2,3}') GROUP BY who"
     )
     sql.execute("INSERT INTO said VALUES (1, 'a'), (2, 'b c'), (2, 'd'), (2, 'x'), (3, 'e')")
     assert sql.execute("SELECT * FROM tallied").fetchall() == [(2, 2)]
+    words = [("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("x", 1)]
+    assert sql.execute("SELECT * FROM listed ORDER BY w").fetchall() == words
+    assert sql.execute("SELECT * FROM beside ORDER BY w").fetchall() == words
+    assert sql.execute("SELECT * FROM counted ORDER BY who, n").fetchall() == [(1, 1), (2, 1), (2, 2), (2, 3), (3, 1)]
     assert sql.execute(
         "SELECT g, n FROM generate_series(1, 3) g LEFT JOIN tallied ON who = g ORDER BY g"
     ).fetchall() == [
