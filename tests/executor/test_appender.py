@@ -228,6 +228,7 @@ def test_refused_value_keeps_nothing(loop: Loop) -> None:
 
 
 def test_those_who_are_answered_join_the_next_record(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.database.maintenance.close()  # its looks at the sequencer would now and then send a record the other way
     loop.insert(_A, (1,))
     loop.turn(1)
     now = 0.0
