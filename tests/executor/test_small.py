@@ -159,7 +159,7 @@ def test_quotients_are_the_macros(request: pytest.FixtureRequest) -> None:
     chance = random.Random(7)
     engine = EmbeddedEngine(threads=1)
     request.addfinalizer(engine.close)
-    connection = engine._database.acquire()
+    connection = engine._instance().acquire()
     for _ in range(300):
         scale, shown = chance.choice(((0, 0), (2, 2), (6, 6), (18, 0), (20, 0)))
         left = chance.randrange(-(10 ** chance.randrange(1, 30)), 10 ** chance.randrange(1, 30))
