@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.objects import CatalogObject, FileTable, Schema, Sequence, Stream, Table, UserType, View
+from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -164,14 +164,14 @@ class CreateType:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before
-    and after; ``checks`` are relations that must have no row, each with the error that one is.
+    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it and
+    domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is.
     """
 
     tag: str
     before: UserType
     item: UserType
-    changes: tuple[tuple[CatalogObject, CatalogObject], ...] = ()
+    changes: tuple[tuple[Typed, Typed], ...] = ()
     checks: tuple[tuple[SqlError, Relation], ...] = ()
 
 

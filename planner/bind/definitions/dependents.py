@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import Catalog, Domain, Stream, Table, View
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
@@ -52,7 +52,22 @@ def first_broken(binding: Binding, after: Catalog) -> str | None:
             found = _broken_text(item, context)
             if found is not None:
                 return f"{found} of {'table' if isinstance(item, Table) else 'foreign table'} {item.name}"
+    for declared in after.types.values():
+        if isinstance(declared, Domain) and _is_broken(declared, context):
+            return f"domain {declared}"
     return None
+
+
+def _is_broken(domain: Domain, context: Context) -> bool:
+    value = Column(-1, "value", domain.base)
+    try:
+        if domain.default is not None:
+            bind_expression(domain.default, (), context, domain.base)
+        for check in domain.checks:
+            bind_expression(check.expression, (value,), context, BOOL)
+    except SqlError:
+        return True
+    return False
 
 
 def _broken_text(item: Table | Stream, context: Context) -> str | None:

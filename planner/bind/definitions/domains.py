@@ -17,7 +17,7 @@ from pglast.enums import ConstrType
 from catalog.errors import SqlError, unsupported
 from catalog.names import quote_name
 from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table
-from catalog.types import BOOL, INT8, enum_of
+from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
@@ -52,8 +52,6 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     given: set[str] = set()
     with binding.without_positions():
         base, parent = type_or_domain(binding, node.typeName)
-        if enum_of(base) is not None:
-            raise unsupported("a domain over an enum", "Use the enum, and constraints of the columns.")
         domain = Domain(catalog.type_oid(), name, base, 0 if parent is None else parent.oid, schema=where)
         for item in node.constraints or ():
             domain = _constrained(binding, domain, item, given)

@@ -1,4 +1,4 @@
-"""ALTER TYPE ... RENAME and DROP TYPE: what users' types have in common.
+"""ALTER TYPE, COMMENT ON TYPE and DROP TYPE: what users' types have in common.
 
 Owns: what depends on a type (columns, and texts that name it), and the errors for kinds of types that are not there.
 """
@@ -12,12 +12,12 @@ from pglast.enums import DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Catalog, Domain, Stream, Table, UserType, View
-from catalog.types import enum_of
+from catalog.types import Enumeration, enum_of
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import alter_enum
-from planner.bind.relations import describe
+from planner.bind.relations import describe, type_schema
 from planner.bind.typenames import declared_type, find_type, names_of, unknown_type
 from planner.definitions import AlterType, DropType
 from planner.statements import Statement
@@ -38,10 +38,41 @@ def bind_rename_type(binding: Binding, node: Any) -> AlterType:
     found = declared_type(binding, names_of(node.object))
     if isinstance(found, Domain):
         return bind_rename_domain(binding, node, "ALTER TYPE")
-    catalog = binding.context.catalog
-    altered = alter_enum(catalog, found, replace(found, name=node.newname))
-    catalog.drop_type(found.oid).add_type(altered.item)  # raises where the name is taken
+    altered = redefined(binding, found, replace(found, name=node.newname), "ALTER TYPE")
+    binding.context.catalog.drop_type(found.oid).add_type(altered.item)  # raises where the name is taken
     return altered
+
+
+def redefined(binding: Binding, before: UserType, after: UserType, tag: str) -> AlterType:
+    """A type under another name, in another schema, or with a comment."""
+    if isinstance(before, Enumeration) and isinstance(after, Enumeration):
+        return replace(alter_enum(binding.context.catalog, before, after), tag=tag)
+    return AlterType(tag, before, after)
+
+
+def named_type(binding: Binding, names: tuple[str, ...], kind: ObjectType) -> UserType:
+    """The user's type that a command of a kind (of types or of domains) is about. Raises 42704, 3F000 and 42809."""
+    found = declared_type(binding, names)
+    if kind == ObjectType.OBJECT_DOMAIN and not isinstance(found, Domain):
+        raise SqlError("42809", f'"{found.name}" is not a domain')
+    return found
+
+
+def bind_move_type(binding: Binding, node: Any) -> AlterType:
+    """ALTER TYPE or DOMAIN name SET SCHEMA schema. Raises 42710, 3F000 and 42501."""
+    found = named_type(binding, names_of(node.object), node.objectType)
+    schema = type_schema(binding, node.newschema, found.name)
+    catalog = binding.context.catalog
+    if schema != found.schema and ((schema, found.name) in catalog.types or (schema, found.name) in catalog.names):
+        raise SqlError("42710", f'type "{found.name}" already exists in schema "{schema}"')
+    words = "DOMAIN" if node.objectType == ObjectType.OBJECT_DOMAIN else "TYPE"
+    return redefined(binding, found, replace(found, schema=schema), f"ALTER {words}")
+
+
+def bind_comment_type(binding: Binding, node: Any) -> AlterType:
+    """COMMENT ON TYPE or DOMAIN name."""
+    found = named_type(binding, names_of(node.object.names), node.objtype)
+    return redefined(binding, found, replace(found, comment=node.comment), "COMMENT")
 
 
 def bind_drop_type(binding: Binding, node: Any) -> DropType:
@@ -55,9 +86,7 @@ def bind_drop_type(binding: Binding, node: Any) -> DropType:
             if not node.missing_ok:
                 raise error
             notices.append(f"{error.message}, skipping")
-        elif node.removeType == ObjectType.OBJECT_DOMAIN and not isinstance(known, Domain):
-            raise SqlError("42809", f'"{known.name}" is not a domain')
-        elif known not in found:
+        elif named_type(binding, names_of(item.names), node.removeType) not in found:
             found.append(known)
     require_unused(binding, binding.context.catalog, found, node.behavior == DropBehavior.DROP_CASCADE)
     kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
