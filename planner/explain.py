@@ -273,10 +273,8 @@ def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
     for expiry in program.expiries:
         if expiry.state == state.name:
             age = Literal((0, 0, expiry.age), INTERVAL)
-            yield (
-                "Kept",
-                f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {expiry.column.name}",
-            )
+            name = expiry.column.name if expiry.gap is None else f"the last {expiry.column.name} of its session"
+            yield "Kept", f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {name}"
 
 
 def _how(state: State, statement: Statement) -> str:

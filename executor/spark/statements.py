@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from executor.nodes import column_name, leaf_name
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
 from executor.spark.membership import three_valued
@@ -42,6 +42,9 @@ def print_statements(
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
+    leaves = (item for statement in statements for item in walk(statement.relation))
+    if any(isinstance(item, Snapshot) and item.trace in by_name for item in leaves):
+        raise unsupported("a statement that reads a state")
     relations: dict[str, list[Relation]] = {}
     for statement in statements:
         relations.setdefault(statement.target, []).append(statement.relation)
