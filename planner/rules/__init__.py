@@ -1,8 +1,8 @@
 """Rewriting rules: pure functions from a relation to an equal one, one file each.
 
-``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views). The
-rules run in the order of RULES, again and again until none changes anything; each is sound alone, the order is about
-work.
+``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views).
+Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it. The rules run in the order of RULES, again
+and again until none changes anything; each is sound alone, the order is about work.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
@@ -78,4 +79,4 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
 
 def optimise(relation: Relation) -> Relation:
     """An equal relation that costs less: the same rows, columns and order."""
-    return rewrite(relation, RULES)
+    return rewrite(guard_subqueries(relation), RULES)
