@@ -13,26 +13,34 @@ from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from executor.nodes import Build, Expr, function
 from executor.selects import Block
 from executor.spark import windows
 from executor.spark.arrays import ARRAYS, collected, require_plain
 from executor.spark.calls import cast, once, refuse
+from executor.spark.carried import INTERVAL_LENGTH, constant, holds_interval, printed_length, spark_name
+from executor.spark.delegation import DELEGATED, delegated, printed
 from executor.spark.dialect import STRINGS, SparkPrinter, spark_type, string
 from executor.spark.floats import FLOATS
 from executor.spark.sums import Around
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
-from planner.algebra import Unnest
-from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
+from planner.algebra import Relation, Unnest
+from planner.expression import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
 from planner.functions import AGGREGATES
+from planner.rules.support import SUBQUERIES
+from planner.walk import children
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
 #: Comparisons of arrays; their order treats NULL otherwise.
 _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
+#: What takes intervals as they are carried, comparing none.
+_OF_INTERVALS: Final = frozenset(
+    (DELEGATED, INTERVAL_LENGTH, "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
+)
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 #: Types of which Spark's percentile_disc, which is a double, is exact.
 _PERCENTILES: Final = frozenset(("int2", "int4", "float8"))
@@ -95,15 +103,58 @@ class AdhocPrinter(SparkPrinter):
         "ilike": _like,
         "regex_match": _matched("s"),
         "regex_imatch": _matched("siu"),
+        DELEGATED: printed,
+        INTERVAL_LENGTH: printed_length,
     }
 
-    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY
+    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED}
+    of_intervals: ClassVar[frozenset[str]] = SparkPrinter.of_intervals | _OF_INTERVALS
+
+    def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True) -> None:
+        """``has_kernel``: whether Spark's Python workers can import the embedded engine's."""
+        super().__init__(has_unscaled=has_unscaled)
+        self.has_kernel = has_kernel
+
+    def prepared(self, relation: Relation) -> Relation:
+        """With calls of the kernel in it, where there is one."""
+        return delegated(relation, self._takes) if self.has_kernel else relation
+
+    def _takes(self, node: Scalar) -> bool:
+        """Whether Spark prints a node over what it prints."""
+        if isinstance(node, SUBQUERIES):
+            return True
+        try:
+            self._scalar(node, (exp.Var(this="x") for _ in children(node)))
+        except SqlError as error:
+            if error.sqlstate != "0A000":
+                raise
+            return False
+        return True
 
     def require(self, kind: SqlType) -> None:
         """Arrays, too."""
         require_plain(kind)
         if kind.name != "interval":
-            spark_type(kind)
+            self.name_of(kind)
+
+    def name_of(self, kind: SqlType) -> str:
+        """Also of a carrier, where something computes with its values."""
+        return spark_name(kind) if self.has_kernel else spark_type(kind)
+
+    def literal(self, literal: Literal) -> Expr:
+        """A carrier's, too."""
+        carried = constant(literal) if self.has_kernel else None
+        if carried is not None:
+            return exp.Var(this=carried)
+        if literal.value is None and self.has_kernel:
+            return cast(exp.null(), self.name_of(literal.type))
+        return SparkPrinter.literal(self, literal)
+
+    def call(self, node: Call, arguments: list[Expr]) -> Expr:
+        """No comparison of intervals, which are not equal as their carriers are."""
+        if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
+            return SparkPrinter.call(self, node, arguments)
+        raise refuse(node)
 
     def unnest(self, items: Expr) -> Expr:
         """EXPLODE(list)."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError, unsupported
 from executor.nodes import column_name, leaf_name
-from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from executor.spark.delegation import Function, functions_of
+from executor.spark.dialect import SparkPrinter, has_scalar_subquery
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
@@ -31,10 +32,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What the driver gets of a job: SQL by state, and the views that the SQL reads."""
+    """What the driver gets of a job: SQL by state, the views that the SQL reads, and the functions that it calls."""
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
+    functions: tuple[Function, ...] = ()
 
 
 def print_statements(
@@ -47,9 +49,10 @@ def print_statements(
         raise unsupported("a statement that reads a state")
     relations: dict[str, list[Relation]] = {}
     for statement in statements:
-        relations.setdefault(statement.target, []).append(statement.relation)
+        relations.setdefault(statement.target, []).append(printer().prepared(statement.relation))
     printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
-    return Printed(printed, _views(statements))
+    prepared = [relation for items in relations.values() for relation in items]
+    return Printed(printed, _views(statements, printer()), functions_of(prepared))
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:
@@ -76,7 +79,7 @@ def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     """One statement's rows, named and typed as the state's."""
     pairs = zip(relation.columns, state.columns, strict=True)
     outputs = ", ".join(
-        f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
+        f"CAST(`{column_name(old)}` AS {printer.name_of(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
     return f"SELECT {outputs} FROM ({printer.print_relation(three_valued(_filtered_joins(relation)))}) AS `run`"
 
@@ -106,7 +109,7 @@ def _merged(state: State, union: str, printer: SparkPrinter) -> str:
     for column in state.columns:
         name = column_name(column)
         value = f"`{name}`" if column not in merge else _merge_call(printer, merge[column])
-        outputs.append(f"CAST({value} AS {spark_type(column.type)}) AS `{name}`")
+        outputs.append(f"CAST({value} AS {printer.name_of(column.type)}) AS `{name}`")
     keys = ", ".join(f"`{column_name(column)}`" for column in state.key)
     return f"SELECT {', '.join(outputs)} FROM ({union}) AS `runs`" + (f" GROUP BY {keys}" if keys else "")
 
@@ -129,7 +132,7 @@ def _is_merged(state: State, relation: Relation) -> bool:
     return keys == {column for column, _ in relation.keys} and len(keys) == len(state.key)
 
 
-def _views(statements: Sequence[Statement]) -> tuple[View, ...]:
+def _views(statements: Sequence[Statement], printer: SparkPrinter) -> tuple[View, ...]:
     """Every leaf once, with all columns that some statement reads of it."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for statement in statements:
@@ -138,5 +141,5 @@ def _views(statements: Sequence[Statement]) -> tuple[View, ...]:
                 trace = leaf.trace if isinstance(leaf, Snapshot) else ""
                 columns = found.setdefault((leaf_name(leaf), trace), {})
                 for column, source in zip(leaf.columns, leaf.sources, strict=True):
-                    columns[source] = spark_type(column.type)
+                    columns[source] = printer.name_of(column.type)
     return tuple(View(name, trace, tuple(columns.items())) for (name, trace), columns in found.items())
