@@ -26,6 +26,7 @@ from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
+from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
 from planner.rules import optimise
@@ -72,6 +73,7 @@ def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery
     """A query's form for Spark, which finds by itself what it computes twice."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
+    relation = lowered(relation)
 
     def change(node: object) -> object:
         if isinstance(node, Scan):

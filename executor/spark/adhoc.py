@@ -18,10 +18,12 @@ from catalog.types import SqlType
 from executor.nodes import Build, Expr, function
 from executor.selects import Block
 from executor.spark import windows
-from executor.spark.arrays import ARRAYS, collected, require_plain
+from executor.spark.arrays import ARRAYS, require_plain
 from executor.spark.calls import cast, once, refuse
-from executor.spark.dialect import STRINGS, SparkPrinter, spark_type, string
+from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
+from executor.spark.doubles import PAIRS, of_reals
 from executor.spark.floats import FLOATS
+from executor.spark.gathered import GATHERED
 from executor.spark.sums import Around
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
@@ -33,9 +35,6 @@ from planner.functions import AGGREGATES
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
 #: Comparisons of arrays; their order treats NULL otherwise.
 _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
-_VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-#: Types of which Spark's percentile_disc, which is a double, is exact.
-_PERCENTILES: Final = frozenset(("int2", "int4", "float8"))
 #: An integer as PostgreSQL 15 reads it, and a number.
 _INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
 _CASES: Final = "ARRAY_JOIN(TRANSFORM(SPLIT({0}, ''), c -> IF(CHAR_LENGTH({1}(c)) = 1, {1}(c), c)), '')"
@@ -139,57 +138,37 @@ class AdhocPrinter(SparkPrinter):
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
         """Also aggregates over an order."""
         around = Around(where)
-        match node.function:
-            case "string_agg":
-                return self._joined(node, arguments[0], order, around)
-            case "array_agg" if not node.distinct and node.arguments[0].type.element is None:
-                return collected(self, arguments[0], node.order_by, order, around)
-            case "percentile_cont" | "percentile_disc" | "mode":
-                return self._percentile(node, arguments, order, around)
-            case _:
-                return self.aggregated(node, arguments, around)
+        if node.function in GATHERED:
+            return GATHERED[node.function](self, node, arguments, order, around)
+        return self.aggregated(node, arguments, around)
 
     def aggregated(self, node: AggregateCall, arguments: list[Expr], around: Around) -> Expr:
-        """Also variances of doubles."""
-        if node.function in _VARIANCES and node.arguments[0].type.name == "float8" and not node.distinct:
-            return around.call(node.function.upper(), *arguments)
-        return SparkPrinter.aggregated(self, node, arguments, around)
-
-    def _joined(self, node: AggregateCall, value: Expr, order: list[Expr], around: Around) -> Expr:
-        """LISTAGG; distinct values come sorted, as PostgreSQL finds them."""
-        delimiter = node.arguments[1]
-        if not isinstance(delimiter, Literal) or not isinstance(delimiter.value, str):
-            raise unsupported("string_agg() with a computed delimiter")
-        if any(item.type.name not in STRINGS for item in node.arguments):
-            raise unsupported(f"aggregate string_agg({node.arguments[0].type})")
-        if node.distinct:
-            if any(key.expression != node.arguments[0] for key in node.order_by):
-                raise unsupported("string_agg(DISTINCT) in another order")
-            order = order or [exp.Ordered(this=value.copy(), desc=False, nulls_first=False)]
-        items = [exp.Distinct(expressions=[value])] if node.distinct else [value]
-        return self._within("LISTAGG", [*items, string(delimiter.value)], order, around)
-
-    def _percentile(self, node: AggregateCall, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
-        kind = node.order_by[0].expression.type
-        if node.function != "mode" and not isinstance(node.arguments[0], Literal):
-            raise unsupported(f"{node.function} of a computed fraction")
-        if node.type.element is not None or kind.name not in _PERCENTILES:
-            raise unsupported(f"aggregate {node.function}() WITHIN GROUP (ORDER BY {kind})")
-        found = self._within(node.function.upper(), arguments, order, around)
-        return found if node.type.name == "float8" else cast(found, spark_type(node.type))
-
-    def _within(self, name: str, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
-        """name(arguments) WITHIN GROUP (ORDER BY order) FILTER (WHERE ...)."""
-        call = self.generate(function(name, *arguments))
-        if order:
-            call += f" WITHIN GROUP (ORDER BY {', '.join(map(self.generate, order))})"
-        if around.where is not None:
-            call += f" FILTER (WHERE {self.generate(around.where)})"
-        return exp.Var(this=call)
+        """Also what may differ in a last bit, and what no view keeps."""
+        if node.function in PAIRS and not node.distinct:
+            return PAIRS[node.function](self, arguments, around)
+        kind = node.arguments[0].type.name if node.arguments else ""
+        match node.function, kind:
+            case ("stddev_samp" | "stddev_pop" | "var_samp" | "var_pop", "float4" | "float8"):
+                values = [cast(item, "DOUBLE") for item in arguments]
+                return around.call(node.function.upper(), *distinct(values, node.distinct))
+            case ("sum" | "avg", "float4"):
+                return of_reals(self, node, arguments[0], around)
+            case ("min" | "max", "bool"):
+                return around.call("BOOL_AND" if node.function == "min" else "BOOL_OR", *arguments)
+            case ("bool_and" | "bool_or" | "bit_and" | "bit_or", _):
+                return around.call(node.function.upper(), *arguments)  # of a value twice as of one
+            case ("bit_xor", _) if node.distinct:
+                return around.call("BIT_XOR", *distinct(arguments, node.distinct))
+            case _:
+                return SparkPrinter.aggregated(self, node, arguments, around)
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
         over = windows.framed(node, over)
         if node.function not in AGGREGATES:
             return windows.call(node, arguments, over)
-        return self.aggregated(AggregateCall(node.function, node.arguments, node.type), arguments, Around(where, over))
+        whole = AggregateCall(node.function, node.arguments, node.type)
+        around = Around(where, over)
+        if node.function in GATHERED:
+            return GATHERED[node.function](self, whole, arguments, [], around)
+        return self.aggregated(whole, arguments, around)
