@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -29,7 +29,7 @@ from planner.expression import Column, Literal, Value
 from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import optimise
+from planner.rules import decorrelate, optimise
 from planner.rules.inline_shared import inline_shared
 from planner.walk import replace_parameters, transform, walk
 
@@ -161,7 +161,7 @@ class Analytics:
         assert self._spark is not None
         job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
-            result = self._spark.run(job, is_cancelled)
+            result = self._run(self._spark, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
@@ -169,6 +169,26 @@ class Analytics:
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
         return read_table(paths, schema_of(query.states[0]))
+
+    @staticmethod
+    def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
+        """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""
+        try:
+            return spark.run(job, is_cancelled)
+        except EngineRefused:
+            joined = _unnested(job.statements[0])
+            if joined is None or spark.supports((joined,), job.states, is_query=True) is not None:
+                raise
+            return spark.run(replace(job, statements=(joined,)), is_cancelled)
+
+
+def _unnested(statement: Statement) -> Statement | None:
+    """A statement with joins for its subqueries; None where that is the same or not known."""
+    try:
+        relation = lowered(optimise(decorrelate(statement.relation)))
+    except SqlError:
+        return None
+    return None if relation == statement.relation else replace(statement, relation=relation)
 
 
 def _has_zones(relation: Relation) -> bool:

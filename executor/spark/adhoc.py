@@ -8,17 +8,17 @@ some values with 0A000 is a query's alone. So are windows and ordered aggregates
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, function
+from executor.nodes import Build, Expr, function, reference
+from executor.printer import Printer
 from executor.selects import Block
-from executor.spark import windows
-from executor.spark.arrays import ARRAYS, require_plain
+from executor.spark import sets, windows
+from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
 from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
 from executor.spark.doubles import PAIRS, of_reals
@@ -27,7 +27,7 @@ from executor.spark.gathered import GATHERED
 from executor.spark.sums import Around
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
-from planner.algebra import Unnest
+from planner.algebra import SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
 from planner.functions import AGGREGATES
 
@@ -81,6 +81,14 @@ def _case_mapped(name: str) -> Build:
     return build
 
 
+def _error(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """An error of the data: an SQLSTATE and a message."""
+    state, message = node.arguments
+    assert isinstance(state, Literal)
+    assert isinstance(message, Literal)
+    return cast(function("RAISE_ERROR", string(f"{state.value}:{message.value}")), spark_type(node.type))
+
+
 class AdhocPrinter(SparkPrinter):
     """Prints one query."""
 
@@ -89,6 +97,7 @@ class AdhocPrinter(SparkPrinter):
         **FLOATS,
         **ZONED,
         **ARRAYS,
+        "error": _error,
         "upper": _case_mapped("UPPER"),
         "lower": _case_mapped("LOWER"),
         "ilike": _like,
@@ -109,10 +118,32 @@ class AdhocPrinter(SparkPrinter):
         return function("EXPLODE", items)
 
     def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
-        """Spark has one generator in a select list."""
-        if len(items) > 1 or node.ordinality is not None:
-            raise unsupported("several set-returning functions in step")
-        return SparkPrinter._unnest(self, node, block, items)
+        """Spark has one generator in a select list: several arrays become columns first, and then rows in step."""
+        rows = sets.rows(self, node)
+        if rows is not None:
+            return Block(node.columns, self._derived(rows))
+        if len(items) == 1 and node.ordinality is None:
+            return SparkPrinter._unnest(self, node, block, items)
+        passed = [reference(column) for column in node.input.columns]
+        names = [f"`__array{place}`" for place in range(len(items))]
+        block = self._below_output(block)
+        block.output = [
+            *passed,
+            *(exp.Var(this=f"{self.generate(item)} AS {name}") for item, name in zip(items, names, strict=True)),
+        ]
+        block.order = ()
+        columns = [column for column, _ in node.items]
+        output = [*(item.copy() for item in passed), sets.in_step(self, names, columns, node.ordinality)]
+        select = self._clauses(output, self._derived(self._select(block)))
+        return Block(node.columns, self._derived(select), depth=block.depth + 2)
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """Arrays with their NULLs last, as an element of PostgreSQL's is greater than any other where it is NULL."""
+        if key.expression.type.element is None:
+            return SparkPrinter._sort_key(self, key, rest)
+        found = Printer._sort_key(self, key, rest)
+        found.set("this", ordered(self, found.this, key.expression.type))
+        return found
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """Also between times in UTC, to real, and of texts to integers."""

@@ -77,6 +77,24 @@ def _to_string(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Var(this=f"ARRAY_JOIN({', '.join(map(dialect.generate, [items, *arguments[1:]]))})")
 
 
+def _series(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """generate_series() of integers."""
+    element = node.type.element
+    if element is None or element.name not in ("int4", "int8"):
+        raise refuse(node)
+    kind = dialect.generate(dialect.type(node.type))
+    numbers = "SEQUENCE(CAST({0} AS BIGINT), CAST({1} AS BIGINT), CAST({2} AS BIGINT))"
+    error = "RAISE_ERROR('22023:step size cannot equal zero')"
+    return once(
+        dialect,
+        arguments,
+        node,
+        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {error}"
+        f" WHEN ({{1}} < {{0}}) = ({{2}} < 0) OR {{0}} = {{1}} THEN CAST({numbers} AS {kind})"
+        f" ELSE CAST(ARRAY() AS {kind}) END",
+    )
+
+
 ARRAYS: Final[Mapping[str, Build]] = {
     "array": _array,
     "any": _quantified("EXISTS"),
@@ -88,6 +106,7 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "array_prepend": _put_together("ARRAY({0})", "{1}"),
     "array_cat": _put_together("{0}", "{1}"),
     "array_to_string": _to_string,
+    "series": _series,
 }
 
 
@@ -95,3 +114,10 @@ def require_plain(kind: SqlType) -> None:
     """Raises 0A000 for an array of arrays, which no element of PostgreSQL's is."""
     if kind.element is not None and kind.element.element is not None:
         raise unsupported(f"type {kind}")
+
+
+def ordered(dialect: Any, value: Expr, kind: SqlType) -> Expr:
+    """An array as what is ordered like it: a NULL in it is greater than any other element."""
+    if kind.element is not None and kind.element.name in ("json", "jsonb"):
+        raise unsupported(f"ORDER BY {kind}")
+    return exp.Var(this=f"TRANSFORM({dialect.generate(value)}, e -> NAMED_STRUCT('n', e IS NULL, 'v', e))")

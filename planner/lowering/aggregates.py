@@ -1,12 +1,9 @@
-"""Aggregates and windows made of simpler ones, for an engine that lacks them.
-
-Owns: ``lowered``, which takes apart what Spark computes in no way that is exact:
+"""Aggregates made of simpler ones.
 
     var_samp(x) and its like of integers and numerics    count, sum and sum of squares, and a scalar above them
-    jsonb_agg(x)                                         json_agg(x), made jsonb above it
-    ... OVER (... GROUPS n PRECEDING)                    ... OVER (ORDER BY dense_rank() ... RANGE n PRECEDING)
+    json_agg(x), jsonb_agg(x)                            string_agg(x, ', '), made a document above it
 
-The parts are those in which a continuous view keeps its groups (``planner/incremental/aggregates``). Knows no engine.
+The parts of a variance are those in which a continuous view keeps its groups (``planner/incremental/aggregates``).
 """
 
 from __future__ import annotations
@@ -15,31 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.types import BOOL, INT8, JSON
-from planner.algebra import Aggregate, Project, Relation, SortKey, Window
+from catalog.types import BOOL, INT8, TEXT
+from planner.algebra import Aggregate, Project, Window
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.incremental.aggregates import Split, StateColumn, split
 from planner.rules.support import Fresh
-from planner.walk import transform
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
+_DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg"))
 
 
-def lowered(relation: Relation) -> Relation:
-    """The relation with such calls taken apart."""
-    fresh = Fresh(relation)
-
-    def numbered(node: Any) -> Any:
-        return _by_number(node, fresh) if isinstance(node, Window) else node
-
-    def split_up(node: Any) -> Any:
-        return _split_up(node, fresh) if isinstance(node, Aggregate | Window) else node
-
-    found: Relation = transform(transform(relation, numbered), split_up)
-    return found
-
-
-class _Calls:
+class Calls:
     """Calls under construction, equal ones once."""
 
     def __init__(self, fresh: Fresh) -> None:
@@ -58,16 +41,15 @@ class _Calls:
         return tuple((column, call) for call, column in self.calls.items())
 
 
-# --- aggregates -------------------------------------------------------------------------------------------------------
-
-
-def _split_up(node: Aggregate | Window, fresh: Fresh) -> Relation:
-    """Calls taken apart, and above them what is made of the parts."""
+def simple_calls(node: Any, fresh: Fresh) -> Any:
+    """A grouping or a window with calls taken apart, and above them what is made of the parts."""
+    if not isinstance(node, Aggregate | Window):
+        return node
     before = node.aggregates if isinstance(node, Aggregate) else node.calls
     if all(_parts(call) is None for _, call in before):
         return node
     kept: list[tuple[Column, Any]] = []
-    made = _Calls(fresh)
+    made = Calls(fresh)
     outputs: list[tuple[Column, Scalar]] = []
     for column, call in before:
         parts = _parts(call)
@@ -97,10 +79,22 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
         found = split(AggregateCall(call.function, call.arguments, call.type, filter=call.filter), frozenset())
         assert isinstance(found, Split)
         return _of_distinct(found, call.arguments[0]) if is_distinct else found
-    if call.function == "jsonb_agg" and isinstance(call, AggregateCall):
-        gathered = replace(call, function="json_agg", type=JSON)
-        return Split((StateColumn("json_agg", gathered, ""),), lambda parts: Cast(parts[0], call.type, explicit=True))
+    if call.function in _DOCUMENTS and isinstance(call, AggregateCall) and not call.distinct:
+        return _joined(call)
     return None
+
+
+def _joined(call: AggregateCall) -> Split:
+    """A document of documents, joined as texts; those of rows come one to a line."""
+    item = call.arguments[0]
+    separator = ", \n " if isinstance(item, Call) and item.function == "json_row" else ", "
+    texts = replace(call, function="string_agg", arguments=(Cast(item, TEXT), Literal(separator, TEXT)), type=TEXT)
+
+    def finalise(parts: Sequence[Scalar]) -> Scalar:
+        opened = Call("concat", (Literal("[", TEXT), parts[0]), TEXT)
+        return Cast(Call("concat", (opened, Literal("]", TEXT)), TEXT), call.type, explicit=True)
+
+    return Split((StateColumn("string_agg", texts, ""),), finalise)
 
 
 def _of_distinct(found: Split, argument: Scalar) -> Split:
@@ -123,23 +117,3 @@ def _of_distinct(found: Split, argument: Scalar) -> Split:
 def _with_sign(condition: Scalar | None, sign: str, argument: Scalar) -> Scalar:
     found = Call(sign, (argument, Cast(Literal(0, INT8), argument.type)), BOOL)
     return found if condition is None else Call("and", (condition, found), BOOL)
-
-
-# --- frames -----------------------------------------------------------------------------------------------------------
-
-
-def _by_number(node: Window, fresh: Fresh) -> Relation:
-    """Frames that count groups of peers as frames over the groups' numbers, which a window below gives."""
-    ranks = _Calls(fresh)
-    calls = tuple((column, _ranged(call, ranks)) for column, call in node.calls)
-    if not ranks.calls:
-        return node
-    above = Window(Window(node.input, ranks.pairs), calls)
-    return Project(above, tuple((column, ColumnRef(column)) for column in node.columns))
-
-
-def _ranged(call: WindowCall, ranks: _Calls) -> WindowCall:
-    if call.mode != "groups" or not call.order_by or not call.offsets:
-        return call
-    rank = WindowCall("dense_rank", (), INT8, call.partition, call.order_by)
-    return replace(call, mode="range", order_by=(SortKey(ColumnRef(ranks.column("dense_rank", rank))),))
