@@ -29,7 +29,7 @@ from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, SortKey, Values
+from planner.algebra import Delta, Join, Limit, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -151,12 +151,6 @@ class SparkPrinter(Printer):
         selects = [self._clauses(list(map(self._named, row, node.columns)), None) for row in rows]
         union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
         return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
-
-    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
-        """Spark takes no UNION in it that drops rows."""
-        if not node.all:
-            raise unsupported("UNION in WITH RECURSIVE")
-        return Selects._fixpoint(self, node, base, step)
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
         """Documents and arrays have orders of their own in PostgreSQL."""

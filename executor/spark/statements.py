@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from catalog.errors import SqlError
 from executor.nodes import column_name, leaf_name
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from executor.spark.frames import Frame
+from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
@@ -31,10 +33,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What the driver gets of a job: SQL by state, and the views that the SQL reads."""
+    """What the driver gets of a job: SQL by state, the views that the SQL reads, and recursions to be run before."""
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
+    loops: tuple[Frame, ...] = ()
 
 
 def print_statements(
@@ -43,10 +46,13 @@ def print_statements(
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
     relations: dict[str, list[Relation]] = {}
+    loops: list[Frame] = []
     for statement in statements:
-        relations.setdefault(statement.target, []).append(statement.relation)
+        relation, found = without_loops(statement.relation)
+        relations.setdefault(statement.target, []).append(relation)
+        loops.extend(_loop(item, printer) for item in found)
     printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
-    return Printed(printed, _views(statements))
+    return Printed(printed, _views(statements), tuple(loops))
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:
@@ -67,6 +73,12 @@ def _run(state: State, relations: list[Relation], printer: Callable[[], SparkPri
     if state.kind == "distinct":
         return f"SELECT DISTINCT * FROM ({union})"
     return _merged(state, union, printer())
+
+
+def _loop(loop: Loop, printer: Callable[[], SparkPrinter]) -> Frame:
+    """A recursion with the SQL of its rounds."""
+    state = State(loop.name, "concatenate", loop.columns, ())
+    return loop.printed(*(_arm(state, relation, printer()) for relation in (loop.base, loop.step)))
 
 
 def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
