@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
 from executor.carriers import packed_schema, unpacked_table
-from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -27,9 +27,10 @@ from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
+from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import optimise, with_ordered_joins
+from planner.rules import decorrelate, optimise, with_ordered_joins
 from planner.rules.inline_shared import inline_shared
 from planner.statistics import Statistics
 from planner.walk import replace_parameters, transform, walk
@@ -74,7 +75,7 @@ def spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics
     """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
-    return with_ordered_joins(replace_parameters(relation, parameters), statistics)
+    return lowered(with_ordered_joins(replace_parameters(relation, parameters), statistics))
 
 
 def spark_query(relation: Relation) -> SparkQuery:
@@ -166,7 +167,7 @@ class Analytics:
         assert self._spark is not None
         job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
-            result = self._spark.run(job, is_cancelled)
+            result = self._run(self._spark, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
@@ -175,6 +176,26 @@ class Analytics:
         assert isinstance(paths, tuple)
         schema = schema_of(query.states[0])
         return unpacked_table(read_table(paths, packed_schema(schema)), schema)
+
+    @staticmethod
+    def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
+        """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""
+        try:
+            return spark.run(job, is_cancelled)
+        except EngineRefused:
+            joined = _unnested(job.statements[0])
+            if joined is None or spark.supports((joined,), job.states, is_query=True) is not None:
+                raise
+            return spark.run(replace(job, statements=(joined,)), is_cancelled)
+
+
+def _unnested(statement: Statement) -> Statement | None:
+    """A statement with joins for its subqueries; None where that is the same or not known."""
+    try:
+        relation = lowered(optimise(decorrelate(statement.relation)))
+    except SqlError:
+        return None
+    return None if relation == statement.relation else replace(statement, relation=relation)
 
 
 def _has_zones(relation: Relation) -> bool:

@@ -197,6 +197,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_path", 2, 2),
     Function("json_path_text", 2, 2),
     Function("json_typeof", 1, 1),
+    Function("json_order", 1, 1),  # bytes that are ordered as documents are
     Function("json_array_length", 1, 1),
     Function("json_contains", 2, 2),
     Function("json_contained", 2, 2),

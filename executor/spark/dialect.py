@@ -29,7 +29,7 @@ from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Fixpoint, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
+from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -162,12 +162,6 @@ class SparkPrinter(Printer):
         union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
         return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
 
-    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
-        """Spark takes no UNION in it that drops rows."""
-        if not node.all:
-            raise unsupported("UNION in WITH RECURSIVE")
-        return Selects._fixpoint(self, node, base, step)
-
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
         """Documents and arrays have orders of their own in PostgreSQL."""
         if key.expression.type.element is not None or key.expression.type.name in ("json", "jsonb"):
@@ -286,7 +280,7 @@ class SparkPrinter(Printer):
         match node.function:
             case "count":
                 counted = arguments or [exp.Star()]
-                return around.call("COUNT", *_distinct(counted, node.distinct))
+                return around.call("COUNT", *distinct(counted, node.distinct))
             case "sum":
                 return self._sum(arguments[0], kinds[0], node, around)
             case "avg":
@@ -308,19 +302,19 @@ class SparkPrinter(Printer):
             value = cast_to(value, "DECIMAL(19,0)")
         elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
-        total = around.call("SUM", *_distinct([value], node.distinct))
+        total = around.call("SUM", *distinct([value], node.distinct))
         return cast_to(total, target) if node.type.name == "numeric" else total
 
     def _average(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         if kind.name == "float8":
-            return around.call("AVG", *_distinct([value], node.distinct))
+            return around.call("AVG", *distinct([value], node.distinct))
         if node.type.name != "numeric" or kind.name not in ("numeric", *INTEGERS):
             raise unsupported(f"aggregate avg({kind})")
         if kind.name != "numeric":
             value = cast_to(value, f"DECIMAL({INTEGERS[kind.name]},0)")
             kind = SqlType("numeric", (INTEGERS[kind.name], 0))
         total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), around)
-        count = around.call("COUNT", *_distinct([value.copy()], node.distinct))
+        count = around.call("COUNT", *distinct([value.copy()], node.distinct))
         return average(self.generate(total), self.generate(count), kind)
 
 
@@ -358,5 +352,6 @@ def _number_text(value: Any) -> str:
     return format(value, "f") if not isinstance(value, int) else str(value)
 
 
-def _distinct(values: list[Expr], distinct: bool) -> list[Expr]:
-    return [exp.Distinct(expressions=values)] if distinct else values
+def distinct(values: list[Expr], is_distinct: bool) -> list[Expr]:
+    """An aggregate's arguments, of distinct values alone where that is asked."""
+    return [exp.Distinct(expressions=values)] if is_distinct else values

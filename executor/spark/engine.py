@@ -113,6 +113,7 @@ class SparkEngine:
             "run",
             job=job.id,
             inputs=[_input(view, job, delta) for view in printed.views],
+            loops=printed.loops,
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
             functions=[asdict(function) for function in printed.functions],
             output=str(job.output.resolve()),

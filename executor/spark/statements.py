@@ -13,6 +13,8 @@ from catalog.errors import SqlError, unsupported
 from executor.nodes import column_name, leaf_name
 from executor.spark.delegation import Function, functions_of
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery
+from executor.spark.frames import Frame
+from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
@@ -32,11 +34,13 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What the driver gets of a job: SQL by state, the views that the SQL reads, and the functions that it calls."""
+    """What the driver gets of a job: SQL by state, the views that the SQL reads, the functions that it calls, and
+    recursions to be run before."""
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
     functions: tuple[Function, ...] = ()
+    loops: tuple[Frame, ...] = ()
 
 
 def print_statements(
@@ -48,11 +52,16 @@ def print_statements(
     if any(isinstance(item, Snapshot) and item.trace in by_name for item in leaves):
         raise unsupported("a statement that reads a state")
     relations: dict[str, list[Relation]] = {}
+    loops: list[Loop] = []
     for statement in statements:
-        relations.setdefault(statement.target, []).append(printer().prepared(statement.relation))
+        relation, found = without_loops(printer().prepared(statement.relation))
+        relations.setdefault(statement.target, []).append(relation)
+        loops.extend(found)
     printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
-    prepared = [relation for items in relations.values() for relation in items]
-    return Printed(printed, _views(statements, printer()), functions_of(prepared))
+    run = [relation for items in relations.values() for relation in items]
+    run += [relation for loop in loops for relation in (loop.base, loop.step)]
+    rounds = tuple(_loop(loop, printer) for loop in loops)
+    return Printed(printed, _views(statements, printer()), functions_of(run), rounds)
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:
@@ -73,6 +82,12 @@ def _run(state: State, relations: list[Relation], printer: Callable[[], SparkPri
     if state.kind == "distinct":
         return f"SELECT DISTINCT * FROM ({union})"
     return _merged(state, union, printer())
+
+
+def _loop(loop: Loop, printer: Callable[[], SparkPrinter]) -> Frame:
+    """A recursion with the SQL of its rounds."""
+    state = State(loop.name, "concatenate", loop.columns, ())
+    return loop.printed(*(_arm(state, relation, printer()) for relation in (loop.base, loop.step)))
 
 
 def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
