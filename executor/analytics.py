@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
+from executor.carriers import packed_schema, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
@@ -168,7 +169,8 @@ class Analytics:
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
-        return read_table(paths, schema_of(query.states[0]))
+        schema = schema_of(query.states[0])
+        return unpacked_table(read_table(paths, packed_schema(schema)), schema)
 
     @staticmethod
     def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:

@@ -22,6 +22,7 @@ from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
+from executor.carriers import packed_table
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
@@ -194,7 +195,7 @@ class Reader:
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             path = folder / f"{leaf.trace}.parquet"
-            write_table(path, table.rename_columns(leaf.names))
+            write_table(path, packed_table(table.rename_columns(leaf.names)))
             stored[leaf.trace] = (path,)
         return stored
 

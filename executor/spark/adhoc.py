@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
+from catalog.errors import SqlError
 from catalog.types import SqlType
 from executor.nodes import Build, Expr, function, reference
 from executor.printer import Printer
@@ -20,6 +21,8 @@ from executor.selects import Block
 from executor.spark import sets, windows
 from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
+from executor.spark.carried import INTERVAL_LENGTH, constant, holds_interval, printed_length, spark_name
+from executor.spark.delegation import DELEGATED, delegated, printed
 from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
 from executor.spark.doubles import PAIRS, of_reals
 from executor.spark.floats import FLOATS
@@ -27,14 +30,20 @@ from executor.spark.gathered import GATHERED
 from executor.spark.sums import Around
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
-from planner.algebra import SortKey, Unnest
-from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
+from planner.algebra import Relation, SortKey, Unnest
+from planner.expression import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
 from planner.functions import AGGREGATES
+from planner.rules.support import SUBQUERIES
+from planner.walk import children
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
 #: Comparisons of arrays; their order treats NULL otherwise.
 _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
+#: What takes intervals as they are carried, comparing none.
+_OF_INTERVALS: Final = frozenset(
+    (DELEGATED, INTERVAL_LENGTH, "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
+)
 #: An integer as PostgreSQL 15 reads it, and a number.
 _INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
 _CASES: Final = "ARRAY_JOIN(TRANSFORM(SPLIT({0}, ''), c -> IF(CHAR_LENGTH({1}(c)) = 1, {1}(c), c)), '')"
@@ -103,15 +112,58 @@ class AdhocPrinter(SparkPrinter):
         "ilike": _like,
         "regex_match": _matched("s"),
         "regex_imatch": _matched("siu"),
+        DELEGATED: printed,
+        INTERVAL_LENGTH: printed_length,
     }
 
-    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY
+    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED}
+    of_intervals: ClassVar[frozenset[str]] = SparkPrinter.of_intervals | _OF_INTERVALS
+
+    def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True) -> None:
+        """``has_kernel``: whether Spark's Python workers can import the embedded engine's."""
+        super().__init__(has_unscaled=has_unscaled)
+        self.has_kernel = has_kernel
+
+    def prepared(self, relation: Relation) -> Relation:
+        """With calls of the kernel in it, where there is one."""
+        return delegated(relation, self._takes) if self.has_kernel else relation
+
+    def _takes(self, node: Scalar) -> bool:
+        """Whether Spark prints a node over what it prints."""
+        if isinstance(node, SUBQUERIES):
+            return True
+        try:
+            self._scalar(node, (exp.Var(this="x") for _ in children(node)))
+        except SqlError as error:
+            if error.sqlstate != "0A000":
+                raise
+            return False
+        return True
 
     def require(self, kind: SqlType) -> None:
         """Arrays, too."""
         require_plain(kind)
         if kind.name != "interval":
-            spark_type(kind)
+            self.name_of(kind)
+
+    def name_of(self, kind: SqlType) -> str:
+        """Also of a carrier, where something computes with its values."""
+        return spark_name(kind) if self.has_kernel else spark_type(kind)
+
+    def literal(self, literal: Literal) -> Expr:
+        """A carrier's, too."""
+        carried = constant(literal) if self.has_kernel else None
+        if carried is not None:
+            return exp.Var(this=carried)
+        if literal.value is None and self.has_kernel:
+            return cast(exp.null(), self.name_of(literal.type))
+        return SparkPrinter.literal(self, literal)
+
+    def call(self, node: Call, arguments: list[Expr]) -> Expr:
+        """No comparison of intervals, which are not equal as their carriers are."""
+        if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
+            return SparkPrinter.call(self, node, arguments)
+        raise refuse(node)
 
     def unnest(self, items: Expr) -> Expr:
         """EXPLODE(list)."""

@@ -29,7 +29,7 @@ from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Join, Limit, Scan, Snapshot, SortKey, Values
+from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -105,6 +105,8 @@ class SparkPrinter(Printer):
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
     #: Those that take arrays.
     of_arrays: ClassVar[frozenset[str]] = frozenset(("is_null", "is_not_null", "coalesce"))
+    #: Those that take intervals; these do as constants.
+    of_intervals: ClassVar[frozenset[str]] = frozenset(("add", "sub", "date_bin"))
 
     def __init__(self, *, has_unscaled: bool = True) -> None:
         """``has_unscaled``: whether the session that runs it knows ``unscaled.UNSCALED``; none behind Connect does."""
@@ -122,9 +124,17 @@ class SparkPrinter(Printer):
         if kind.name != "interval":
             spark_type(kind)
 
+    def name_of(self, kind: SqlType) -> str:
+        """Spark's name of a type."""
+        return spark_type(kind)
+
     def type(self, sql_type: SqlType) -> Expr:
         """An exp.Var: the printer only hands it to CAST."""
-        return exp.Var(this=spark_type(sql_type))
+        return exp.Var(this=self.name_of(sql_type))
+
+    def prepared(self, relation: Relation) -> Relation:
+        """A statement's relation as it is printed."""
+        return relation
 
     def parameter(self, parameter: Parameter) -> Expr:
         """Programs have none."""
@@ -172,7 +182,7 @@ class SparkPrinter(Printer):
         if name == "interval":
             return exp.null()
         self.require(literal.type)
-        kind = spark_type(literal.type)
+        kind = self.name_of(literal.type)
         if value is None:
             return cast_to(exp.null(), kind)
         match value:
@@ -254,8 +264,8 @@ class SparkPrinter(Printer):
             if item.type.element is not None and node.function not in self.of_arrays:
                 raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
-                spark_type(item.type)
-            elif node.function not in ("add", "sub", "date_bin"):
+                self.name_of(item.type)
+            elif node.function not in self.of_intervals:
                 raise unsupported("type interval")
         self.require(node.type)
         return Printer.call(self, node, arguments)

@@ -24,6 +24,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from executor.spark.columns import define
 from executor.spark.frames import Frame
 from executor.spark.plans import Leaf
 from executor.spark.raw import FLOATING, WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
@@ -63,6 +64,7 @@ def run(session: Session, request: Frame) -> Frame:
     write = _collected if is_collected else _written
     statements: list[Frame] = request["statements"]
     with session.borrowed(_settings(inputs, rows)) as worker:
+        define(worker.spark, worker.known, request.get("functions", ()))
         prefix = ", ".join(_with_item(item.spec, small) for item in inputs)
         prefix = f"WITH {prefix} " if prefix else ""
         loops: list[Frame] = request.get("loops", [])
