@@ -253,7 +253,7 @@ class AdhocPrinter(SparkPrinter):
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
         over = windows.framed(node, over)
         if node.function not in AGGREGATES:
-            return windows.call(node, arguments, over)
+            return windows.call(node, arguments, over, self.name_of(node.type))
         whole = AggregateCall(node.function, node.arguments, node.type)
         around = Around(where, over)
         if node.function in GATHERED:

@@ -1,8 +1,8 @@
 """Exact sums of bigints and numerics that Spark adds as bigints.
 
-Owns: the printed form of these sums, and of those of intervals. A sum of bigints, or of the digits of numerics, may not fit a bigint, and Spark's
-decimals of more than 18 digits are objects that every row makes anew. So the upper and lower 32 bits are added apart,
-each in a bigint, which holds 2^31 rows, and become one decimal per group.
+Owns: the printed form of these sums, and of those of intervals. A sum of bigints, or of the digits of numerics, may not
+fit a bigint, and Spark's decimals of more than 18 digits are objects that every row makes anew. So the upper and lower
+32 bits are added apart, each in a bigint, which holds 2^31 rows, and become one decimal per group.
 """
 
 from __future__ import annotations
