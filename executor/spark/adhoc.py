@@ -27,7 +27,7 @@ from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, 
 from executor.spark.doubles import PAIRS, of_reals
 from executor.spark.floats import FLOATS
 from executor.spark.gathered import GATHERED
-from executor.spark.sums import Around
+from executor.spark.sums import Around, sum_of_intervals
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
 from planner.algebra import Relation, SortKey, Unnest
@@ -236,6 +236,10 @@ class AdhocPrinter(SparkPrinter):
                 return around.call(node.function.upper(), *distinct(values, node.distinct))
             case ("sum" | "avg", "float4"):
                 return of_reals(self, node, arguments[0], around)
+            case ("sum", "interval") if not node.distinct:
+                return sum_of_intervals(self, arguments[0], around)
+            case ("min" | "max", "time"):
+                return around.call(node.function.upper(), *arguments)
             case ("min" | "max", "bool"):
                 return around.call("BOOL_AND" if node.function == "min" else "BOOL_OR", *arguments)
             case ("bool_and" | "bool_or" | "bit_and" | "bit_or", _):
@@ -249,7 +253,7 @@ class AdhocPrinter(SparkPrinter):
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
         over = windows.framed(node, over)
         if node.function not in AGGREGATES:
-            return windows.call(node, arguments, over)
+            return windows.call(node, arguments, over, self.name_of(node.type))
         whole = AggregateCall(node.function, node.arguments, node.type)
         around = Around(where, over)
         if node.function in GATHERED:

@@ -156,6 +156,8 @@ def _values(dialect: Any, node: AggregateCall, order: list[Expr], around: Around
     """The values that are not NULL, sorted."""
     key = node.order_by[0]
     _require_ordered(node, key.expression.type)
+    if node.function != "percentile_cont" and key.expression.type != (node.type.element or node.type):
+        raise unsupported(f"{node.function}() of {node.type}")  # an interval's key is its length
     values = dialect.generate(around.call("COLLECT_LIST", order[0].this))
     return f"SORT_ARRAY({values}, {not key.descending})"
 

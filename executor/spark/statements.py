@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from executor.nodes import column_name, leaf_name
 from executor.spark.delegation import Function, functions_of
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery
@@ -35,7 +35,8 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Printed:
     """What the driver gets of a job: SQL by state, the views that the SQL reads, the functions that it calls, and
-    recursions to be run before."""
+    recursions to be run before.
+    """
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
@@ -48,9 +49,6 @@ def print_statements(
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
-    leaves = (item for statement in statements for item in walk(statement.relation))
-    if any(isinstance(item, Snapshot) and item.trace in by_name for item in leaves):
-        raise unsupported("a statement that reads a state")
     relations: dict[str, list[Relation]] = {}
     loops: list[Loop] = []
     for statement in statements:
@@ -58,10 +56,10 @@ def print_statements(
         relations.setdefault(statement.target, []).append(relation)
         loops.extend(found)
     printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
-    run = [relation for items in relations.values() for relation in items]
-    run += [relation for loop in loops for relation in (loop.base, loop.step)]
-    rounds = tuple(_loop(loop, printer) for loop in loops)
-    return Printed(printed, _views(statements, printer()), functions_of(run), rounds)
+    prepared = [relation for items in relations.values() for relation in items]
+    prepared += [relation for loop in loops for relation in (loop.base, loop.step)]
+    rounds = tuple(_loop(item, printer) for item in loops)
+    return Printed(printed, _views(statements, printer()), functions_of(prepared), rounds)
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:

@@ -132,17 +132,25 @@ def _whole(value: object, what: str) -> int:
     return value
 
 
-def call(node: WindowCall, arguments: list[Expr], over: Expr) -> Expr:
-    """A function that exists only over a window."""
+def _is_null(value: Scalar) -> bool:
+    while isinstance(value, Cast):
+        value = value.argument
+    return isinstance(value, Literal) and value.value is None
+
+
+def call(node: WindowCall, arguments: list[Expr], over: Expr, kind: str) -> Expr:
+    """A function that exists only over a window; ``kind`` is its type in Spark."""
     if node.function not in WINDOW_FUNCTIONS:
         raise unsupported(f"window function {node.function}")
     if node.function in _CONSTANTS:
         place, least = _CONSTANTS[node.function]
         if place < len(node.arguments):
+            if _is_null(node.arguments[place]):
+                return cast(exp.null(), kind)
             what = f"an argument of {node.function}"
             found = _whole(_constant(node.arguments[place], what), what)
             if found < least and node.function in _WRONG:
-                return exp.Var(this=f"RAISE_ERROR('{_WRONG[node.function]}')")
+                return cast(exp.Var(this=f"RAISE_ERROR('{_WRONG[node.function]}')"), kind)
             if not least <= found < 1 << 31:
                 raise unsupported(f"{node.function} with the argument {found}")
             arguments[place] = exp.Var(this=str(found))

@@ -1,6 +1,7 @@
 """Aggregates made of simpler ones.
 
     var_samp(x) and its like of integers and numerics    count, sum and sum of squares, and a scalar above them
+    avg(interval)                                        sum / count
     json_agg(x), jsonb_agg(x)                            string_agg(x, ', '), made a document above it
 
 The parts of a variance are those in which a continuous view keeps its groups (``planner/incremental/aggregates``).
@@ -79,6 +80,10 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
         found = split(AggregateCall(call.function, call.arguments, call.type, filter=call.filter), frozenset())
         assert isinstance(found, Split)
         return _of_distinct(found, call.arguments[0]) if is_distinct else found
+    if call.function == "avg" and call.type.name == "interval" and not is_distinct:
+        found = split(AggregateCall("avg", call.arguments, call.type, filter=call.filter), frozenset())
+        assert isinstance(found, Split)
+        return found
     if call.function in _DOCUMENTS and isinstance(call, AggregateCall) and not call.distinct:
         return _joined(call)
     return None
