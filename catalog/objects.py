@@ -90,10 +90,12 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """CHECK (expression), kept as SQL text."""
+    """CHECK (expression), kept as SQL text; ``validated``: it holds of the rows that were there before it, too."""
 
     name: str
     expression: str
+    validated: bool = True
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

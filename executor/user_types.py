@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of types in a transaction.
+"""CREATE and ALTER of types in a transaction, and the end of those that DROP takes away.
 
 Owns: what they change of the catalog, and what the log record carries of it. Relations that have columns of an enum are
 given its new definition; stored values stay as they are.
@@ -11,17 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.errors import SqlError
 from catalog.objects import Catalog, Domain, Table, Typed, UserType, following
 from catalog.types import Enumeration
 from executor.altering import require_same
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import AlterType, CreateType, DropType
+from planner.definitions import AlterType, CreateType
 
 
 def define_type(
-    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType, time_zone: str
+    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType, time_zone: str
 ) -> Result:
     """Runs one statement. Raises 23502 and 23514 where a new constraint of a domain does not hold of stored values."""
     match statement:
@@ -40,13 +39,10 @@ def define_type(
                 _require_same(catalog, old)
                 _redefine(transaction, new)
             return Result(tag)
-        case DropType(kind=kind, items=items, notices=notices):
-            drop_types(transaction, catalog, items)
-            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def drop_types(transaction: Transaction, catalog: Catalog, items: tuple[UserType, ...]) -> None:
-    """Types that nothing uses."""
+def forget_types(transaction: Transaction, catalog: Catalog, items: tuple[UserType, ...]) -> None:
+    """Types that nothing uses any more."""
     for item in items:
         _require_same(catalog, item)
         transaction.catalog = catalog = catalog.drop_type(item.oid)

@@ -151,7 +151,7 @@ class Drop:
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table, Table], ...] = ()
-    types: tuple[UserType, ...] = ()
+    types: DropType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +177,15 @@ class AlterType:
 
 @dataclass(frozen=True, slots=True)
 class DropType:
-    """DROP TYPE of types that nothing uses."""
+    """DROP TYPE, with domains over them; ``drops`` are views that go with them, and ``alterations`` those of the tables
+    that lose columns, defaults and checks, each over what those before it have left.
+    """
 
     kind: str  # the command's word, for the tag
     items: tuple[UserType, ...]
     notices: tuple[str, ...] = ()
+    drops: tuple[int, ...] = ()
+    alterations: tuple[AlterTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

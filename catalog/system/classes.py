@@ -24,6 +24,7 @@ from catalog.objects import (
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CLASS,
+    PG_CONSTRAINT,
     PG_NAMESPACE,
     PG_TYPE,
     ROLE,
@@ -33,6 +34,7 @@ from catalog.system.naming import (
     schema_oid,
 )
 from catalog.system.rows import Row
+from catalog.system.types import domain_constraints
 from catalog.types import SqlType
 
 #: Access methods.
@@ -206,6 +208,9 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
     for declared in catalog.types.values():
         if declared.comment is not None:
             yield {"objoid": declared.oid, "classoid": PG_TYPE, "description": declared.comment}
+    for oid, _, check, _ in domain_constraints(catalog):
+        if check.comment is not None:
+            yield {"objoid": oid, "classoid": PG_CONSTRAINT, "description": check.comment}
     for item in own_objects(catalog):
         if isinstance(item, SystemView):
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
+from catalog.objects import Catalog, Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
 from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
@@ -140,9 +140,9 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
             text = default_text(catalog, check.expression)
             yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
-    for oid, domain, name, text in domain_constraints(catalog):
-        shared = {**_shared(catalog, domain, name, "c"), "oid": oid, "conrelid": 0}
-        yield {**shared, "contypid": domain.oid, "conbin": text}
+    for _, domain, check, text in domain_constraints(catalog):
+        own = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
+        yield {**_shared(catalog, domain, check.name, "c"), **own}
 
 
 def _shared(catalog: Catalog, table: Table | Domain, name: str, kind: str) -> Row:
@@ -251,8 +251,13 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
                     "target": reference.target,
                     "rest": _reference_rest(reference),
                 }
-    for oid, _, _, text in domain_constraints(catalog):
-        yield {"oid": oid, "definition": f"CHECK {_bracketed(text)}", "rest": ""}
+    for oid, _, check, text in domain_constraints(catalog):
+        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        yield {"oid": oid, "definition": definition, "rest": ""}
+
+
+def _not_valid(constraint: Check) -> str:
+    return "" if constraint.validated else " NOT VALID"
 
 
 def _bracketed(text: str) -> str:

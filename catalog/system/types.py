@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from catalog.objects import Catalog, Domain, Sequence, UserType
+from catalog.objects import Catalog, Check, Domain, Sequence, UserType
 from catalog.postgres import rows
 from catalog.system.naming import ROLE, default_text, own_objects, part_oid, schema_oid
 from catalog.system.rows import Row
@@ -97,7 +97,7 @@ def _domain(catalog: Catalog, declared: Domain) -> Row:
     return {
         **_declared(catalog, declared, "d"),
         **_DOMAIN,
-        **{name: inherited.get(name, 0) for name in _INHERITED},
+        **{name: inherited[name] for name in _INHERITED if name in inherited},
         "typbasetype": declared.parent or base.oid,
         "typtypmod": base.typmod if base.element is None else base.element.typmod,
         "typndims": 1 if base.element is not None else 0,
@@ -131,11 +131,11 @@ def pg_enum(catalog: Catalog) -> Iterator[Row]:
                 }
 
 
-def domain_constraints(catalog: Catalog) -> Iterator[tuple[int, Domain, str, str]]:
-    """The CHECKs of domains: oid, domain, name and expression."""
+def domain_constraints(catalog: Catalog) -> Iterator[tuple[int, Domain, Check, str]]:
+    """The CHECKs of domains: oid, domain, constraint and expression."""
     for domain in catalog.types.values():
         if isinstance(domain, Domain):
             for check in domain.checks:
                 text = _VALUE.sub(lambda match: match[0].upper() if match[1] else match[0], check.expression)
                 oid = part_oid(domain.oid, "constraint", check.name)
-                yield oid, domain, check.name, default_text(catalog, text)
+                yield oid, domain, check, default_text(catalog, text)

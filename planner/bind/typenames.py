@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, UserType
-from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
+from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
 from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
@@ -187,8 +187,12 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
 _COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
 
 
-def check_collation(binding: Binding, node: Any) -> None:
-    """Refuses a COLLATE clause that says another order than there is."""
+def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> None:
+    """Refuses a COLLATE clause that says another order than there is. Raises 42804 for a type without one."""
+    inner = kind if kind is None or kind.element is None else kind.element
+    if inner is not None and inner.category != "S":
+        name = DISPLAY.get(inner.name, str(inner))
+        raise SqlError("42804", f"collations are not supported by type {name}", position=binding.position(node))
     if names_of(node.collname)[-1] not in _COLLATIONS:
         raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
 

@@ -13,6 +13,7 @@ from pglast.enums import ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
+from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
@@ -50,6 +51,8 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
         return AlterSchema("COMMENT", schema, replace(schema, comment=node.comment))
     if node.objtype in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
         return bind_comment_type(binding, node)
+    if node.objtype == ObjectType.OBJECT_DOMCONSTRAINT:
+        return bind_comment_constraint(binding, node)
     if node.objtype not in _KINDS:
         raise unsupported(f"COMMENT ON {ObjectType(node.objtype).name.removeprefix('OBJECT_').replace('_', ' ')}")
     wanted, words = _KINDS[node.objtype]
