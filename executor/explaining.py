@@ -24,10 +24,10 @@ from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
-from planner.cardinality import Cardinality
 from planner.definitions import CreateView
 from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
+from planner.rules.cardinality import Cardinality
 from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:

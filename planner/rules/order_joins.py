@@ -21,7 +21,7 @@ from functools import reduce
 from typing import Any, Final
 
 from planner.algebra import Filter, Join, Project, Relation
-from planner.cardinality import Cardinality
+from planner.rules.cardinality import Cardinality
 from planner.rules.join_graph import Region, Shape, inner_nodes, is_inside, members, region_of
 from planner.rules.support import conjunction, filtered, keep_columns
 from planner.statistics import Statistics
@@ -201,17 +201,18 @@ def _pairs(component: int, neighbours: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _connected_sets(start: int, closed: int, neighbours: list[int]) -> Iterator[int]:
-    """Connected sets that contain ``start`` and, beyond it, nothing of ``closed``; each after its subsets."""
+    """Connected sets that contain ``start`` and, beyond it, nothing of ``closed``; each after those within it."""
     yield start
-    stack = [(start, closed | start)]
-    while stack:
-        found, without = stack.pop()
-        border = _around(found, neighbours) & ~without
-        if not border:
-            continue
-        grown = [found | part for part in _subsets(border)]
-        yield from grown
-        stack.extend((item, without | border) for item in reversed(grown))
+    yield from _grown(start, closed | start, neighbours)
+
+
+def _grown(found: int, closed: int, neighbours: list[int]) -> Iterator[int]:
+    """As deep as the search goes, which ends after some pairs (a set may have any number of subsets)."""
+    border = _around(found, neighbours) & ~closed
+    for part in _subsets(border):
+        yield found | part
+    for part in _subsets(border):
+        yield from _grown(found | part, closed | border, neighbours)
 
 
 def _subsets(leaves: int) -> Iterator[int]:
@@ -224,18 +225,22 @@ def _subsets(leaves: int) -> Iterator[int]:
 
 def _greedy(component: int, neighbours: list[int], sizes: _Sizes) -> _Tree:
     """Always the two connected trees whose join has the fewest rows."""
-    trees = [sizes.leaf(place) for place in members(component)]
-    while len(trees) > 1:
-        choices = (
-            (sizes.rows(one.leaves | other.leaves), place, place + 1 + beyond)
-            for place, one in enumerate(trees)
-            for beyond, other in enumerate(trees[place + 1 :])
-            if _around(one.leaves, neighbours) & other.leaves
-        )
-        _, place, beyond = min(choices)
-        joined = sizes.join(trees[place], trees[beyond])
-        trees = [joined if item is trees[place] else item for item in trees if item is not trees[beyond]]
-    return trees[0]
+    trees = {1 << place: sizes.leaf(place) for place in members(component)}
+    reach = {leaves: _around(leaves, neighbours) for leaves in trees}
+    choices = {
+        (one, other): sizes.rows(one | other) for one in trees for other in trees if one < other and reach[one] & other
+    }
+    while choices:
+        one, other = min(choices, key=lambda pair: (choices[pair], _first(pair[0]), _first(pair[1])))
+        joined = sizes.join(trees.pop(one), trees.pop(other))
+        choices = {pair: rows for pair, rows in choices.items() if not {one, other} & set(pair)}
+        reach[joined.leaves] = reach[one] | reach[other]
+        choices |= {
+            (joined.leaves, item): sizes.rows(joined.leaves | item) for item in trees if reach[item] & joined.leaves
+        }
+        trees[joined.leaves] = joined
+    (tree,) = trees.values()
+    return tree
 
 
 # -- building ----------------------------------------------------------------------------------------------------------
