@@ -148,11 +148,10 @@ class _Delegation:
 
     def _condition(self, part: Scalar, node: Join) -> Scalar:
         """A conjunct of a join's; a comparison of one side with the other stays one, by which Spark joins."""
-        if isinstance(part, Call) and part.function in _COMPARISONS and self._takes(part):
-            one, other = map(used_columns, part.arguments)
-            left, right = set(node.left.columns), set(node.right.columns)
-            if (one <= left and other <= right) or (one <= right and other <= left):
-                return replace(part, arguments=tuple(map(self._whole, part.arguments)))
+        if isinstance(part, Call) and part.function in _COMPARISONS and _is_of_sides(part, node):
+            found = replace(part, arguments=tuple(map(_compared, part.arguments)))
+            if self._takes(found):
+                return replace(found, arguments=tuple(_compared(self._whole(item)) for item in part.arguments))
         return self._whole(part)
 
     def _lifted(self, node: Aggregate | Window | Sort | Unnest) -> Relation:
@@ -183,13 +182,24 @@ def _over_scalars(value: Any, change: Callable[[Scalar], Scalar]) -> Any:
         case tuple():
             return tuple(_over_scalars(item, change) for item in value)
         case SortKey(expression=expression):
-            found = change(expression)
-            return replace(value, expression=length(found) if found.type.name == "interval" else found)
+            return replace(value, expression=_compared(change(expression)))
         case AggregateCall() | WindowCall() | Project() | Values() | Aggregate() | Window() | Sort() | Unnest():
             own = {item.name: getattr(value, item.name) for item in fields(value) if item.name != "input"}
             return replace(value, **{name: _over_scalars(item, change) for name, item in own.items()})
         case _:
             return change(value) if isinstance(value, SCALARS) else value
+
+
+def _is_of_sides(part: Call, node: Join) -> bool:
+    """Whether one argument is of a join's one side, and the other of the other."""
+    one, other = map(used_columns, part.arguments)
+    left, right = set(node.left.columns), set(node.right.columns)
+    return (one <= left and other <= right) or (one <= right and other <= left)
+
+
+def _compared(value: Scalar) -> Scalar:
+    """What a value is compared by."""
+    return length(value) if value.type.name == "interval" else value
 
 
 def _own(value: Scalar) -> Iterator[Scalar]:

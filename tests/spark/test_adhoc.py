@@ -73,6 +73,8 @@ QUERIES = (
     "SELECT to_hex(k), make_time(k, 0, 0), count(*), max(initcap(x)) FILTER (WHERE to_hex(k) > '1') FROM t "
     "WHERE k < 24 GROUP BY 1, 2 ORDER BY make_interval(hours => max(k)) DESC",
     "SELECT a.n, c.n FROM t a LEFT JOIN c ON to_hex(a.k) = to_hex(c.k) AND c.n > 1 ORDER BY a.n, a.k, c.n",
+    "SELECT a.n, c.n FROM t a FULL JOIN c ON make_interval(days => a.k) = make_interval(months => c.k, days => -30) "
+    "ORDER BY a.n, a.k, c.n",
     "SELECT x, row_number() OVER (PARTITION BY initcap(x) ORDER BY to_hex(k), n) FROM t ORDER BY n, k",
     "SELECT k FROM t WHERE to_hex(k) IN (SELECT to_hex(c.k) FROM c) ORDER BY n",
 )

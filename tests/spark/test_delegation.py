@@ -93,6 +93,18 @@ def test_sides_of_a_join_are_delegated_apart() -> None:
     assert len(printed(join("inner", left, right, both), x=a["k"]).functions) == 1
 
 
+def test_intervals_are_joined_by_length() -> None:
+    left, a = snapshot("l", {"k": INT4, "iv": INTERVAL})
+    right, b = snapshot("r", {"iv": INTERVAL})
+    joined = printed(join("full", left, right, call("eq", BOOL, a["iv"], b["iv"])), x=a["k"])
+    assert joined.functions == ()
+    assert sql(joined).count(".months") == 2
+    days = call("make_interval", INTERVAL, lit(0, INT4), lit(0, INT4), lit(0, INT4), a["k"])
+    computed = printed(join("left", left, right, call("lt", BOOL, days, b["iv"])), x=a["k"])
+    assert len(computed.functions) == 1
+    assert sql(computed).count(".months") == 2
+
+
 def test_what_groups_orders_and_numbers_rows_gets_columns() -> None:
     leaf, c = snapshot("s", KINDS)
     key, count = column("key", TEXT), column("count", INT4)
