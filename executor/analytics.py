@@ -30,8 +30,9 @@ from planner.expression import Column, Literal, Value
 from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import decorrelate, optimise
+from planner.rules import decorrelate, optimise, with_ordered_joins
 from planner.rules.inline_shared import inline_shared
+from planner.statistics import Statistics
 from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
@@ -70,11 +71,15 @@ class SparkQuery:
     states: tuple[State, ...]
 
 
-def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
-    """A query's form for Spark, which finds by itself what it computes twice."""
+def spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
+    """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
-    relation = lowered(relation)
+    return lowered(with_ordered_joins(replace_parameters(relation, parameters), statistics))
+
+
+def spark_query(relation: Relation) -> SparkQuery:
+    """The form for Spark of what ``spark_relation`` made."""
 
     def change(node: object) -> object:
         if isinstance(node, Scan):
@@ -84,7 +89,7 @@ def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery
     leaves = tuple(
         Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
     )
-    statement = Statement(_STATE, transform(replace_parameters(relation, parameters), change))
+    statement = Statement(_STATE, transform(relation, change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 

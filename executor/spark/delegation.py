@@ -87,7 +87,8 @@ def _function(node: Call) -> Function:
     assert isinstance(document, Literal)
     assert isinstance(is_volatile, Literal)
     text = str(document.value)
-    return Function(f"MS_{sha256(text.encode()).hexdigest()}", text, spark_name(node.type), bool(is_volatile.value))
+    name = f"MS_{sha256(text.encode()).hexdigest().upper()}"
+    return Function(name, text, spark_name(node.type), bool(is_volatile.value))
 
 
 class _Delegation:

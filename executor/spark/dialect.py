@@ -23,7 +23,7 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, function
+from executor.nodes import Build, Expr, digits, function
 from executor.printer import Printer
 from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
@@ -349,7 +349,7 @@ def _number_text(value: Any) -> str:
     """Digits of an int, Decimal or float; Spark reads NaN and Infinity too."""
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
-    return format(value, "f") if not isinstance(value, int) else str(value)
+    return digits(value) if not isinstance(value, int) else str(value)
 
 
 def distinct(values: list[Expr], is_distinct: bool) -> list[Expr]:
