@@ -26,7 +26,7 @@ from executor.engine import Inputs, Job
 from executor.expiry import unexpired
 from executor.streams import Feed
 from executor.trace.ring import LSN, ORDINAL
-from planner.algebra import Delta, Relation
+from planner.algebra import Delta, Relation, Snapshot
 from planner.incremental.names import stored_name
 from planner.program import Path, Program, State
 from planner.renaming import with_current_names
@@ -192,7 +192,9 @@ class ViewRuntime:
     def _needed(self, state: State, table: pa.Table) -> pa.Table:
         """A state's rows without those that the retention is done with: what has been read stays read."""
         expiry = self._expiries.get(state.name)
-        return table if expiry is None else unexpired(table, expiry, self.contents[expiry.watermark].tables)
+        if expiry is None:
+            return table
+        return unexpired(table, expiry, self.contents[expiry.watermark].tables, self.engine.query_few)
 
     @property
     def time_zone(self) -> str:
@@ -225,7 +227,7 @@ class ViewRuntime:
         if self.error is not None or feed.rows(after, lsn) == 0:
             return
         try:
-            tables = self.run_path(progress.path, after, lsn)
+            tables = self._run_path(progress.path, after, lsn, lambda state: self.contents[state.name].tables)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
@@ -244,12 +246,22 @@ class ViewRuntime:
             progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
-        """Runs of a path's states over (after, upto], computed by the embedded engine."""
+        """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
+        return self._run_path(path, after, upto, self._load)
+
+    def _run_path(
+        self, path: Path, after: int, upto: int, before: Callable[[State], list[pa.Table]]
+    ) -> dict[str, pa.Table]:
+        """The same; ``before`` has the states' rows at ``after``, for statements that read them."""
         self.next_job += 1
         targets = {statement.target for statement in path.statements}
         states = tuple(state for state in self.program.states if state.name in targets)
         delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
-        inputs = Inputs(delta, self.statics)
+        standing = {
+            state.name: named((state,), state.name, self.engine.merge(state, before(state)))
+            for state in states_read(path, states)
+        }
+        inputs = Inputs(delta, {**self.statics, **standing} if standing else self.statics)
         job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
@@ -353,6 +365,14 @@ class ViewRuntime:
     def snapshots_of_statics(self) -> dict[str, pa.Table]:
         """The same for the static pipelines' results."""
         return {f"s_{name}": table for name, table in self.statics.items()}
+
+
+def states_read(path: Path, states: Iterable[State]) -> list[State]:
+    """The states that a path's statements read, as they were before the delta."""
+    read = {
+        item.trace for statement in path.statements for item in walk(statement.relation) if isinstance(item, Snapshot)
+    }
+    return [state for state in states if state.name in read]
 
 
 def reads_places(path: Path) -> bool:

@@ -124,7 +124,7 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
     progress = runtime.paths[0]
     run = runtime.run_path(progress.path, progress.durable, upto)
     assert database.storage.commit(runtime.view.oid, progress.path.stream, progress.durable, upto, run) is not None
-    database.storage.compact(runtime.view.oid, runtime.program.states, database.engine.merge)
+    database.storage.compact(runtime.view.oid, runtime.program.states, database.engine)
     assert stored_rows(runtime, database)[0] == 1
     again = opened_again(database, tmp_path)
     assert [row[0].minute for row in rows(again)] == [50]  # type: ignore[attr-defined]
