@@ -167,10 +167,25 @@ def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
             client.run(query)
         assert (caught.value.sqlstate, caught.value.message) == (sqlstate, words)
     assert scratch(client.session.database) == []
-    client.session.time_zone = "Europe/Berlin"
+
+
+@pytest.mark.spark
+def test_local_time_is_the_session_s(client: Client) -> None:
+    query = (
+        "SELECT k, z, z::date, z::text, z + k * interval '1 month', extract(hour FROM z), d::timestamptz, z = d, "
+        "z > '2020-01-01', date_trunc('day', z), z AT TIME ZONE 'Asia/Tokyo' FROM t "
+        "WHERE k IN (1, 6) AND z < '2025-01-01' ORDER BY n"
+    )
+    rows = {}
+    for zone in ("UTC", "Europe/Berlin"):
+        for engine in ("embedded", "spark"):
+            client.session.time_zone, client.session.query_engine = zone, engine
+            rows[zone, engine] = client.run(query)
+        assert rows[zone, "spark"] == rows[zone, "embedded"]
+    assert rows["UTC", "spark"] != rows["Europe/Berlin", "spark"]
+    windows = "SELECT count(*) OVER (ORDER BY z RANGE interval '1 day' PRECEDING) FROM t"
     with pytest.raises(SqlError, match="TimeZone is Europe/Berlin"):
-        client.run("SELECT z FROM t")
-    assert client.run("SELECT count(*) FROM t") == [(1002,)]
+        client.run(windows)
 
 
 @pytest.mark.spark
