@@ -25,9 +25,10 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.expiry import unexpired
 from executor.streams import Feed
-from executor.trace.ring import LSN, ORDINAL
+from executor.trace.layout import LSN, ORDINAL
 from planner.algebra import Delta, Relation, Snapshot
 from planner.incremental.names import stored_name
+from planner.labels import with_labels
 from planner.program import Path, Program, State
 from planner.renaming import with_current_names
 from planner.walk import walk
@@ -154,8 +155,9 @@ class ViewRuntime:
     ) -> None:
         """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
         self.view = view
-        self.program = program
-        self._final: tuple[tuple[tuple[int, str, str], ...], Relation] = ((), program.final)
+        self._planned = program  # at the view's creation
+        self.program = with_labels(program, view.labels) if view.labels else program
+        self._final: tuple[object, Relation] = (((), id(self.program)), self.program.final)
         self.engine = engine
         self.feeds = feeds
         self.statics = statics
@@ -172,17 +174,28 @@ class ViewRuntime:
         self._placed = {path.stream for path in program.paths if reads_places(path)}
         self._version = 0
         self._result: tuple[object, pa.Table] | None = None
-        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
+        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
 
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
-        moved, relation = self._final
-        if moved != view.moved:
+        known, relation = self._final
+        if known != (key := (view.moved, id(self.program))):
             relation = with_current_names(self.program.final, view.moved)
-            self._final = view.moved, relation
+            self._final = key, relation
         return relation
+
+    def alter(self, view: View) -> None:
+        """The view is defined otherwise, and means the same."""
+        with self.lock:
+            labels, self.view = self.view.labels, view
+            if view.labels == labels:
+                return
+            self.program = with_labels(self._planned, view.labels)
+            for progress, path in zip(self.paths, self.program.paths, strict=True):
+                progress.path = path
+            self._version += 1
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)

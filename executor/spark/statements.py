@@ -15,6 +15,7 @@ from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
+from planner.labels import shows
 from planner.program import State, Statement
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import Node, transform, walk
@@ -42,9 +43,11 @@ def print_statements(
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
-    leaves = (item for statement in statements for item in walk(statement.relation))
-    if any(isinstance(item, Snapshot) and item.trace in by_name for item in leaves):
-        raise unsupported("a statement that reads a state")
+    for item in (item for statement in statements for item in walk(statement.relation)):
+        if isinstance(item, Snapshot) and item.trace in by_name:
+            raise unsupported("a statement that reads a state")
+        if shows(item):
+            raise unsupported("the text of an enum")
     relations: dict[str, list[Relation]] = {}
     for statement in statements:
         relations.setdefault(statement.target, []).append(statement.relation)
