@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
+from executor.content import Content
 from executor.engine import Inputs, Job
 from executor.streams import StreamRuntime
 from executor.trace.layout import LSN, ORDINAL
 from executor.trace.ring import Ring
 from executor.transaction import Transaction
-from executor.views import Content, named, reads_places
+from executor.views import named, reads_places
 from planner.arriving import Arriving, plan_arriving
 from planner.expression import Literal, Parameter, Value
 from planner.incremental.names import stored_name

@@ -4,9 +4,6 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 ``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
-
-A state's content is ``base`` + ``tails``: rows that arrived are merged in when somebody reads all of it, and a few
-more are no reason to copy a large one. What the view's retention has done with goes when they are merged.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import View
+from executor.content import Content
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.expiry import unexpired
@@ -36,56 +34,8 @@ from planner.walk import walk
 if TYPE_CHECKING:
     from executor.points import ViewIndex
 
-#: The tails are folded into the base when they have more rows than this, and more than this share of the base.
-TAIL_ROWS = 4096
-TAIL_SHARE = 0.125
-#: Tails kept apart before they are merged into one.
-TAILS = 16
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
-
-
-@dataclass(slots=True)
-class Content:
-    """One state's rows at the LSN that its view has reached."""
-
-    state: State
-    base: pa.Table
-    needed: Callable[[pa.Table], pa.Table] = lambda table: table
-    tails: list[pa.Table] = field(default_factory=list)
-    merged: pa.Table | None = None
-
-    @property
-    def tables(self) -> list[pa.Table]:
-        """What the rows are in, not merged."""
-        return [self.base, *self.tails]
-
-    def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
-        """Takes a run in."""
-        if run.num_rows == 0:
-            return
-        self.tails.append(run)
-        self.merged = None
-        if len(self.tails) > TAILS:
-            self.tails = [engine.merge(self.state, self.tails)]
-        rows = sum(tail.num_rows for tail in self.tails)
-        if rows > TAIL_ROWS and rows > TAIL_SHARE * self.base.num_rows:
-            self._fold(engine)
-
-    def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
-        """All rows, merged by key."""
-        if self.tails and self.base.num_rows <= TAIL_ROWS:
-            self._fold(engine)
-        if not self.tails:
-            return self.base
-        if self.merged is None:
-            self.merged = engine.merge(self.state, self.tables)
-        return self.merged
-
-    def _fold(self, engine: EmbeddedEngine) -> None:
-        """Makes base and tails the new base."""
-        merged = self.merged if self.merged is not None else engine.merge(self.state, self.tables)
-        self.base, self.tails, self.merged = self.needed(merged), [], None
 
 
 @dataclass(slots=True)

@@ -31,7 +31,8 @@ PLAIN = ("by_state", "by_key", "late", "best", "above", "joined")
 #: What holds labels' text in its states.
 TEXTS = {
     "texts": "SELECT state::text AS t, count(*) FROM orders GROUP BY 1",
-    "listed": "SELECT k, string_agg(state::text, ',' ORDER BY n, state), max(concat(state, '!')) FROM orders GROUP BY k",
+    "listed": "SELECT k, string_agg(state::text, ',' ORDER BY n, state), max(concat(state, '!')) FROM orders"
+    " GROUP BY k",
     "filtered": "SELECT k, count(*) FROM orders WHERE state::text LIKE '%d' GROUP BY k",
 }
 
