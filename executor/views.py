@@ -122,7 +122,7 @@ class ViewRuntime:
         self._load = load
         #: Streams whose paths read a row's place.
         self._placed = {path.stream for path in program.paths if reads_places(path)}
-        self._version = 0
+        self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
@@ -137,15 +137,13 @@ class ViewRuntime:
         return relation
 
     def alter(self, view: View) -> None:
-        """The view is defined otherwise, and means the same."""
-        with self.lock:
-            labels, self.view = self.view.labels, view
-            if view.labels == labels:
-                return
+        """The view is defined otherwise, and means the same. Takes no lock: the caller has the sequencer's."""
+        labels, self.view = self.view.labels, view
+        if view.labels != labels:
             self.program = with_labels(self._planned, view.labels)
             for progress, path in zip(self.paths, self.program.paths, strict=True):
                 progress.path = path
-            self._version += 1
+            self._relabelled += 1
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)
@@ -166,8 +164,8 @@ class ViewRuntime:
 
     @property
     def version(self) -> int:
-        """Grows whenever the content changed."""
-        return self._version
+        """Grows whenever the content changed, or how it is shown."""
+        return self._version + self._relabelled
 
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
@@ -313,7 +311,7 @@ class ViewRuntime:
             if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
                 raise ViewPassed
             self.advance(lsn)
-            key = (self._version, tables_version)
+            key = (self.version, tables_version)
             if self._result is not None and self._result[0] == key:
                 return self._result[1]
             table = query(self.snapshots())
