@@ -90,10 +90,12 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """CHECK (expression), kept as SQL text."""
+    """CHECK (expression), kept as SQL text; ``validated``: it holds of the rows that were there before it, too."""
 
     name: str
     expression: str
+    validated: bool = True
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,7 @@ class Domain:
     not_null: bool = False
     checks: tuple[Check, ...] = ()
     schema: str = PUBLIC
+    comment: str | None = None
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""
@@ -475,10 +478,22 @@ def qualified(item: CatalogObject) -> str:
     return item.name if item.schema == PUBLIC else f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
-def retyped(item: CatalogObject, declared: Enumeration) -> CatalogObject:
-    """A relation whose columns of an enum are of its new definition."""
-    if isinstance(item, Sequence):
+Typed = CatalogObject | UserType
+
+
+def following(catalog: Catalog, declared: Enumeration) -> tuple[tuple[Typed, Typed], ...]:
+    """The relations with columns of an enum, and the domains over it, before and after its new definition."""
+    found = ((item, retyped(item, declared)) for item in (*catalog.types.values(), *catalog.objects.values()))
+    return tuple((item, new) for item, new in found if new != item)
+
+
+def retyped(item: Typed, declared: Enumeration) -> Typed:
+    """A relation whose columns of an enum are of its new definition, or a domain over it."""
+    if isinstance(item, Sequence | Enumeration):
         return item
+    if isinstance(item, Domain):
+        base = redeclared(item.base, declared)
+        return item if base == item.base else replace(item, base=base)
     columns = tuple(replace(column, type=redeclared(column.type, declared)) for column in item.columns)
     if isinstance(item, View) and item.labels:
         labels = tuple(redeclared(label, declared) for label in item.labels)

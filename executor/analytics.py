@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
+from executor.carriers import packed_schema, unpacked_table
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -26,10 +27,12 @@ from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
+from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import optimise
+from planner.rules import decorrelate, optimise, with_ordered_joins
 from planner.rules.inline_shared import inline_shared
+from planner.statistics import Statistics
 from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
@@ -68,10 +71,15 @@ class SparkQuery:
     states: tuple[State, ...]
 
 
-def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
-    """A query's form for Spark, which finds by itself what it computes twice."""
+def spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
+    """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
+    return lowered(with_ordered_joins(replace_parameters(relation, parameters), statistics))
+
+
+def spark_query(relation: Relation) -> SparkQuery:
+    """The form for Spark of what ``spark_relation`` made."""
 
     def change(node: object) -> object:
         if isinstance(node, Scan):
@@ -81,7 +89,7 @@ def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery
     leaves = tuple(
         Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
     )
-    statement = Statement(_STATE, transform(replace_parameters(relation, parameters), change))
+    statement = Statement(_STATE, transform(relation, change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 
@@ -159,14 +167,35 @@ class Analytics:
         assert self._spark is not None
         job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
         try:
-            result = self._spark.run(job, is_cancelled)
+            result = self._run(self._spark, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
-        return read_table(paths, schema_of(query.states[0]))
+        schema = schema_of(query.states[0])
+        return unpacked_table(read_table(paths, packed_schema(schema)), schema)
+
+    @staticmethod
+    def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
+        """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""
+        try:
+            return spark.run(job, is_cancelled)
+        except EngineRefused:
+            joined = _unnested(job.statements[0])
+            if joined is None or spark.supports((joined,), job.states, is_query=True) is not None:
+                raise
+            return spark.run(replace(job, statements=(joined,)), is_cancelled)
+
+
+def _unnested(statement: Statement) -> Statement | None:
+    """A statement with joins for its subqueries; None where that is the same or not known."""
+    try:
+        relation = lowered(optimise(decorrelate(statement.relation)))
+    except SqlError:
+        return None
+    return None if relation == statement.relation else replace(statement, relation=relation)
 
 
 def _has_zones(relation: Relation) -> bool:

@@ -31,7 +31,7 @@ from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
-from executor.user_types import define_type, drop_types, move_types
+from executor.user_types import define_type, forget_types, move_types
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
@@ -131,10 +131,15 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
-        case CreateType() | AlterType() | DropType():
+        case CreateType() | AlterType():
             return define_type(transaction, catalog, statement, session.time_zone)
-        case Drop(kind=kind, notices=notices):
+        case DropType(kind=kind, notices=notices):
+            _drop_types(session, transaction, catalog, statement)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+        case Drop(kind=kind, notices=notices, types=types):
             _take_away(transaction, catalog, statement)
+            if types is not None:
+                _drop_types(session, transaction, transaction.catalog or catalog, types)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
@@ -351,7 +356,15 @@ def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
     catalog = transaction.catalog or catalog
     for oid in drop.oids:
         catalog = _drop(transaction, catalog, oid)
-    drop_types(transaction, catalog, drop.types)
+
+
+def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
+    """Types, after what needs them."""
+    for oid in drop.drops:
+        catalog = _drop(transaction, catalog, oid)
+    for statement in drop.alterations:
+        _alter_table(session, transaction, transaction.catalog or catalog, statement)
+    forget_types(transaction, transaction.catalog or catalog, drop.items)
 
 
 def end_temporary(database: Database, transaction: Transaction) -> None:

@@ -7,7 +7,7 @@ pace, measured rows) is passed in as ``Facts``. A filter prints as an attribute 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,6 +61,8 @@ _UPPER: Final = {
     "When": "when the view is read, and something that it reads has changed since the last time",
     "Where": "embedded engine",
 }
+#: Estimates of a relation's rows.
+Rows = Callable[[Relation], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +87,30 @@ class _Operator:
 # -- relations ---------------------------------------------------------------------------------------------------------
 
 
-def explain_relation(relation: Relation) -> list[str]:
-    """The plan tree, one line per operator and attribute."""
-    return list(_lines(relation, 0, ""))
+def explain_relation(relation: Relation, rows: Rows | None = None) -> list[str]:
+    """The plan tree, one line per operator and attribute; with estimated rows where these decided about it."""
+    return list(_lines(relation, 0, "", rows))
 
 
-def _lines(root: Relation, indent: int, arrow: str) -> Iterator[str]:
+def _lines(root: Relation, indent: int, arrow: str, rows: Rows | None = None) -> Iterator[str]:
     describe = _Describer(root)
     stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
     while stack:
         relation, margin, mark = stack.pop()
         entry = describe.operator(relation)
-        yield f"{' ' * margin}{mark}{entry.title}"
+        estimated = "" if rows is None else f"  (rows={_rounded(rows(relation))})"
+        yield f"{' ' * margin}{mark}{entry.title}{estimated}"
         inner = margin + len(mark) + 2
         yield from (f"{' ' * inner}{name}: {text}" for name, text in entry.attributes)
         stack.extend((child, inner, "->  ") for child in reversed(entry.below))
 
 
-def relation_json(relation: Relation) -> dict[str, Any]:
+def _rounded(rows: float) -> int:
+    """As PostgreSQL shows estimates: whole rows, at least one."""
+    return max(1, round(rows))
+
+
+def relation_json(relation: Relation, rows: Rows | None = None) -> dict[str, Any]:
     """The plan tree as EXPLAIN (FORMAT JSON) nests it."""
     describe = _Describer(relation)
     root: list[dict[str, Any]] = []
@@ -111,6 +119,8 @@ def relation_json(relation: Relation) -> dict[str, Any]:
         item, siblings = stack.pop()
         entry = describe.operator(item)
         value: dict[str, Any] = {"Node Type": entry.title, **dict(entry.attributes)}
+        if rows is not None:
+            value["Plan Rows"] = _rounded(rows(item))
         siblings.append(value)
         if entry.below:
             value["Plans"] = []

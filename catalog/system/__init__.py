@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.objects import Catalog, ColumnDefinition, SystemView
-from catalog.system import classes, cluster, indexes, texts
+from catalog.system import classes, cluster, indexes, texts, types
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
@@ -28,7 +28,8 @@ FILLERS: Final[Mapping[str, Filler]] = {
         classes.pg_class,
         classes.pg_attribute,
         classes.pg_attrdef,
-        classes.pg_type,
+        types.pg_type,
+        types.pg_enum,
         classes.pg_sequence,
         classes.pg_description,
         classes.pg_rewrite,
@@ -65,7 +66,7 @@ LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": _DEFINITIONS,
     "index_definitions": _DEFINITIONS,
-    "constraint_definitions": _DEFINITIONS,
+    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "rest"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
     "keywords": _named(texts.KEYWORD),
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
+from catalog.objects import Catalog, Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
 from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
+from catalog.system.types import domain_constraints
 from catalog.types import SqlType
 
 #: btree's operator classes by type; others are found by their binary coercible type.
@@ -139,9 +140,12 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
             text = default_text(catalog, check.expression)
             yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
+    for _, domain, check, text in domain_constraints(catalog):
+        own = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
+        yield {**_shared(catalog, domain, check.name, "c"), **own}
 
 
-def _shared(catalog: Catalog, table: Table, name: str, kind: str) -> Row:
+def _shared(catalog: Catalog, table: Table | Domain, name: str, kind: str) -> Row:
     return {
         "oid": part_oid(table.oid, "constraint", name),
         "conname": name,
@@ -232,17 +236,28 @@ _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET D
 
 
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_constraintdef() of each constraint."""
+    """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
     for table in _tables(catalog):
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
         checks = {check.name: default_text(catalog, check.expression) for check in table.checks}
         texts |= {name: f"CHECK ({_bracketed(text)})" for name, text in checks.items()}
-        for reference in table.foreign_keys:
-            target = catalog.objects.get(reference.target)
-            if isinstance(target, Table):
-                texts[reference.name] = _reference_text(reference, target)
         for name, text in texts.items():
-            yield {"oid": part_oid(table.oid, "constraint", name), "place": 0, "definition": text}
+            yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
+        for reference in table.foreign_keys:
+            if isinstance(catalog.objects.get(reference.target), Table):
+                yield {
+                    "oid": part_oid(table.oid, "constraint", reference.name),
+                    "definition": f"FOREIGN KEY {_listed(reference.columns)} REFERENCES ",
+                    "target": reference.target,
+                    "rest": _reference_rest(reference),
+                }
+    for oid, _, check, text in domain_constraints(catalog):
+        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        yield {"oid": oid, "definition": definition, "rest": ""}
+
+
+def _not_valid(constraint: Check) -> str:
+    return "" if constraint.validated else " NOT VALID"
 
 
 def _bracketed(text: str) -> str:
@@ -257,10 +272,8 @@ def _key_text(key: UniqueKey) -> str:
     return f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {_listed(key.columns)}"
 
 
-def _reference_text(reference: ForeignKey, target: Table) -> str:
-    schema = "" if target.schema == "public" else f"{quote_name(target.schema)}."
-    text = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES {schema}{quote_name(target.name)}"
-    text += _listed(reference.target_columns)
+def _reference_rest(reference: ForeignKey) -> str:
+    text = _listed(reference.target_columns)
     for words, action in (("UPDATE", reference.on_update), ("DELETE", reference.on_delete)):
         if action in _ACTIONS:
             text += f" ON {words} {_ACTIONS[action]}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -24,7 +25,7 @@ from catalog.types import OIDS, OPAQUE, SqlType
 from executor.embedded import casts, files, functions, jsons, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.files import FileRows
-from executor.nodes import Build, Expr, function, identifier, leaf_name, number, operand, text
+from executor.nodes import Build, Expr, digits, function, identifier, leaf_name, number, operand, text
 from executor.printer import Printer
 from planner.algebra import Delta, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
@@ -227,4 +228,4 @@ def _written(value: object) -> str:
         return value.astimezone(datetime.UTC).isoformat(sep=" ")
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
-    return f"{value:f}" if type(value).__name__ == "Decimal" else str(value)
+    return digits(value) if isinstance(value, Decimal) else str(value)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded import late, octets, regexes
+from executor.embedded import floats, late, octets, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
@@ -135,6 +135,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "mul": multiply,
     "div": divide,
     "mod": _operator(exp.Mod),
+    "square": floats.square,
+    "finite": floats.finite,
     "eq": _compared(exp.EQ),
     "ne": _compared(exp.NEQ),
     "lt": _compared(exp.LT),

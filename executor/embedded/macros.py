@@ -240,13 +240,14 @@ CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y
     WHEN x <> 0 AND isfinite(x) AND isfinite(y) AND power(x, y) = 0 THEN error('!22003!value out of range: underflow')
     ELSE power(x, y) END;
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
-    WHEN isinf(s2) AND isfinite(s1) THEN error('!22003!value out of range: overflow')
+    WHEN NOT isfinite(s1) OR NOT isfinite(s2) THEN 'NaN'::DOUBLE
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
     + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
-CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
+CREATE MACRO ms_exp(x) AS CASE WHEN exp(x) = 0 AND NOT isinf(x) THEN error('!22003!value out of range: underflow')
+    WHEN isinf(x) THEN exp(x) ELSE ms_finite(exp(x)) END;
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0

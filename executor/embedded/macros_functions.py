@@ -8,37 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from executor.embedded import macros_floats
 from executor.embedded.macros import let
-
-#: float8: domain errors, and PostgreSQL's own constants.
-_FLOATS: Final = """
-CREATE MACRO ms_bounded(x) AS CASE WHEN isinf(x) THEN error('!22003!input is out of range') ELSE x END;
-CREATE MACRO ms_within_one(x) AS CASE WHEN abs(x) > 1 AND NOT isnan(x)
-    THEN error('!22003!input is out of range') ELSE x END;
-CREATE MACRO ms_sin(x) AS sin(ms_bounded(x));
-CREATE MACRO ms_cos(x) AS cos(ms_bounded(x));
-CREATE MACRO ms_tan(x) AS tan(ms_bounded(x));
-CREATE MACRO ms_cot(x) AS CASE WHEN x = 0 THEN 'Infinity'::DOUBLE ELSE 1::DOUBLE / tan(ms_bounded(x)) END;
-CREATE MACRO ms_asin(x) AS asin(ms_within_one(x));
-CREATE MACRO ms_acos(x) AS acos(ms_within_one(x));
-CREATE MACRO ms_atanh(x) AS atanh(ms_within_one(x));
-CREATE MACRO ms_acosh(x) AS acosh(CASE WHEN x < 1 THEN error('!22003!input is out of range') ELSE x END);
-CREATE MACRO ms_degrees(x) AS CASE WHEN isinf(x) THEN x ELSE ms_finite(x / 0.0174532925199432957692::DOUBLE) END;
-CREATE MACRO ms_radians(x) AS x * 0.0174532925199432957692::DOUBLE;
-CREATE MACRO ms_cbrt_near(x, y) AS CASE WHEN x = 0 OR isinf(x) OR isnan(x) THEN x
-    ELSE y - (y * y * y - x) / (3 * y * y) END;
-CREATE MACRO ms_cbrt(x) AS ms_cbrt_near(x, cbrt(x));
-CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE
-    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
-    WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
-    WHEN isnan(x) OR isnan(low) OR isnan(high)
-    THEN error('!2201G!operand, lower bound, and upper bound cannot be NaN')
-    WHEN isinf(low) OR isinf(high) THEN error('!2201G!lower and upper bounds must be finite')
-    WHEN low = high THEN error('!2201G!lower bound cannot equal upper bound')
-    WHEN low < high AND x < low OR low > high AND x > low THEN 0
-    WHEN low < high AND x >= high OR low > high AND x <= high THEN n::BIGINT + 1
-    WHEN n * ((x - low) / (high - low)) >= n THEN n ELSE floor(n * ((x - low) / (high - low)))::BIGINT + 1 END;
-"""
 
 #: Integers and numerics. ``u...`` are hugeint units of one scale.
 _NUMBERS: Final = """
@@ -242,4 +213,4 @@ CREATE MACRO ms_read(s, shape, pattern, made) AS CASE WHEN regexp_full_match(s, 
     THEN error('!0A000!reading "' || s || '" with the pattern "' || pattern || '" is not supported') END;
 """
 
-STATEMENTS: Final = _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING
+STATEMENTS: Final = macros_floats.STATEMENTS + _AGGREGATES + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
-from executor.engine import EngineUnavailable, Job, JobResult
+from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
 from executor.sources import Owner, OwnFiles, SourceFile, reader_options, stored_columns
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.dialect import SparkPrinter, spark_type
@@ -112,7 +113,9 @@ class SparkEngine:
             "run",
             job=job.id,
             inputs=[_input(view, job, delta) for view in printed.views],
+            loops=printed.loops,
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
+            functions=[asdict(function) for function in printed.functions],
             output=str(job.output.resolve()),
         )
         answer = answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled)
@@ -137,8 +140,9 @@ class SparkEngine:
             if found is not None:
                 self._printed.move_to_end(key)
                 return found[1]
-        kind = AdhocPrinter if is_query else SparkPrinter
-        printer = partial(kind, has_unscaled=not self.process.settings.connect)
+        settings = self.process.settings
+        kind = partial(AdhocPrinter, has_kernel=settings.local) if is_query else SparkPrinter
+        printer = partial(kind, has_unscaled=not settings.connect)
         try:
             printed: Printed | str = print_statements(statements, states, printer)
         except SqlError as error:
@@ -176,7 +180,7 @@ def _raw(
     try:
         columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
     except SqlError as error:
-        raise EngineUnavailable(f"{error.message} on Spark") from None
+        raise EngineRefused(f"{error.message} on Spark") from None
     return {
         "raw": True,
         "name": owner.name,

@@ -48,8 +48,14 @@ def drop(change: Alteration, command: Any) -> None:
     if change.parts.column(name) is None and command.missing_ok:
         change.notices.append(f'column "{name}" of relation "{table.name}" does not exist, skipping')
         return
-    index = change.index(name)
+    drop_column(change, name)
+
+
+def drop_column(change: Alteration, name: str) -> None:
+    """A column less. Raises 42703, and 2BP01 where something reads it and there is no CASCADE."""
+    table = change.before
     _release_generated(change, name)
+    index = change.index(name)
     del change.parts.columns[index]
     change.values.pop(name, None)
     change.gone.add(name)
@@ -75,13 +81,14 @@ def _generated_from(change: Alteration, name: str) -> list[str]:
 
 
 def _release_generated(change: Alteration, name: str) -> None:
-    """Generated columns that read a column that goes."""
+    """Generated columns that read a column that goes: an error, or with CASCADE they go too."""
     what = f"column {name} of table {change.before.name}"
     reading = _generated_from(change, name)
-    if reading and change.cascade:
-        raise unsupported(f"CASCADE to column {reading[0]}", "Drop the generated column first.")
-    if reading:
+    if reading and not change.cascade:
         raise needed(what, [f"column {other} of table {change.before.name} depends on {what}" for other in reading])
+    for other in reading:
+        change.notices.append(f"drop cascades to column {other} of table {change.before.name}")
+        drop_column(change, other)
 
 
 def _columns_of(change: Alteration, expression: str) -> set[str]:

@@ -34,13 +34,13 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
     if name in _RESERVED:
         raise SqlError("42939", f'column name "{name}" is reserved', position=position)
-    if node.collClause is not None:
-        check_collation(binding, node.collClause)
     written = names_of(node.typeName.names)
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
+    if node.collClause is not None:
+        check_collation(binding, node.collClause, kind)
     if stream and domain is not None and is_constrained(binding, domain.oid):
         instead = "Use its base type, and filter the rows in the views."
         raise unsupported("a stream's column of a constrained domain", instead, binding.position(node.typeName))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, View, retyped
+from catalog.objects import Catalog, Domain, View, following
 from catalog.types import Enumeration, enum_of
 from planner.algebra import Relation
 from planner.bind.context import Binding
@@ -113,16 +113,15 @@ def _rename(binding: Binding, found: Enumeration, old: str, new: str) -> AlterTy
 
 
 def alter_enum(catalog: Catalog, before: Enumeration, after: Enumeration) -> AlterType:
-    """The type's new definition, and those of all relations that have columns of it."""
-    items = ((item, retyped(item, after)) for item in catalog.objects.values())
-    return AlterType("ALTER TYPE", before, after, tuple((item, new) for item, new in items if new != item))
+    """The type's new definition, and those of all relations that have columns of it, and of domains over it."""
+    return AlterType("ALTER TYPE", before, after, following(catalog, after))
 
 
 def after_all(catalog: Catalog, altered: AlterType) -> Catalog:
     """The catalog as it will be."""
     catalog = catalog.change_type(altered.item)
     for _, item in altered.changes:
-        catalog = catalog.change(item)
+        catalog = catalog.change_type(item) if isinstance(item, Enumeration | Domain) else catalog.change(item)
     return catalog
 
 
