@@ -53,6 +53,7 @@ from planner.definitions import (
     Truncate,
 )
 from planner.incremental.names import stored_name
+from planner.labels import labels_of
 from planner.program import Static
 from planner.walk import walk
 
@@ -113,11 +114,11 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item, changes=changes):
+        case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
             _change(transaction, catalog, item)
             _follow(transaction, transaction.catalog or catalog, changes)
-            return Result(tag)
+            return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
@@ -274,6 +275,8 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         _refuse_files(statement)
         planned = _plan(statement, f"v{view.oid}")
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        labels, kept_labels = labels_of(planned.program)
+        view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)

@@ -1,6 +1,7 @@
 """ALTER TABLE: its actions, in PostgreSQL's order of passes.
 
 Owns: which action is whose, and those of constraints; ``altered_columns`` has those of columns, ``alteration`` the end.
+``altered_streams`` has streams'.
 RENAME is ``planner.bind.definitions.renames``.
 
 https://www.postgresql.org/docs/15/sql-altertable.html
@@ -15,7 +16,7 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Table, View
+from catalog.objects import Stream, Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions import altered_columns
 from planner.bind.definitions.alteration import (
@@ -27,6 +28,7 @@ from planner.bind.definitions.alteration import (
     start,
     take_constraints,
 )
+from planner.bind.definitions.altered_streams import bind_alter_stream
 from planner.bind.definitions.constraints import add_table_constraint
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.views import bind_alter_view
@@ -56,6 +58,8 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+    if isinstance(found, Stream) and node.objtype in (ObjectType.OBJECT_TABLE, ObjectType.OBJECT_FOREIGN_TABLE):
+        return bind_alter_stream(binding, node, found, words)
     if not isinstance(found, Table):
         raise unsupported(f"this form of ALTER {words}", "Drop it and create it again.", binding.position(name))
     if node.objtype != ObjectType.OBJECT_TABLE:
