@@ -33,13 +33,12 @@ CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
 """
 
 
-def _long_division() -> str:
-    """a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint."""
-    body = "v"
-    for _ in range(5):
-        body = let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
-    return let("q: a // b, r: a % b, b: b", body)
-
+#: a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint. A
+#: reduction over the start and five more elements of its type, since lambdas in one another take long to plan.
+_LONG_DIVISION: Final = (
+    "list_reduce(list_transform([0, 1, 2, 3, 4, 5], lambda i: {'q': a // b, 'r': a % b, 'b': b}),"
+    " lambda v, w: {'q': v.q * 10000 + (v.r * 10000) // v.b, 'r': (v.r * 10000) % v.b, 'b': v.b})"
+)
 
 #: One step where b < 10^18, which holds of counts.
 _SHORT_DIVISION: Final = let(
@@ -65,7 +64,7 @@ def _division(name: str, division: str) -> str:
     return positive + f"CREATE MACRO {name}(a, b, scale, least_scale) AS {signed};\n"
 
 
-_QUOTIENT: Final = _division("ms_divide", _long_division()) + _division("ms_divide_short", _SHORT_DIVISION)
+_QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide_short", _SHORT_DIVISION)
 
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
