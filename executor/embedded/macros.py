@@ -162,9 +162,11 @@ CREATE MACRO ms_substring(s, f, n) AS CASE WHEN s IS NULL OR f IS NULL OR n IS N
 CREATE MACRO ms_initcap(s) AS array_to_string(list_transform(
     regexp_extract_all(s, '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), lambda w: upper(w[1]) || lower(w[2:])), '');
 CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN n > 268435454 THEN error('!54000!requested length too large')
     WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE lpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
 CREATE MACRO ms_rpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN n > 268435454 THEN error('!54000!requested length too large')
     WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE rpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
 CREATE MACRO ms_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('!22023!field position must not be zero')
