@@ -6,8 +6,9 @@ operand to a name. So a whole expression of operations is computed as it is writ
     CASE WHEN abs(a * b + c) <= 1e308 AND abs(a * b) >= 1e-300 THEN a * b + c ELSE add(mul(a, b), c) END
 
 Nothing that became infinite or NaN on the way is of ordinary size again, but a product of nothing may hide in a sum:
-every product that is summed, or divides, is asked, too. What is not ordinary (a zero, a NULL, an overflow) is computed
-once more by ``exact``, an operation at a time, which raises or gives the right result.
+every product that is summed, or divides, is asked, too. NULLs come next, then what is made of zeros: finite, and each
+product of nothing has a factor that is nothing. The rest (infinite values and NaN, what overflows) is computed once
+more by ``exact``, an operation at a time, which raises or gives the right result.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _HIGHEST: Final = {"float8": "1e308", "float4": "1e38"}
 _LOWEST: Final = {"float8": "1e-300", "float4": "1e-37"}
 #: Characters up to which an operand is written as often as it is needed, and an expression is one with its operand's.
 _SHORT: Final = 80
-_LONG: Final = 400
+_LONG: Final = 200
 _META: Final = "floats"
 
 
@@ -35,12 +36,13 @@ _META: Final = "floats"
 class _Part:
     """An operand: as it is written, as it is computed an operation at a time, and the products that it sums.
 
-    ``values`` are what the names in it are bound to.
+    ``zeros`` are conditions under which its products are rightly nothing, ``values`` what the names in it stand for.
     """
 
     raw: str
     exact: str
     products: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
     is_product: bool = False
     values: dict[str, str] = field(default_factory=dict)
 
@@ -77,10 +79,19 @@ def checked(checker: Checker, dialect: Any, arguments: list[Expr], node: Call) -
     products += [left.raw] if left.is_product and not is_product else []
     products += [right.raw] if right.is_product and node.function != "mul" else []
     are_short = all(isinstance(item, ColumnRef | Literal) for item in node.arguments)
+    raw = f"({left.raw} {SYMBOLS[node.function]} {right.raw})"
+    zeros = [*left.zeros, *right.zeros]
+    if is_product:
+        highest = checker.double(_HIGHEST[node.type.name], node.type.name)
+        nothing = f"{left.raw} = 0 OR {right.raw} = 0"
+        if node.function == "div":
+            nothing = f"{left.raw} = 0 AND ABS({right.raw}) <= {highest}"
+        zeros.append(f"({raw} <> 0 OR {nothing})")
     found = _Part(
-        f"({left.raw} {SYMBOLS[node.function]} {right.raw})",
+        raw,
         checker.exact(node.function, left.exact, right.exact, are_short),
         tuple(products),
+        tuple(zeros),
         is_product,
         values,
     )
@@ -110,4 +121,8 @@ def _asked(checker: Checker, part: _Part, kind: str) -> str:
     size = f"ABS({part.raw})"
     conditions = [f"{size} BETWEEN {lowest} AND {highest}" if part.is_product else f"{size} <= {highest}"]
     conditions += [f"ABS({product}) >= {lowest}" for product in part.products]
-    return f"CASE WHEN {' AND '.join(conditions)} THEN {part.raw} ELSE {part.exact} END"
+    whens = [" AND ".join(conditions), f"{part.raw} IS NULL"]
+    if part.zeros:
+        whens.append(" AND ".join((f"{size} <= {highest}", *part.zeros)))
+    branches = " ".join(f"WHEN {when} THEN {part.raw}" for when in whens)
+    return f"CASE {branches} ELSE {part.exact} END"
