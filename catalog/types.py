@@ -143,6 +143,7 @@ class Enumeration:
     labels: tuple[str, ...]
     places: tuple[int, ...]
     schema: str = "public"
+    comment: str | None = None
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

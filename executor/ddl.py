@@ -32,7 +32,7 @@ from executor.result import Result
 from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
-from executor.user_types import define_type, drop_types, move_types
+from executor.user_types import define_type, forget_types, move_types
 from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
@@ -54,6 +54,7 @@ from planner.definitions import (
     Truncate,
 )
 from planner.incremental.names import stored_name
+from planner.labels import labels_of
 from planner.program import Static
 from planner.statistics import Statistics
 from planner.walk import walk
@@ -115,11 +116,11 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item, changes=changes):
+        case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
             _change(transaction, catalog, item)
             _follow(transaction, transaction.catalog or catalog, changes)
-            return Result(tag)
+            return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
@@ -132,10 +133,15 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
-        case CreateType() | AlterType() | DropType():
+        case CreateType() | AlterType():
             return define_type(transaction, catalog, statement, session.time_zone)
-        case Drop(kind=kind, notices=notices):
+        case DropType(kind=kind, notices=notices):
+            _drop_types(session, transaction, catalog, statement)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+        case Drop(kind=kind, notices=notices, types=types):
             _take_away(transaction, catalog, statement)
+            if types is not None:
+                _drop_types(session, transaction, transaction.catalog or catalog, types)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
@@ -272,6 +278,8 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        labels, kept_labels = labels_of(planned.program)
+        view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)
@@ -351,7 +359,15 @@ def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
     catalog = transaction.catalog or catalog
     for oid in drop.oids:
         catalog = _drop(transaction, catalog, oid)
-    drop_types(transaction, catalog, drop.types)
+
+
+def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
+    """Types, after what needs them."""
+    for oid in drop.drops:
+        catalog = _drop(transaction, catalog, oid)
+    for statement in drop.alterations:
+        _alter_table(session, transaction, transaction.catalog or catalog, statement)
+    forget_types(transaction, transaction.catalog or catalog, drop.items)
 
 
 def end_temporary(database: Database, transaction: Transaction) -> None:

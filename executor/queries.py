@@ -22,6 +22,7 @@ from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, joined_scans, spark_query, spark_relation
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
+from executor.carriers import packed_table
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
@@ -189,7 +190,7 @@ class Reader:
             inputs = self._at_moment(
                 plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
             )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            return analytics.run(number, query, inputs, folder / "rows", self.time_zone, self._is_cancelled)
 
     def _store(
         self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
@@ -208,7 +209,7 @@ class Reader:
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             path = folder / f"{leaf.trace}.parquet"
-            write_table(path, table.rename_columns(leaf.names))
+            write_table(path, packed_table(table.rename_columns(leaf.names)))
             stored[leaf.trace] = (path,)
         return stored
 

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of types in a transaction.
+"""CREATE and ALTER of types in a transaction, and the end of those that DROP takes away.
 
 Owns: what they change of the catalog, and what the log record carries of it. Relations that have columns of an enum are
 given its new definition; stored values stay as they are.
@@ -11,17 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.errors import SqlError
-from catalog.objects import Catalog, CatalogObject, Table, UserType, retyped
+from catalog.objects import Catalog, Domain, Table, Typed, UserType, following
 from catalog.types import Enumeration
 from executor.altering import require_same
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import AlterType, CreateType, DropType
+from planner.definitions import AlterType, CreateType
 
 
 def define_type(
-    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType | DropType, time_zone: str
+    transaction: Transaction, catalog: Catalog, statement: CreateType | AlterType, time_zone: str
 ) -> Result:
     """Runs one statement. Raises 23502 and 23514 where a new constraint of a domain does not hold of stored values."""
     match statement:
@@ -31,44 +30,43 @@ def define_type(
             transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
             return Result(tag)
         case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
-            _require_same_type(catalog, before)
+            _require_same(catalog, before)
             for error, relation in checks:
                 if transaction.writer().query(relation, {}, (), time_zone).num_rows:
                     raise error
             _change_type(transaction, catalog, item)
             for old, new in changes:
-                require_same(catalog, old)
+                _require_same(catalog, old)
                 _redefine(transaction, new)
             return Result(tag)
-        case DropType(kind=kind, items=items, notices=notices):
-            drop_types(transaction, catalog, items)
-            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def drop_types(transaction: Transaction, catalog: Catalog, items: tuple[UserType, ...]) -> None:
-    """Types that nothing uses."""
+def forget_types(transaction: Transaction, catalog: Catalog, items: tuple[UserType, ...]) -> None:
+    """Types that nothing uses any more."""
     for item in items:
-        _require_same_type(catalog, item)
+        _require_same(catalog, item)
         transaction.catalog = catalog = catalog.drop_type(item.oid)
         transaction.catalog_changes.append(json.dumps({"drop_type": item.oid}))
 
 
 def move_types(transaction: Transaction, catalog: Catalog, before: str, after: str) -> None:
     """The types of a schema that has another name."""
-    for item in [item for item in catalog.types.values() if item.schema == before]:
+    for oid in [item.oid for item in catalog.types.values() if item.schema == before]:
+        item = catalog.declared(oid)
+        assert item is not None
         moved = replace(item, schema=after)
         _change_type(transaction, catalog, moved)
         catalog = transaction.catalog or catalog
-        if isinstance(moved, Enumeration):
-            for relation in catalog.objects.values():
-                if (new := retyped(relation, moved)) != relation:
-                    _redefine(transaction, new)
+        for _, new in following(catalog, moved) if isinstance(moved, Enumeration) else ():
+            _redefine(transaction, new)
         catalog = transaction.catalog or catalog
 
 
-def _require_same_type(catalog: Catalog, before: UserType) -> None:
-    """Raises 40001 where another transaction has changed a type since a statement was bound."""
-    if catalog.types.get((before.schema, before.name)) != before:
+def _require_same(catalog: Catalog, before: Typed) -> None:
+    """Raises 40001 where another transaction has changed a type, or what is of it, since a statement was bound."""
+    if not isinstance(before, Enumeration | Domain):
+        require_same(catalog, before)
+    elif catalog.types.get((before.schema, before.name)) != before:
         raise OutdatedError
 
 
@@ -77,9 +75,12 @@ def _change_type(transaction: Transaction, catalog: Catalog, item: UserType) -> 
     transaction.catalog_changes.append(json.dumps({"change_type": encode(item)}))
 
 
-def _redefine(transaction: Transaction, item: CatalogObject) -> None:
-    """A relation with columns of a type that has changed."""
+def _redefine(transaction: Transaction, item: Typed) -> None:
+    """A relation with columns of a type that has changed, or a domain over it."""
     assert transaction.catalog is not None
+    if isinstance(item, Enumeration | Domain):
+        _change_type(transaction, transaction.catalog, item)
+        return
     transaction.catalog = transaction.catalog.change(item)
     transaction.catalog_changes.append(json.dumps({"change": encode(item)}))
     if isinstance(item, Table):

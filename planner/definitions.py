@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.objects import CatalogObject, FileTable, Schema, Sequence, Stream, Table, UserType, View
+from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -95,13 +95,14 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class Redefine:
-    """A view, sequence or stream under other names or with a comment: ``item`` instead of ``before``; ``changes`` as in
-    AlterTable."""
+    """A view, sequence or stream under other names, with a comment, or otherwise altered: ``item`` instead of
+    ``before``; ``changes`` as in AlterTable."""
 
     tag: str
     before: View | Sequence | Stream | FileTable
     item: View | Sequence | Stream | FileTable
     changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class Drop:
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table, Table], ...] = ()
-    types: tuple[UserType, ...] = ()
+    types: DropType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,24 +165,28 @@ class CreateType:
 
 @dataclass(frozen=True, slots=True)
 class AlterType:
-    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it, before
-    and after; ``checks`` are relations that must have no row, each with the error that one is.
+    """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it and
+    domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is.
     """
 
     tag: str
     before: UserType
     item: UserType
-    changes: tuple[tuple[CatalogObject, CatalogObject], ...] = ()
+    changes: tuple[tuple[Typed, Typed], ...] = ()
     checks: tuple[tuple[SqlError, Relation], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DropType:
-    """DROP TYPE of types that nothing uses."""
+    """DROP TYPE, with domains over them; ``drops`` are views that go with them, and ``alterations`` those of the tables
+    that lose columns, defaults and checks, each over what those before it have left.
+    """
 
     kind: str  # the command's word, for the tag
     items: tuple[UserType, ...]
     notices: tuple[str, ...] = ()
+    drops: tuple[int, ...] = ()
+    alterations: tuple[AlterTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

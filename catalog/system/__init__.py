@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.objects import Catalog, ColumnDefinition, SystemView
-from catalog.system import classes, cluster, indexes, texts
+from catalog.system import classes, cluster, indexes, texts, types
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
@@ -28,7 +28,8 @@ FILLERS: Final[Mapping[str, Filler]] = {
         classes.pg_class,
         classes.pg_attribute,
         classes.pg_attrdef,
-        classes.pg_type,
+        types.pg_type,
+        types.pg_enum,
         classes.pg_sequence,
         classes.pg_description,
         classes.pg_rewrite,

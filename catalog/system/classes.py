@@ -1,4 +1,4 @@
-"""Relations and their columns: pg_class, pg_attribute, pg_attrdef, pg_type's row types, pg_sequence, pg_description.
+"""Relations and their columns: pg_class, pg_attribute, pg_attrdef, pg_sequence, pg_description.
 
 Owns: how a table, stream, view, index and sequence show there. A stream is a foreign table, as is a table over files; a
 continuous view is a view, which is what clients may do with it.
@@ -24,27 +24,23 @@ from catalog.objects import (
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CLASS,
+    PG_CONSTRAINT,
     PG_NAMESPACE,
+    PG_TYPE,
     ROLE,
     default_text,
+    own_objects,
     part_oid,
     schema_oid,
 )
 from catalog.system.rows import Row
+from catalog.system.types import domain_constraints
 from catalog.types import SqlType
 
 #: Access methods.
 _HEAP, _BTREE = 2, 403
 #: Schemas whose relations' rows are data, or nobody's matter.
 _TOLD: Final = (11, 2200)  # whose comments are data
-_HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
-
-
-def own_objects(catalog: Catalog) -> Iterator[CatalogObject]:
-    """Everything that is no relation of PostgreSQL's, whose rows are data."""
-    for item in catalog.objects.values():
-        if item.schema not in _HIDDEN:
-            yield item
 
 
 def kind_of(item: CatalogObject) -> str:
@@ -125,6 +121,7 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
 def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
     return {
         **_of_type(relation, place, column.type),
+        **({"atttypid": column.domain, "atttypmod": -1} if column.domain else {}),
         "attname": column.name,
         "attnotnull": column.not_null,
         "atthasdef": _shown_default(column) is not None,
@@ -187,31 +184,6 @@ def pg_attrdef(catalog: Catalog) -> Iterator[Row]:
                 }
 
 
-def pg_type(catalog: Catalog) -> Iterator[Row]:
-    """The type of each relation's rows, and of their arrays."""
-    for item in own_objects(catalog):
-        if isinstance(item, Sequence):
-            continue
-        row, rows = part_oid(item.oid, "rowtype"), part_oid(item.oid, "rowtypes")
-        shared: Row = {
-            "typnamespace": schema_oid(catalog, item.schema),
-            "typowner": ROLE,
-            "typlen": -1,
-            "typisdefined": True,
-            "typdelim": ",",
-            "typalign": "d",
-            "typstorage": "x",
-            "typtypmod": -1,
-        }
-        functions = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}
-        yield {**shared, **functions, "oid": row, "typname": item.name, "typtype": "c", "typcategory": "C",
-               "typrelid": item.oid, "typarray": rows}  # fmt: skip
-        functions = {"typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401, "typanalyze": 3816,
-                     "typsubscript": 6179}  # fmt: skip
-        yield {**shared, **functions, "oid": rows, "typname": f"_{item.name}"[:63], "typtype": "b",
-               "typcategory": "A", "typelem": row}  # fmt: skip
-
-
 def pg_sequence(catalog: Catalog) -> Iterator[Row]:
     """Sequences' parameters."""
     for item in own_objects(catalog):
@@ -229,10 +201,16 @@ def pg_sequence(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_description(catalog: Catalog) -> Iterator[Row]:
-    """Comments on schemas, relations and columns."""
+    """Comments on schemas, types, relations and columns."""
     for schema in catalog.schemas.values():
         if schema.comment is not None and schema.oid not in _TOLD:
             yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
+    for declared in catalog.types.values():
+        if declared.comment is not None:
+            yield {"objoid": declared.oid, "classoid": PG_TYPE, "description": declared.comment}
+    for oid, _, check, _ in domain_constraints(catalog):
+        if check.comment is not None:
+            yield {"objoid": oid, "classoid": PG_CONSTRAINT, "description": check.comment}
     for item in own_objects(catalog):
         if isinstance(item, SystemView):
             continue

@@ -30,7 +30,11 @@ _TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.ns
     JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
     AND n.nspname = ANY (current_schemas(true))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
-_FORMAT_TYPE: Final = """CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
+#: The schema before a type's name, where the path has it not.
+_WITHIN: Final = (
+    "CASE WHEN n.within = '' OR n.within = ANY (current_schemas(true)) THEN '' ELSE quote_ident(n.within) || '.' END"
+)
+_FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT {_WITHIN} ||
     CASE WHEN $2 IS NULL THEN n.head
     WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
     ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
@@ -119,7 +123,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_advisory_unlock_all()": "NULL",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
-    "to_regtype(text)": "(SELECT min(oid::int8)::oid FROM pg_lookups.type_names WHERE $1 IN (plain, alias))::regtype",
+    "to_regtype(text)": "(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n WHERE $1 IN (n.plain, n.alias) "
+    "AND (n.within = '' OR n.within = ANY (current_schemas(true))) OR n.within <> '' AND $1 IN "
+    "(n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain))::regtype",
     "to_regnamespace(text)": "(SELECT oid FROM pg_namespace WHERE $1 IN (nspname, quote_ident(nspname)))::regnamespace",
     "to_regrole(text)": "(SELECT oid FROM pg_authid WHERE $1 IN (rolname, quote_ident(rolname)))::regrole",
     "age(xid)": "0",
@@ -275,7 +281,7 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
 SHOWN: Final[dict[str, str]] = {
     "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
     "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
-    "regtype": "(SELECT plain FROM pg_lookups.type_names WHERE oid = $1)",
+    "regtype": f"(SELECT {_WITHIN} || n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "regproc": "(SELECT shown FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",
     "regnamespace": "(SELECT quote_ident(nspname) FROM pg_namespace WHERE oid = $1)",

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.names import quote_name
-from catalog.objects import Catalog, ColumnDefinition, ForeignKey, Sequence, Table, UniqueKey
+from catalog.objects import Catalog, Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
 from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
+from catalog.system.types import domain_constraints
 from catalog.types import SqlType
 
 #: btree's operator classes by type; others are found by their binary coercible type.
@@ -138,10 +139,14 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
         for check in table.checks:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
             text = default_text(catalog, check.expression)
-            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
+            shared = _shared(catalog, table, check.name, "c")
+            yield {**shared, "conkey": used or None, "convalidated": check.validated, "conbin": text}
+    for _, domain, check, text in domain_constraints(catalog):
+        own: Row = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
+        yield {**_shared(catalog, domain, check.name, "c"), **own}
 
 
-def _shared(catalog: Catalog, table: Table, name: str, kind: str) -> Row:
+def _shared(catalog: Catalog, table: Table | Domain, name: str, kind: str) -> Row:
     return {
         "oid": part_oid(table.oid, "constraint", name),
         "conname": name,
@@ -173,6 +178,7 @@ def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Ta
     own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
     return {
         **_shared(catalog, table, reference.name, "f"),
+        "convalidated": reference.validated,
         "condeferrable": reference.deferrable,
         "condeferred": reference.deferred,
         "conindid": part_oid(target.oid, "index", keys[0].name) if keys else 0,
@@ -235,8 +241,9 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
     """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
     for table in _tables(catalog):
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
-        checks = {check.name: default_text(catalog, check.expression) for check in table.checks}
-        texts |= {name: f"CHECK ({_bracketed(text)})" for name, text in checks.items()}
+        for check in table.checks:
+            text = default_text(catalog, check.expression)
+            texts[check.name] = f"CHECK ({_bracketed(text)}){_not_valid(check)}"
         for name, text in texts.items():
             yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
         for reference in table.foreign_keys:
@@ -247,6 +254,13 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
                     "target": reference.target,
                     "rest": _reference_rest(reference),
                 }
+    for oid, _, check, text in domain_constraints(catalog):
+        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        yield {"oid": oid, "definition": definition, "rest": ""}
+
+
+def _not_valid(constraint: Check | ForeignKey) -> str:
+    return "" if constraint.validated else " NOT VALID"
 
 
 def _bracketed(text: str) -> str:
@@ -268,4 +282,4 @@ def _reference_rest(reference: ForeignKey) -> str:
             text += f" ON {words} {_ACTIONS[action]}"
     if reference.deferrable:
         text += " DEFERRABLE INITIALLY DEFERRED" if reference.deferred else " DEFERRABLE"
-    return text
+    return text + _not_valid(reference)

@@ -13,6 +13,7 @@ from catalog.objects import Catalog, Table, whole_path
 from catalog.postgres import function, functions
 from catalog.system.indexes import indexes_of
 from catalog.system.naming import ROLE, ROLE_NAME
+from catalog.system.rows import Row
 from catalog.system.texts import type_names
 
 
@@ -23,7 +24,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regclass":
             found = _relations(catalog, wanted, path)
         case "regtype":
-            found = {int(str(row["oid"])): str(row["plain"]) for row in type_names(catalog) if row["oid"] in wanted}
+            found = {int(str(row["oid"])): _typed(row, path) for row in type_names(catalog) if row["oid"] in wanted}
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
         case "regnamespace":
@@ -54,6 +55,11 @@ def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dic
 
 def _qualified(schema: str, name: str, is_visible: bool) -> str:
     return quote_name(name) if is_visible else f"{quote_name(schema)}.{quote_name(name)}"
+
+
+def _typed(row: Row, path: tuple[str, ...]) -> str:
+    schema, plain = str(row["within"]), str(row["plain"])
+    return plain if not schema or schema in whole_path(path) else f"{quote_name(schema)}.{plain}"
 
 
 def _function(oid: int) -> str | None:

@@ -1,4 +1,4 @@
-"""oids of what has none of its own in our catalog, and the schemas' oids.
+"""What system catalogs list of ours, and the oids of what has none of its own in our catalog.
 
 Owns: numbers that stay the same over restarts because they follow from the names of a relation's parts. They lie above
 those that objects are given in order.
@@ -7,12 +7,13 @@ those that objects are given in order.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, Catalog
+from catalog.objects import PG_TEMP, Catalog, CatalogObject
 
 #: The one role, and the one database.
 ROLE: Final = 10
@@ -28,6 +29,17 @@ PG_CLASS, PG_TYPE, PG_PROC, PG_NAMESPACE, PG_CONSTRAINT, PG_ATTRDEF = 1259, 1247
 PG_REWRITE: Final = 2618
 
 _FIRST: Final = 1 << 31
+
+
+#: Schemas whose relations' rows are data, or nobody's matter.
+_HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
+
+
+def own_objects(catalog: Catalog) -> Iterator[CatalogObject]:
+    """Everything that is no relation of PostgreSQL's, whose rows are data."""
+    for item in catalog.objects.values():
+        if item.schema not in _HIDDEN:
+            yield item
 
 
 @lru_cache(1 << 14)

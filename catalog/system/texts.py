@@ -12,10 +12,11 @@ from typing import Final
 from catalog.names import quote_name
 from catalog.objects import PG_TEMP, Catalog, Schema, View
 from catalog.postgres import rows, types
-from catalog.system.classes import pg_class, pg_type
+from catalog.system.classes import pg_class
 from catalog.system.naming import TEMPORARY
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
+from catalog.system.types import pg_type
 from catalog.types import DISPLAY
 
 SIGNATURE: Final = ("arguments", "identity", "result")
@@ -42,7 +43,7 @@ def keywords(catalog: Catalog) -> Iterator[Row]:
     yield from rows("keywords")
 
 
-TYPE: Final = ("head", "tail", "plain", "alias")
+TYPE: Final = ("head", "tail", "plain", "alias", "within")
 FUNCTION: Final = ("shown", "alone", "types")
 #: Names that stand around a type's modifier.
 _TAILS: Final = (" without time zone", " with time zone")
@@ -51,7 +52,7 @@ _TAILS: Final = (" without time zone", " with time zone")
 def type_names(catalog: Catalog) -> Iterator[Row]:
     """What format_type() makes names of: ``head`` and ``tail`` stand around a modifier, ``plain`` has none.
 
-    ``element`` says which type's modifier it is.
+    ``element`` says which type's modifier it is, and ``within`` the schema that is named where no path has it.
     """
     known = types()
     for item in known.values():
@@ -67,10 +68,16 @@ def type_names(catalog: Catalog) -> Iterator[Row]:
             "tail": tail + suffix,
             "plain": name + suffix,
             "alias": item.name,
+            "within": "",
         }
+    names: dict[object, str] = {}
     for row in pg_type(catalog):
-        name = quote_name(str(row["typname"])) if row["typcategory"] == "C" else f"{row['typname']}"[1:] + "[]"
-        yield {"oid": row["oid"], "element": 0, "head": name, "tail": "", "plain": name, "alias": name}
+        alias, element = str(row["typname"]), row.get("typelem", 0)
+        plain = f"{names[element]}[]" if element else quote_name(alias)
+        names[row["oid"]] = plain
+        schema = _schema_name(catalog, int(str(row["typnamespace"])))
+        yield {"oid": row["oid"], "element": 0, "head": plain, "tail": "", "plain": plain, "alias": alias,
+               "within": schema}  # fmt: skip
 
 
 RELATION: Final = ("written", "within")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, UserType
-from catalog.types import MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
+from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
 from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
@@ -48,7 +48,8 @@ def type_of(binding: Binding, node: Any) -> SqlType:
 
 def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]:
     """The type that a TypeName node names: a domain's base type, and the domain."""
-    *schema, written = names = names_of(node.names)
+    names, is_array = _elements(binding, node)
+    *schema, written = names
     name = _ALIASES.get(written, written)
     position = binding.position(node)
     if node.setof or node.pct_type:
@@ -56,10 +57,10 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
     if names[0] == "information_schema" and name in _DOMAINS:
-        return array(_DOMAINS[name]) if node.arrayBounds else _DOMAINS[name], None
+        return array(_DOMAINS[name]) if is_array else _DOMAINS[name], None
     declared = find_declared(binding, names)
     if declared is not None:
-        return _of_user(binding, node, declared)
+        return _of_user(binding, node, declared, is_array)
     if schema not in ([], ["pg_catalog"]):
         raise unknown_type(binding, names, position)
     if name in _FOREIGN:
@@ -67,18 +68,37 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name not in _KNOWN:
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
-    return (array(kind) if node.arrayBounds else kind), None
+    return (array(kind) if is_array else kind), None
 
 
-def _of_user(binding: Binding, node: Any, declared: UserType) -> tuple[SqlType, Domain | None]:
+def _elements(binding: Binding, node: Any) -> tuple[tuple[str, ...], bool]:
+    """The names of a TypeName node, and whether an array of that is meant: also by its own name, as in _int4."""
+    names = names_of(node.names)
+    inner = (*names[:-1], names[-1].removeprefix("_"))
+    if inner == names or find_declared(binding, names) is not None:
+        return names, bool(node.arrayBounds)
+    known = inner[-1] in _KNOWN or find_declared(binding, inner) is not None
+    return (inner, True) if known else (names, bool(node.arrayBounds))
+
+
+def oid_of(binding: Binding, node: Any) -> int:
+    """The oid of the type that a TypeName node names, a domain's own."""
+    names, is_array = _elements(binding, node)
+    declared = find_declared(binding, names)
+    if declared is None:
+        return type_of(binding, node).oid
+    return declared.oid - 1 if is_array else declared.oid
+
+
+def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) -> tuple[SqlType, Domain | None]:
     position = binding.position(node)
     if node.typmods:
         raise SqlError("42601", f'type modifier is not allowed for type "{declared.name}"', position=position)
-    if isinstance(declared, Domain) and node.arrayBounds:
+    if isinstance(declared, Domain) and is_array:
         raise unsupported("an array of a domain", "Use an array of its base type.", position)
     if isinstance(declared, Domain):
         return declared.base, declared
-    return (array(enum(declared)) if node.arrayBounds else enum(declared)), None
+    return (array(enum(declared)) if is_array else enum(declared)), None
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
@@ -167,8 +187,12 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
 _COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
 
 
-def check_collation(binding: Binding, node: Any) -> None:
-    """Refuses a COLLATE clause that says another order than there is."""
+def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> None:
+    """Refuses a COLLATE clause that says another order than there is. Raises 42804 for a type without one."""
+    inner = kind if kind is None or kind.element is None else kind.element
+    if inner is not None and inner.category != "S":
+        name = DISPLAY.get(inner.name, str(inner))
+        raise SqlError("42804", f"collations are not supported by type {name}", position=binding.position(node))
     if names_of(node.collname)[-1] not in _COLLATIONS:
         raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
 

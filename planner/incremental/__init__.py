@@ -20,7 +20,7 @@ from planner.incremental.groupings import Groupings
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions
-from planner.incremental.retention import keep_windows
+from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.share import share_groupings
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds, check, is_grouping, prepare
@@ -63,6 +63,7 @@ def plan(
     of which ``keeping`` does not say when they end."""
     relation = normalise(query.relation, ordered)
     check(relation)
+    require_windows(relation, keeping)
     relation = share_groupings(relation)
     fresh = Fresh(relation, query.relation)
     relation, windows = keep_windows(relation, keeping, fresh)
@@ -70,7 +71,8 @@ def plan(
     kinds = Kinds()
     statics = Statics(scope, fresh)
     cardinality = Cardinality(relation, statistics) if statistics else None
-    groupings = Groupings(scope, statics, Regions(statics, fresh, kinds, cardinality), fresh)
+    regions = Regions(statics, fresh, kinds, cardinality)
+    groupings = Groupings(scope, statics, regions, fresh, windows.horizons)
 
     def separate(node: Any) -> Any:
         return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node

@@ -98,13 +98,14 @@ def _relation(binding: Binding, text: str) -> int:
 
 
 def _type(binding: Binding, text: str) -> int:
-    from planner.bind.typenames import type_of
+    from planner.bind.typenames import oid_of
 
-    _, name = split_name(text) if '"' in text or "." in text else (None, text.strip().lower())
-    if name in type_oids():
+    schema, name = split_name(text) if '"' in text or "." in text else (None, text.strip().lower())
+    if name in type_oids() and schema in (None, "pg_catalog"):
         return type_oids()[name]
     try:
-        return type_of(binding, parse(f"SELECT NULL::{text}")[0].node.targetList[0].val.typeName).oid
+        node = parse(f"SELECT NULL::{text}")[0].node.targetList[0].val.typeName
+        return oid_of(binding, node)
     except SqlError:
         raise SqlError("42704", f'type "{text}" does not exist') from None
 

@@ -6,6 +6,7 @@ kept as text, and bound here once to find their errors.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -34,13 +35,13 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
     if name in _RESERVED:
         raise SqlError("42939", f'column name "{name}" is reserved', position=position)
-    if node.collClause is not None:
-        check_collation(binding, node.collClause)
     written = names_of(node.typeName.names)
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
+    if node.collClause is not None:
+        check_collation(binding, node.collClause, kind)
     if stream and domain is not None and is_constrained(binding, domain.oid):
         instead = "Use its base type, and filter the rows in the views."
         raise unsupported("a stream's column of a constrained domain", instead, binding.position(node.typeName))
@@ -119,9 +120,6 @@ def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bo
     known, position = parts.columns[index], binding.position(node)
     if stream or node.generated_kind != "s":
         raise unsupported("a generated column that is not stored in a table", "Compute it in a view.", position)
-    if parts.altered:
-        instead = "Create the table with it, or compute it in a view."
-        raise unsupported("ALTER TABLE ... ADD COLUMN ... GENERATED ALWAYS AS", instead, position)
     if known.generated is not None:
         message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
         raise SqlError("42601", message, position=position)
@@ -140,7 +138,8 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
             words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
             is_serial = name in parts.owned and not column.identity
             raise SqlError("42601", words, position=None if is_serial else binding.position(node))
-        used |= check_generation(binding, parts.columns, column, node.raw_expr)
+        with binding.without_positions() if parts.altered else nullcontext():
+            used |= check_generation(binding, parts.columns, column, node.raw_expr)
     return used
 
 

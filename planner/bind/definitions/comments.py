@@ -13,9 +13,11 @@ from pglast.enums import ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
+from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
+from planner.bind.definitions.user_types import bind_comment_type
 from planner.bind.relations import require_named, written
 from planner.bind.typenames import names_of
 from planner.definitions import AlterSchema, AlterTable, Redefine
@@ -47,6 +49,10 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     if node.objtype == ObjectType.OBJECT_SCHEMA:
         schema = find_schema(binding.context.catalog, node.object.sval)
         return AlterSchema("COMMENT", schema, replace(schema, comment=node.comment))
+    if node.objtype in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
+        return bind_comment_type(binding, node)
+    if node.objtype == ObjectType.OBJECT_DOMCONSTRAINT:
+        return bind_comment_constraint(binding, node)
     if node.objtype not in _KINDS:
         raise unsupported(f"COMMENT ON {ObjectType(node.objtype).name.removeprefix('OBJECT_').replace('_', ' ')}")
     wanted, words = _KINDS[node.objtype]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Stream, Table, View
+from catalog.objects import Catalog, Domain, Stream, Table, View
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
@@ -31,8 +31,8 @@ def readers(catalog: Catalog, oid: int) -> list[View]:
     return found
 
 
-def broken_by(binding: Binding, after: Table) -> list[View]:
-    """The views that do not mean the same any more when a table is as ``after`` says."""
+def broken_by(binding: Binding, after: Table | Stream) -> list[View]:
+    """The views that do not mean the same any more when a table or stream is as ``after`` says."""
     before = binding.context.catalog
     changed = before.change(after)
     return [
@@ -48,26 +48,45 @@ def first_broken(binding: Binding, after: Catalog) -> str | None:
     for item in after.objects.values():
         if isinstance(item, View) and _outputs(binding, item, after) is None:
             return f"view {item.name}"
-        if isinstance(item, Table | Stream):
-            found = _broken_text(item, context)
-            if found is not None:
-                return f"{found} of {'table' if isinstance(item, Table) else 'foreign table'} {item.name}"
+        found = broken_texts(item, context) if isinstance(item, Table | Stream) else []
+        if found:
+            return f"{found[0][0]} of {'table' if isinstance(item, Table) else 'foreign table'} {item.name}"
+    for declared in after.types.values():
+        if isinstance(declared, Domain) and broken_texts(declared, context):
+            return f"domain {declared}"
     return None
 
 
-def _broken_text(item: Table | Stream, context: Context) -> str | None:
-    columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(item.columns)]
-    texts = [(f"default value for column {column.name}", column.default, column.type) for column in item.columns]
-    if isinstance(item, Table):
-        texts += [(f"column {column.name}", column.generated, column.type) for column in item.columns]
-        texts += [(f"constraint {check.name}", check.expression, BOOL) for check in item.checks]
-    for words, text, kind in texts:
+def reads_as_before(binding: Binding, view: View, after: Catalog) -> bool:
+    """Whether a view's text gives the same columns in a catalog as it will be."""
+    outputs = _outputs(binding, view, after)
+    return outputs is not None and outputs == _outputs(binding, view, binding.context.catalog)
+
+
+def broken_texts(item: Table | Stream | Domain, context: Context) -> list[tuple[str, str]]:
+    """The kept texts that would not bind any more, each described and by the name of its column or constraint."""
+    found: list[tuple[str, str]] = []
+    columns, texts = _texts(item)
+    for words, name, text, kind in texts:
         try:
             if text is not None:
                 bind_expression(text, columns, context, kind)
         except SqlError:
-            return words
-    return None
+            found.append((words, name))
+    return found
+
+
+def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str, str, str | None, SqlType]]]:
+    """What texts are over, and the texts: described, of which column or constraint, and of which type."""
+    if isinstance(item, Domain):
+        checks = [(f"constraint {check.name}", check.name, check.expression, BOOL) for check in item.checks]
+        return [Column(-1, "value", item.base)], [("default value", item.name, item.default, item.base), *checks]
+    columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(item.columns)]
+    texts = [(f"default value for column {own.name}", own.name, own.default, own.type) for own in item.columns]
+    if isinstance(item, Table):
+        texts += [(f"column {own.name}", own.name, own.generated, own.type) for own in item.columns]
+        texts += [(f"constraint {check.name}", check.name, check.expression, BOOL) for check in item.checks]
+    return columns, texts
 
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:

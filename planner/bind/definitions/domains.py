@@ -17,7 +17,7 @@ from pglast.enums import ConstrType
 from catalog.errors import SqlError, unsupported
 from catalog.names import quote_name
 from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table
-from catalog.types import BOOL, INT8, enum_of
+from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
@@ -28,7 +28,7 @@ from planner.bind.definitions.sequences import numbered
 from planner.bind.relations import type_schema
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
-from planner.bind.typenames import find_type, names_of, type_or_domain
+from planner.bind.typenames import check_collation, find_type, names_of, type_or_domain
 from planner.bind.types import display
 from planner.definitions import AlterType, CreateType
 from planner.expression import Call, Column, ColumnRef, Literal
@@ -52,8 +52,8 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     given: set[str] = set()
     with binding.without_positions():
         base, parent = type_or_domain(binding, node.typeName)
-        if enum_of(base) is not None:
-            raise unsupported("a domain over an enum", "Use the enum, and constraints of the columns.")
+        if node.collClause is not None:
+            check_collation(binding, node.collClause, base)
         domain = Domain(catalog.type_oid(), name, base, 0 if parent is None else parent.oid, schema=where)
         for item in node.constraints or ():
             domain = _constrained(binding, domain, item, given)
@@ -133,8 +133,10 @@ def bind_alter_domain(binding: Binding, node: Any) -> Statement:
             return _add_constraint(binding, domain, node.def_)
         case "X":
             return _drop_constraint(domain, node)
-        case _:
-            return NoOperation("ALTER DOMAIN")
+        case "V":
+            return _validate_constraint(binding, domain, node.name)
+        case kind:
+            raise AssertionError(kind)
 
 
 def _altered(before: Domain, after: Domain, checks: tuple[tuple[SqlError, Relation], ...] = ()) -> AlterType:
@@ -148,9 +150,20 @@ def _add_constraint(binding: Binding, domain: Domain, node: Any) -> AlterType:
         raise unsupported("this constraint of a domain", "Use CHECK.")
     _refuse_streams(binding, domain)
     with binding.without_positions():
-        check = _check(binding, domain, node)
+        check = replace(_check(binding, domain, node), validated=not node.skip_validation)
     checks = () if node.skip_validation else _breaking(binding, domain, check)
     return _altered(domain, replace(domain, checks=(*domain.checks, check)), checks)
+
+
+def _validate_constraint(binding: Binding, domain: Domain, name: str) -> Statement:
+    """VALIDATE CONSTRAINT: the look at columns' values that NOT VALID put off."""
+    check = next((check for check in domain.checks if check.name == name), None)
+    if check is None:
+        raise SqlError("42704", f'constraint "{name}" of domain "{domain.name}" does not exist')
+    if check.validated:
+        return NoOperation("ALTER DOMAIN")
+    checks = (replace(item, validated=True) if item is check else item for item in domain.checks)
+    return _altered(domain, replace(domain, checks=tuple(checks)), _breaking(binding, domain, check))
 
 
 def _drop_constraint(domain: Domain, node: Any) -> Statement:
@@ -221,6 +234,16 @@ def _found(binding: Binding, table: Table, column: ColumnDefinition, test: Calla
     value = ColumnRef(scan.columns[scan.sources.index(column.name)])
     one = Project(Filter(scan, test(value)), ((binding.column("one", INT8, False), Literal(1, INT8)),))
     return Limit(one, Literal(1, INT8), None)
+
+
+def bind_comment_constraint(binding: Binding, node: Any) -> AlterType:
+    """COMMENT ON CONSTRAINT name ON DOMAIN domain."""
+    kind, name = node.object
+    domain = _domain(binding, names_of(kind.names))
+    if all(check.name != name.sval for check in domain.checks):
+        raise SqlError("42704", f'constraint "{name.sval}" for domain {domain} does not exist')
+    checks = (replace(item, comment=node.comment) if item.name == name.sval else item for item in domain.checks)
+    return AlterType("COMMENT", domain, replace(domain, checks=tuple(checks)))
 
 
 def bind_rename_domain(binding: Binding, node: Any, tag: str = "ALTER DOMAIN") -> AlterType:

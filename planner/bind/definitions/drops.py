@@ -25,10 +25,10 @@ from catalog.objects import (
     Table,
     View,
 )
-from planner.bind.context import Binding
+from planner.bind.context import Binding, within
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
-from planner.bind.definitions.user_types import bind_drop_type, require_unused
+from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.relations import describe, look_up, require_object, written
 from planner.definitions import Drop, DropType, Truncate
 
@@ -102,9 +102,11 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
         reach.extra.append(f"type {declared}")
     names = [f"schema {schema.name}" for schema in schemas.values()]
     dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
-    left = functools.reduce(Catalog.drop, dropped.oids, catalog)
-    require_unused(binding, left, types, True)
-    return replace(dropped, oids=(*dropped.oids, *schemas), types=tuple(types))
+    left = functools.reduce(Catalog.change, (table for _, table in dropped.changes), catalog)
+    left = functools.reduce(Catalog.drop, dropped.oids, left)
+    rest = drop_types(Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True)
+    notices = [*dropped.notices, *rest.notices]
+    return replace(dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest)
 
 
 def _require_free(binding: Binding, item: CatalogObject) -> None:

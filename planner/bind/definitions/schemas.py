@@ -17,12 +17,13 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, Catalog, CatalogObject, Schema, Sequence, SystemView, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
+from planner.bind.definitions.user_types import bind_move_type, named_type
 from planner.bind.relations import look_up
+from planner.bind.typenames import names_of
 from planner.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
 from planner.statements import NoOperation, Statement
 
-#: Kinds whose owner may be named, which changes nothing.
-_OWNED: Final = (ObjectType.OBJECT_SCHEMA,)
+_TYPES: Final = (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN)
 
 
 def bind_create_schema(binding: Binding, node: Any) -> CreateSchema:
@@ -75,11 +76,14 @@ def bind_rename_schema(binding: Binding, node: Any) -> AlterSchema:
 
 
 def bind_alter_owner(binding: Binding, node: Any) -> NoOperation:
-    """ALTER SCHEMA name OWNER TO role: there is one."""
-    words = ObjectType(node.objectType).name.removeprefix("OBJECT_").replace("_", " ")
-    if node.objectType not in _OWNED:
+    """ALTER SCHEMA, TYPE or DOMAIN name OWNER TO role: there is one."""
+    words = relation_words(node.objectType)
+    if node.objectType in _TYPES:
+        named_type(binding, names_of(node.object), node.objectType)
+    elif node.objectType == ObjectType.OBJECT_SCHEMA:
+        find_schema(binding.context.catalog, node.object.sval)
+    else:
         raise unsupported(f"ALTER {words} OWNER TO")
-    find_schema(binding.context.catalog, node.object.sval)
     require_role(binding, node.newowner)
     return NoOperation(f"ALTER {words}")
 
@@ -87,6 +91,8 @@ def bind_alter_owner(binding: Binding, node: Any) -> NoOperation:
 def bind_set_schema(binding: Binding, node: Any) -> Statement:
     """ALTER kind [IF EXISTS] name SET SCHEMA schema. Raises 3F000, 42P01, 42P07, 42809 and 0A000."""
     words = relation_words(node.objectType)
+    if node.objectType in _TYPES:
+        return bind_move_type(binding, node)
     if node.objectType not in RELATIONS:
         raise unsupported(f"ALTER {words} SET SCHEMA")
     name, tag = node.relation, f"ALTER {words}"

@@ -1,0 +1,178 @@
+"""DROP TYPE and DROP DOMAIN: what depends on a type, and what CASCADE takes along.
+
+Owns: finding the domains, columns, views and texts (defaults, checks) that need a type, and the tables without them.
+Texts are looked for by binding them against the catalog without the type.
+
+https://www.postgresql.org/docs/15/sql-droptype.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pglast.enums import DropBehavior, ObjectType
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Catalog, ColumnDefinition, Domain, Stream, Table, UserType, View
+from catalog.types import enum_of
+from planner.bind.context import Binding, within
+from planner.bind.definitions import altered_columns
+from planner.bind.definitions.alteration import finish, start
+from planner.bind.definitions.dependents import broken_texts, readers, reads_as_before
+from planner.bind.definitions.user_types import named_type
+from planner.bind.relations import describe
+from planner.bind.typenames import find_type, names_of, unknown_type
+from planner.definitions import AlterTable, DropType
+
+
+@dataclass(slots=True)
+class _Reach:
+    """What goes with some types: domains over them, and relations' parts. ``lines`` say why, ``extra`` what it is."""
+
+    binding: Binding
+    types: list[UserType]
+    tables: dict[int, tuple[list[str], list[str]]] = field(default_factory=dict)  # columns, and parts with a text
+    views: list[View] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+
+    def add(self, what: str, declared: UserType) -> None:
+        """Something that goes because a type goes."""
+        self.extra.append(what)
+        self.lines.append(f"{what} depends on type {declared}")
+
+
+def bind_drop_type(binding: Binding, node: Any) -> DropType:
+    """DROP TYPE or DOMAIN [IF EXISTS] names [CASCADE]. Raises 42704, 3F000, 2BP01, and 0A000 of a stream's column."""
+    found: list[UserType] = []
+    notices: list[str] = []
+    for item in node.objects:
+        known = find_type(binding, names_of(item.names))
+        if known is None:
+            error = unknown_type(binding, names_of(item.names))
+            if not node.missing_ok:
+                raise error
+            notices.append(f"{error.message}, skipping")
+        elif named_type(binding, names_of(item.names), node.removeType) not in found:
+            found.append(known)
+    kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
+    return drop_types(binding, kind, found, notices, node.behavior == DropBehavior.DROP_CASCADE)
+
+
+def drop_types(binding: Binding, kind: str, types: list[UserType], notices: list[str], cascade: bool) -> DropType:
+    """The statement that drops some types. Raises 2BP01 where something needs one and there is no CASCADE."""
+    reach = _reach(binding, types)
+    if reach.lines and not cascade:
+        what = f"type {types[0]}" if len(types) == 1 else "desired object(s)"
+        hint = "Use DROP ... CASCADE to drop the dependent objects too."
+        raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(reach.lines), hint)
+    if reach.extra:
+        only = f"drop cascades to {reach.extra[0]}"
+        notices.append(only if len(reach.extra) == 1 else f"drop cascades to {len(reach.extra)} other objects")
+    views = _dependents_first(binding.context.catalog, reach.views)
+    return DropType(kind, tuple(reach.types), tuple(notices), views, _without_parts(reach, views))
+
+
+def _reach(binding: Binding, types: list[UserType]) -> _Reach:
+    """What needs one of the types."""
+    catalog = binding.context.catalog
+    reach = _Reach(binding, list(types))
+    for declared in reach.types:  # grows while it is walked
+        for item in catalog.types.values():
+            if isinstance(item, Domain) and item not in reach.types and _is_over(item, declared):
+                reach.add(f"type {item}", declared)
+                reach.types.append(item)
+    for declared in reach.types:
+        _add_columns(reach, declared)
+    after = catalog
+    for declared in reach.types:
+        after = after.drop_type(declared.oid)
+    if reach.types:
+        _add_texts(reach, after)
+    return reach
+
+
+def _is_over(domain: Domain, declared: UserType) -> bool:
+    if domain.parent:
+        return domain.parent == declared.oid
+    return declared.oid == getattr(enum_of(domain.base), "oid", None)
+
+
+def _is_of(column: ColumnDefinition, declared: UserType) -> bool:
+    if column.domain:
+        return column.domain == declared.oid
+    return declared.oid == getattr(enum_of(column.type), "oid", None)
+
+
+def _add_columns(reach: _Reach, declared: UserType) -> None:
+    """Columns of a type; a stream's are there as long as it is."""
+    for item in reach.binding.context.catalog.objects.values():
+        for column in item.columns if isinstance(item, Table | Stream) else ():
+            if _is_of(column, declared):
+                what = f"column {column.name} of {describe(reach.binding, item)}"
+                reach.add(what, declared)
+                reach.tables.setdefault(item.oid, ([], []))[0].append(column.name)
+
+
+def _add_texts(reach: _Reach, after: Catalog) -> None:
+    """Views, and parts of tables, whose texts mean nothing without the types."""
+    binding, first = reach.binding, reach.types[0]
+    for item in binding.context.catalog.objects.values():
+        if isinstance(item, View) and not reads_as_before(binding, item, after):
+            for view in (item, *readers(binding.context.catalog, item.oid)):
+                if view not in reach.views:
+                    reach.views.append(view)
+                    reach.add(describe(binding, view), first)
+        if isinstance(item, Table | Stream):
+            gone = reach.tables.get(item.oid, ([], []))[0]
+            for words, name in broken_texts(item, within(binding.context, catalog=after)):
+                if name not in gone:
+                    reach.add(f"{words} of {describe(binding, item)}", first)
+                    reach.tables.setdefault(item.oid, ([], []))[1].append(name)
+    for declared in after.types.values():
+        if isinstance(declared, Domain) and broken_texts(declared, within(binding.context, catalog=after)):
+            raise unsupported(f"dropping a type that domain {declared} names", "Drop the domain first.")
+
+
+def _dependents_first(catalog: Catalog, views: list[View]) -> tuple[int, ...]:
+    left, order = list(views), list[int]()
+    while left:
+        above = [view for view in left if not any(view.oid in other.depends_on for other in left if other is not view)]
+        for view in above:
+            left.remove(view)
+            order.append(view.oid)
+    return tuple(order)
+
+
+def _without_parts(reach: _Reach, views: tuple[int, ...]) -> tuple[AlterTable, ...]:
+    """The tables that lose something, each bound over what those before it have left."""
+    context, found = reach.binding.context, list[AlterTable]()
+    for oid, (columns, texts) in reach.tables.items():
+        table = context.catalog.objects[oid]
+        if not isinstance(table, Table):
+            what = f"CASCADE to a column or default of {describe(reach.binding, table)}"
+            raise unsupported(what, "Drop the stream first.")
+        altered = _without(Binding(reach.binding.raw, context), table, columns, texts, views)
+        found.append(altered)
+        catalog = context.catalog
+        for _, item in altered.changes:
+            catalog = catalog.change(item)
+        context = within(context, catalog=catalog.change(altered.table))
+    return tuple(found)
+
+
+def _without(
+    binding: Binding, table: Table, columns: list[str], texts: list[str], views: tuple[int, ...]
+) -> AlterTable:
+    """A table without columns, and without the defaults and checks that have a text."""
+    change = start(binding, table)
+    change.cascade, change.drops = True, dict.fromkeys(views)
+    change.checks = [check for check in change.checks if check.name not in texts]
+    for index, column in enumerate(change.parts.columns):
+        if column.name in texts and column.generated is None:
+            change.parts.columns[index] = replace(column, default=None, sequences=())
+    for column in table.columns:
+        if column.name in columns or (column.name in texts and column.generated is not None):
+            altered_columns.drop_column(change, column.name)
+    return replace(finish(change, "DROP TYPE"), notices=())
