@@ -76,6 +76,7 @@ class ForeignKey:
     """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``.
 
     ``deferrable``: SET CONSTRAINTS chooses when that is checked; ``deferred``: by default when a transaction commits.
+    ``validated``: it holds of the rows that were there before it, too.
     """
 
     name: str
@@ -86,6 +87,7 @@ class ForeignKey:
     on_update: str = "a"
     deferrable: bool = False
     deferred: bool = False
+    validated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from catalog.objects import (
 )
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
+from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from executor.user_types import define_type, forget_types, move_types
@@ -55,6 +56,7 @@ from planner.definitions import (
 from planner.incremental.names import stored_name
 from planner.labels import labels_of
 from planner.program import Static
+from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -273,7 +275,8 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
-        planned = _plan(statement, f"v{view.oid}")
+        statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
+        planned = _plan(statement, f"v{view.oid}", statistics)
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
@@ -291,10 +294,10 @@ def _refuse_files(statement: CreateView) -> None:
             raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
 
 
-def _plan(statement: CreateView, scope: str) -> incremental.Planned:
+def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     try:
-        return incremental.plan(statement.query, scope, statement.keeping)
+        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics)
     except SqlError as error:
         if error.position is None:
             error.position = statement.position
