@@ -51,8 +51,8 @@ class Layout:
             return cls.plain(shown)
         names = [column.name or f"__dropped_{place}" for place, column in enumerate(stream.layout)]
         fields = [pa.field(name, column.type.arrow) for name, column in zip(names, stream.layout, strict=True)]
-        places = [names.index(column.name) for column in stream.columns]
-        return cls(shown, pa.schema(fields), places, stream.fills)
+        places = {column.name: place for place, column in enumerate(stream.layout) if column.name}
+        return cls(shown, pa.schema(fields), [places[column.name] for column in stream.columns], stream.fills)
 
     def stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows that are shown so, as a record has them."""

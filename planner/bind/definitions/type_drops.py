@@ -152,7 +152,7 @@ def _without_parts(reach: _Reach, views: tuple[int, ...]) -> tuple[AlterTable, .
         table = context.catalog.objects[oid]
         if not isinstance(table, Table):
             what = f"CASCADE to a column or default of {describe(reach.binding, table)}"
-            raise unsupported(what, "Drop the stream first.")
+            raise unsupported(what, "Drop the column first.")
         altered = _without(Binding(reach.binding.raw, context), table, columns, texts, views)
         found.append(altered)
         catalog = context.catalog
