@@ -17,8 +17,8 @@ import pytest
 from catalog.errors import SqlError
 from executor import files
 from executor.database import Database
-from executor.embedded import connection as engine
 from executor.embedded.dialect import DuckPrinter
+from executor.embedded.instance import Instance
 from executor.plans import plan_of
 from planner.rules import optimise
 from planner.statements import Query
@@ -127,7 +127,7 @@ def explained(client: Client, query: str) -> str:
         found = files.rows(files.find(owner), reading.scan.sources, lambda: False)  # type: ignore[arg-type]
         assert isinstance(found, files.FileRows)
         rows[f"v{reading.scan.oid}"] = found
-    database = engine.Database(1, folders=tuple(item.folder for item in rows.values()))
+    database = Instance(1, folders=tuple(item.folder for item in rows.values()))
     connection = database.acquire()
     try:
         text = DuckPrinter(read=rows).print_relation(plan.relation)
