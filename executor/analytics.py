@@ -122,9 +122,7 @@ class Analytics:
 
     def reason(self, query: SparkQuery, time_zone: str) -> str | None:
         """Why Spark does not compute a query; None when it does."""
-        if time_zone != "UTC" and _has_zones(query.statements[0].relation):
-            return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
-        return None if self._spark is None else self._spark.supports(query.statements, query.states, is_query=True)
+        return None if self._spark is None else self._spark.supports(query.statements, query.states, True, time_zone)
 
     @property
     def power(self) -> Power:
@@ -161,11 +159,12 @@ class Analytics:
         query: SparkQuery,
         inputs: Mapping[str, Stored],
         output: Path,
+        time_zone: str,
         is_cancelled: Callable[[], bool],
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, time_zone, is_query=True)
         try:
             result = self._run(self._spark, job, is_cancelled)
         except EngineRefused as error:
@@ -184,7 +183,7 @@ class Analytics:
             return spark.run(job, is_cancelled)
         except EngineRefused:
             joined = _unnested(job.statements[0])
-            if joined is None or spark.supports((joined,), job.states, is_query=True) is not None:
+            if joined is None or spark.supports((joined,), job.states, True, job.timezone) is not None:
                 raise
             return spark.run(replace(job, statements=(joined,)), is_cancelled)
 
@@ -196,10 +195,3 @@ def _unnested(statement: Statement) -> Statement | None:
     except SqlError:
         return None
     return None if relation == statement.relation else replace(statement, relation=relation)
-
-
-def _has_zones(relation: Relation) -> bool:
-    """Whether a timestamp with time zone is in it, whose local time Spark has in UTC only."""
-    kinds = (getattr(node, "type", None) for node in walk(relation))
-    columns = (column.type for node in walk(relation) for column in getattr(node, "columns", ()))
-    return any(kind is not None and kind.name == "timestamptz" for kind in itertools.chain(kinds, columns))

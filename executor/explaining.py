@@ -42,7 +42,8 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
     measured |= _files_in_words(reader, plan, parameters)
-    shown, rows = plan.relation, None
+    shown: Relation = plan.relation
+    rows: Rows | None = None
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
         measured["Engine"] = reader.explained(plan, parameters)
         if reader.engine(plan, parameters)[0] == "spark":
@@ -51,9 +52,9 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
         started = time.perf_counter()
-        rows = reader.answer(relation, parameters, transaction).num_rows
+        answer = reader.answer(relation, parameters, transaction)
         seconds = time.perf_counter() - started
-        measured |= {"Actual Rows": rows, "Execution Time (ms)": round(seconds * 1000, 3)}
+        measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
         text = [json.dumps([_document(database, relation_json(shown, rows), runtimes, measured)], indent=2)]
         kind = JSON

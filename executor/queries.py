@@ -190,7 +190,7 @@ class Reader:
             inputs = self._at_moment(
                 plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
             )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            return analytics.run(number, query, inputs, folder / "rows", self.time_zone, self._is_cancelled)
 
     def _store(
         self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path

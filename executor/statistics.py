@@ -7,10 +7,9 @@ left out.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
-from catalog.errors import SqlError
 from catalog.objects import Catalog, Table
 from executor import files
 from executor.embedded.tables import TableStore
@@ -35,16 +34,9 @@ def statistics_of(
     for oid, names in read.items():
         item = catalog.objects.get(oid)
         if isinstance(item, Table):
-            with contextlib.suppress(SqlError):  # made by this transaction, which alone sees it
-                known[oid] = _with_keys(tables.statistics(oid, sorted(names)), item)
+            table = tables.statistics(oid, sorted(names))
+            if table is not None:
+                known[oid] = replace(table, keys=tuple(frozenset(key.columns) for key in item.keys))
         elif oid in found:
             known[oid] = files.statistics(found[oid], sorted(names))
     return known
-
-
-def _with_keys(found: TableStatistics, table: Table) -> TableStatistics:
-    return TableStatistics(found.rows, found.columns, tuple(_keys(table)))
-
-
-def _keys(table: Table) -> Iterable[frozenset[str]]:
-    return (frozenset(key.columns) for key in table.keys)

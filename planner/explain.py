@@ -55,6 +55,12 @@ _SCANS: Final = {
 }
 
 
+#: When and where the pipelines run whose time and place no setting changes.
+_STATIC: Final = {"When": "once, at the view's creation", "Where": "embedded engine"}
+_UPPER: Final = {
+    "When": "when the view is read, and something that it reads has changed since the last time",
+    "Where": "embedded engine",
+}
 #: Estimates of a relation's rows.
 Rows = Callable[[Relation], float]
 
@@ -240,11 +246,11 @@ def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) 
     """The static, stream and upper pipelines of a continuous view; ``facts`` by the stream's oid."""
     lines: list[str] = []
     for static in program.statics:
-        lines += [f"Static Pipeline {static.name}", "  When: once, at the view's creation"]
+        lines += [f"Static Pipeline {static.name}", *(f"  {name}: {text}" for name, text in _STATIC.items())]
         lines += _lines(static.relation, 2, "->  ")
     for path in program.paths:
         lines += _path_lines(program, path, (facts or {}).get(path.stream, Facts()))
-    lines += ["Upper Pipeline", "  When: when the view is read"]
+    lines += ["Upper Pipeline", *(f"  {name}: {text}" for name, text in _UPPER.items())]
     if program.point_key:
         lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
     lines += _lines(program.final, 2, "->  ")
@@ -293,6 +299,8 @@ def _how(state: State, statement: Statement) -> str:
     """The incremental method of a statement, in words."""
     joined = builds(statement)
     delta = f"delta propagation, probing {', '.join(joined)}" if joined else "delta propagation"
+    if any(isinstance(item, Window) for item in walk(statement.relation)):
+        delta += ", without rows that come too late"
     match state.kind:
         case "aggregate":
             return f"{delta}, partial aggregation"
@@ -317,7 +325,7 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
         return {"State": item.target, **attributes, "Plan": relation_json(item.relation)}
 
     def static(item: Static) -> dict[str, Any]:
-        return {"Name": item.name, "Plan": relation_json(item.relation)}
+        return {"Name": item.name, **_STATIC, "Plan": relation_json(item.relation)}
 
     def path(item: Path) -> dict[str, Any]:
         known = (facts or {}).get(item.stream, Facts())
@@ -329,7 +337,8 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
             "Statements": [statement(part) for part in item.statements],
         }
 
-    upper = {"Point Key": [column.name for column in program.point_key], "Plan": relation_json(program.final)}
+    keys = [column.name for column in program.point_key]
+    upper = {**_UPPER, "Point Key": keys, "Plan": relation_json(program.final)}
     return {
         "Static Pipelines": [static(item) for item in program.statics],
         "Stream Pipelines": [path(item) for item in program.paths],

@@ -224,6 +224,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("series", 3, 3),  # first, last, step
     Function("array_subscripts", 2, 3),
     Function("regexp_split_to_array", 2, 3),
+    Function("regexp_matches", 3, 3),
     Function("array_contains", 2, 2),
     Function("array_contained", 2, 2),
     Function("array_overlaps", 2, 2),

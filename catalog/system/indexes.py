@@ -139,9 +139,10 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
         for check in table.checks:
             used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
             text = default_text(catalog, check.expression)
-            yield {**_shared(catalog, table, check.name, "c"), "conkey": used or None, "conbin": text}
+            shared = _shared(catalog, table, check.name, "c")
+            yield {**shared, "conkey": used or None, "convalidated": check.validated, "conbin": text}
     for _, domain, check, text in domain_constraints(catalog):
-        own = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
+        own: Row = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
         yield {**_shared(catalog, domain, check.name, "c"), **own}
 
 
@@ -177,6 +178,7 @@ def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Ta
     own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
     return {
         **_shared(catalog, table, reference.name, "f"),
+        "convalidated": reference.validated,
         "condeferrable": reference.deferrable,
         "condeferred": reference.deferred,
         "conindid": part_oid(target.oid, "index", keys[0].name) if keys else 0,
@@ -239,8 +241,9 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
     """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
     for table in _tables(catalog):
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
-        checks = {check.name: default_text(catalog, check.expression) for check in table.checks}
-        texts |= {name: f"CHECK ({_bracketed(text)})" for name, text in checks.items()}
+        for check in table.checks:
+            text = default_text(catalog, check.expression)
+            texts[check.name] = f"CHECK ({_bracketed(text)}){_not_valid(check)}"
         for name, text in texts.items():
             yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
         for reference in table.foreign_keys:
@@ -256,7 +259,7 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
         yield {"oid": oid, "definition": definition, "rest": ""}
 
 
-def _not_valid(constraint: Check) -> str:
+def _not_valid(constraint: Check | ForeignKey) -> str:
     return "" if constraint.validated else " NOT VALID"
 
 
@@ -279,4 +282,4 @@ def _reference_rest(reference: ForeignKey) -> str:
             text += f" ON {words} {_ACTIONS[action]}"
     if reference.deferrable:
         text += " DEFERRABLE INITIALLY DEFERRED" if reference.deferred else " DEFERRABLE"
-    return text
+    return text + _not_valid(reference)

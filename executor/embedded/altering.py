@@ -57,12 +57,12 @@ class Verifier:
             if rewritten or key.columns not in [old.columns for old in before.keys]:
                 self._unique(table, key)
         for reference in table.foreign_keys:
-            if rewritten or reference not in before.foreign_keys:
+            if reference.validated and (rewritten or reference not in before.foreign_keys):
                 self._reference(table, reference)
         if rewritten:
             for other in self._definitions.values():
                 for reference in other.foreign_keys:
-                    if reference.target == table.oid and other.oid != table.oid:
+                    if reference.target == table.oid and other.oid != table.oid and reference.validated:
                         self._reference(other, reference)
 
     def _first(self, sql: str) -> tuple[Any, ...] | None:

@@ -56,7 +56,7 @@ BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
         *("coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5", "sha256"),
-        *("encode_hex", "encode_base64", "late"),
+        *("encode_hex", "encode_base64", "late", "require"),
     )
 )
 
@@ -150,7 +150,10 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "ilike": like(exp.ILike),
     "regex_match": regexes.matches(False),
     "regex_imatch": regexes.matches(True),
-    **{f"regexp_{name}": _named(f"re_{name}") for name in ("like", "count", "instr", "substr", "match", "substring")},
+    **{
+        f"regexp_{name}": _named(f"re_{name}")
+        for name in ("like", "count", "instr", "substr", "match", "matches", "substring")
+    },
     "regexp_replace": _named("re_replace"),
     "regexp_split_to_array": regexes.split,
     "similar": _named("re_similar"),
@@ -217,7 +220,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     ),
     "lpad": padded("ms_lpad"),
     "rpad": padded("ms_rpad"),
-    "repeat": _named("repeat"),
+    "repeat": _named("ms_repeat"),
     "reverse": _named("reverse"),
     "split_part": _named("ms_split_part"),
     "starts_with": _named("starts_with"),

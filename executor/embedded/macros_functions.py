@@ -45,6 +45,8 @@ CREATE MACRO ms_overlay(s, new, start, n) AS CASE WHEN s IS NULL OR new IS NULL 
     ELSE left(s, start - 1) || new || ms_substring_from(s, CAST(start::BIGINT + n AS INTEGER)) END;
 CREATE MACRO ms_delimited(items) AS CASE WHEN items IS NOT NULL THEN items[1].v || array_to_string(
     list_transform(list_slice(items, 2, len(items)), lambda item: item.d || item.v), '') END;
+CREATE MACRO ms_repeat(s, n) AS CASE WHEN strlen(s)::HUGEINT * n >= 1073741820
+    THEN error('!54000!requested length too large') ELSE repeat(s, n) END;
 CREATE MACRO ms_right(s, n) AS CASE WHEN n = -2147483648 THEN s ELSE right(s, n) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';
@@ -109,8 +111,16 @@ CREATE MACRO ms_justify_days(x) AS {
 CREATE MACRO ms_justify_interval(x) AS {
     let(_MONTHS, let("m: v.m, d: v.d + v.t // 86400000000, t: v.t % 86400000000", _ONE_SIGN))
 };
-CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS ms_interval_total(
-    y::BIGINT * 12 + mon, w::BIGINT * 7 + d, h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0));
+CREATE MACRO ms_interval_sum(items) AS ms_interval_total(
+    list_sum(list_transform(items, lambda i: ms_interval_months(i))),
+    list_sum(list_transform(items, lambda i: ms_interval_day(i))),
+    list_sum(list_transform(items, lambda i: ms_interval_micros(i))));
+CREATE MACRO ms_interval_shown(x) AS CASE WHEN abs(ms_interval_micros(x)) > 9223372036854775
+    THEN error('!0A000!an interval of more than 2562047 hours is not supported') ELSE x END;
+CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS CASE
+    WHEN NOT isfinite(s) THEN error('!22008!interval out of range')
+    ELSE ms_interval_total(ms_wrapped(y::BIGINT * 12 + mon, 4294967296), ms_wrapped(w::BIGINT * 7 + d, 4294967296),
+    h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0)) END;
 CREATE MACRO ms_make_time(h, m, s) AS CASE
     WHEN h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)

@@ -141,12 +141,16 @@ class TableStore:
         found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
         return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
 
-    def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics:
-        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read. Raises SqlError."""
+    def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
+        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
+
+        None of one that no transaction has committed yet."""
         count = f"SELECT estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}' AND table_name = 't{oid}'"
         columns = ", ".join(f"stats({quoted(name)})" for name in names) or "1"
-        ((rows,),) = self._asked(count)
-        found = self._asked(f"SELECT {columns} FROM {STORE}.main.t{oid} LIMIT 1") if rows and names else []
+        rows = next((number for (number,) in self._asked(count)), None)
+        if rows is None:
+            return None
+        found = self._asked(f"SELECT {columns} FROM {STORE}.main.t{oid} LIMIT 1") if names else []
         known = {name: _column(value) for row in found for name, value in zip(names, row, strict=True)}
         return TableStatistics(float(rows), known)
 

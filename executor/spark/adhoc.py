@@ -1,19 +1,20 @@
 """What Spark prints of a query by itself, beyond what it prints of a view's paths.
 
 Owns: ``AdhocPrinter``. A view's states are computed by both engines in turn, so what may differ in a last bit
-(``floats``), what reads the session's time zone (which is UTC here: ``analytics`` sends no other) and what fails for
-some values with 0A000 is a query's alone. So are windows and ordered aggregates, which are in no path.
+(``floats``), what reads the session's time zone and what fails for some values with 0A000 is a query's alone. So are
+windows and ordered aggregates, which are in no path, and expressions of the embedded engine's (``delegation``): all
+that ask for local time where the session's is not UTC, which Spark's always is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from executor.nodes import Build, Expr, function, reference
 from executor.printer import Printer
@@ -43,6 +44,12 @@ _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
 #: What takes intervals as they are carried, comparing none.
 _OF_INTERVALS: Final = frozenset(
     (DELEGATED, INTERVAL_LENGTH, "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
+)
+#: What does not ask which local time a moment is.
+_ZONELESS: Final = (
+    _OF_INTERVALS
+    | _EQUALITY
+    | {"lt", "le", "gt", "ge", "in", "any", "all", "nullif", "greatest", "least", "isfinite", "array_length"}
 )
 #: An integer as PostgreSQL 15 reads it, and a number.
 _INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
@@ -119,14 +126,15 @@ class AdhocPrinter(SparkPrinter):
     of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED}
     of_intervals: ClassVar[frozenset[str]] = SparkPrinter.of_intervals | _OF_INTERVALS
 
-    def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True) -> None:
-        """``has_kernel``: whether Spark's Python workers can import the embedded engine's."""
+    def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True, time_zone: str = "UTC") -> None:
+        """``has_kernel``: whether Spark's Python workers can import the embedded engine's. Spark's own is UTC."""
         super().__init__(has_unscaled=has_unscaled)
         self.has_kernel = has_kernel
+        self.time_zone = time_zone
 
     def prepared(self, relation: Relation) -> Relation:
         """With calls of the kernel in it, where there is one."""
-        return delegated(relation, self._takes) if self.has_kernel else relation
+        return delegated(relation, self._takes, self.time_zone) if self.has_kernel else relation
 
     def _takes(self, node: Scalar) -> bool:
         """Whether Spark prints a node over what it prints."""
@@ -161,9 +169,17 @@ class AdhocPrinter(SparkPrinter):
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """No comparison of intervals, which are not equal as their carriers are."""
+        if node.function not in _ZONELESS:
+            self._require_utc(node, node.arguments)
         if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
             return SparkPrinter.call(self, node, arguments)
         raise refuse(node)
+
+    def _require_utc(self, node: Scalar | WindowCall, arguments: Sequence[Scalar]) -> None:
+        """Raises 0A000 where local time counts that is not Spark's."""
+        kinds = [(item.type.element or item.type).name for item in (node, *arguments)]
+        if self.time_zone != "UTC" and "timestamptz" in kinds:
+            raise unsupported(f"type timestamp with time zone where TimeZone is {self.time_zone}")
 
     def unnest(self, items: Expr) -> Expr:
         """EXPLODE(list)."""
@@ -200,6 +216,8 @@ class AdhocPrinter(SparkPrinter):
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """Also between times in UTC, to real, and of texts to integers."""
         source, target = node.argument.type, node.type
+        if source != target:
+            self._require_utc(node, (node.argument,))
         if source.name in _TIMES and target.name in _TIMES:
             return cast(argument, spark_type(target))
         if source.name in ("int2", "int4", "int8", "numeric") and target.name == "float4":
@@ -251,6 +269,8 @@ class AdhocPrinter(SparkPrinter):
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        if node.offsets:
+            self._require_utc(node, [key.expression for key in node.order_by])
         over = windows.framed(node, over)
         if node.function not in AGGREGATES:
             return windows.call(node, arguments, over, self.name_of(node.type))

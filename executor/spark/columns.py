@@ -31,7 +31,7 @@ def define(spark: Any, known: Known, functions: Sequence[Frame]) -> None:
     for function in functions:
         name = function["name"]
         if name not in known:
-            made = make(_function(function["document"]), function["type"])
+            made = make(_function(function["document"], function["time_zone"]), function["type"])
             spark.udf.register(name, made.asNondeterministic() if function["is_volatile"] else made)
         known[name] = None
         known.move_to_end(name)
@@ -39,20 +39,20 @@ def define(spark: Any, known: Known, functions: Sequence[Frame]) -> None:
         spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {known.popitem(last=False)[0]}")
 
 
-def _function(document: str) -> Callable[..., pa.Array]:
-    """The function of a document, which a worker gets as a reference to this module and the document."""
+def _function(document: str, time_zone: str) -> Callable[..., pa.Array]:
+    """The function of a document, which a worker gets as a reference to this module, and the document."""
 
     def function(*columns: pa.Array) -> pa.Array:
-        return computed(document, columns)
+        return computed(document, time_zone, columns)
 
     return function
 
 
-def computed(document: str, columns: Sequence[pa.Array]) -> pa.Array:
+def computed(document: str, time_zone: str, columns: Sequence[pa.Array]) -> pa.Array:
     """A batch of values, in a worker."""
     from executor.embedded.kernel import evaluate
 
     try:
-        return evaluate(document, columns)
+        return evaluate(document, columns, time_zone)
     except SqlError as error:
         raise RuntimeError(marked(error)) from None

@@ -40,17 +40,17 @@ from planner.algebra import (
     Window,
 )
 from planner.expression import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.rules.raising import may_raise
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, has_subquery, keep_columns, volatility
 from planner.serialize import encode_relation
 from planner.walk import SCALARS, Node, children, descend, transform, used_columns, walk
 
-#: The call in algebra: the expression's document, whether it is volatile, and its arguments.
+#: The call in algebra: the expression's document, the time zone, whether it is volatile, and its arguments.
 DELEGATED: Final = "delegated"
+_OWN: Final = 3
 #: What an expression takes from outside.
 ARGUMENTS: Final = (ColumnRef, *SUBQUERIES)
 _COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_distinct", "is_not_distinct"))
-#: Calls over columns and constants that raise nothing.
-_HARMLESS: Final = _COMPARISONS | {"in", "is_null", "is_not_null", "like"}
 #: Whether Spark prints a node over what it prints.
 Takes = Callable[[Scalar], bool]
 
@@ -61,13 +61,14 @@ class Function:
 
     name: str
     document: str
+    time_zone: str
     type: str
     is_volatile: bool
 
 
-def delegated(relation: Relation, takes: Takes) -> Relation:
+def delegated(relation: Relation, takes: Takes, time_zone: str) -> Relation:
     """The relation with calls of ``DELEGATED``. Raises 0A000 for what compares carriers of intervals."""
-    found: Relation = transform(relation, _Delegation(relation, takes).change)
+    found: Relation = transform(relation, _Delegation(relation, takes, time_zone).change)
     return found
 
 
@@ -79,23 +80,21 @@ def functions_of(relations: Sequence[Relation]) -> tuple[Function, ...]:
 
 def printed(dialect: object, arguments: list[Expr], node: Call) -> Expr:
     """A call without arguments gets a constant, by which the function knows how many rows there are."""
-    return function(_function(node).name, *(arguments[2:] or [number(1)]))
+    return function(_function(node).name, *(arguments[_OWN:] or [number(1)]))
 
 
 def _function(node: Call) -> Function:
-    document, is_volatile, *_ = node.arguments
-    assert isinstance(document, Literal)
-    assert isinstance(is_volatile, Literal)
-    text = str(document.value)
-    name = f"MS_{sha256(text.encode()).hexdigest().upper()}"
-    return Function(name, text, spark_name(node.type), bool(is_volatile.value))
+    document, time_zone, is_volatile = (item.value for item in node.arguments[:_OWN] if isinstance(item, Literal))
+    name = f"MS_{sha256(f'{time_zone} {document}'.encode()).hexdigest().upper()}"
+    return Function(name, str(document), str(time_zone), spark_name(node.type), bool(is_volatile))
 
 
 class _Delegation:
     """One relation's; ``change`` is given every node of it, children first."""
 
-    def __init__(self, relation: Relation, takes: Takes) -> None:
+    def __init__(self, relation: Relation, takes: Takes, time_zone: str) -> None:
         self._takes = takes
+        self._time_zone = time_zone
         self._fresh = Fresh(relation)
 
     def change(self, node: Node) -> Node:
@@ -123,7 +122,7 @@ class _Delegation:
 
     def _whole(self, value: Scalar) -> Scalar:
         """The expression, or the call of it."""
-        return _call(value) if self._is_refused(value) else value
+        return _call(value, self._time_zone) if self._is_refused(value) else value
 
     def _is_refused(self, value: Scalar) -> bool:
         """Whether Spark does not print it, and holds what goes in and comes out."""
@@ -203,7 +202,7 @@ def _own(value: Scalar) -> Iterator[Scalar]:
             stack.extend(children(node))
 
 
-def _call(value: Scalar) -> Call:
+def _call(value: Scalar, time_zone: str) -> Call:
     """The call of an expression: its columns and subqueries become arguments, in the order in which they stand."""
     arguments: dict[object, tuple[Scalar, Column]] = {}
 
@@ -221,8 +220,8 @@ def _call(value: Scalar) -> Call:
     leaf = Snapshot(f"arguments_{_kinds(columns)}", columns, tuple(column.name for column in columns))
     projection = Project(leaf, ((Column(len(columns), "value", value.type), computed),))
     document = Literal(json.dumps(encode_relation(projection)), TEXT)
-    is_volatile = Literal(volatility(value) == "volatile", BOOL)
-    return Call(DELEGATED, (document, is_volatile, *(item for item, _ in arguments.values())), value.type)
+    own = (document, Literal(time_zone, TEXT), Literal(volatility(value) == "volatile", BOOL))
+    return Call(DELEGATED, (*own, *(item for item, _ in arguments.values())), value.type)
 
 
 def _kinds(columns: Sequence[Column]) -> str:
@@ -231,13 +230,11 @@ def _kinds(columns: Sequence[Column]) -> str:
 
 
 def _is_harmless(part: Scalar) -> bool:
-    """Whether it may stand before what it stood behind: it raises nothing, or is a join in truth."""
-    if has_subquery(part) or isinstance(part, ColumnRef):
-        return True
-    if not isinstance(part, Call) or part.function not in _HARMLESS:
-        return False
-    numerics = {item.type for item in part.arguments if item.type.name == "numeric"}
-    return len(numerics) < 2 and all(isinstance(item, ColumnRef | Literal) for item in part.arguments)
+    """Whether it may stand before what it stood behind: it raises nothing, or is a join in truth. Of numerics only
+    those of one scale do not, which Spark need not bring to one.
+    """
+    numerics = {item.type for item in _own(part) if item.type.name == "numeric"}
+    return has_subquery(part) or (len(numerics) < 2 and not may_raise(part))
 
 
 def _require_keys(node: Aggregate | Window | Sort | Unnest) -> None:

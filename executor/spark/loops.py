@@ -16,7 +16,7 @@ from executor.spark.dialect import spark_type
 from executor.spark.frames import Frame
 from planner.algebra import Fixpoint, Project, Relation, Snapshot, Working
 from planner.expression import Column, ColumnRef
-from planner.walk import free_columns, transform
+from planner.walk import free_columns, transform, walk
 
 #: What the snapshot of the last round's rows is called behind the recursion's name.
 _LAST: Final = "_last"
@@ -45,13 +45,19 @@ def without_loops(relation: Relation) -> tuple[Relation, tuple[Loop, ...]]:
     def change(node: Any) -> Any:
         if not isinstance(node, Fixpoint) or node.all:
             return node
-        if free_columns(node):
-            raise unsupported("UNION in a correlated WITH RECURSIVE")
+        if free_columns(node) or _reads_others(node):
+            raise unsupported("UNION in a WITH RECURSIVE that depends on what is around it")
         name = f"loop_{len(loops) + 1}"
         loops.append(Loop(name, node.columns, _named(node.base, node), _named(_reading(node, name), node)))
         return _snapshot(name, node.columns, node.columns)
 
     return transform(relation, change), tuple(loops)
+
+
+def _reads_others(node: Fixpoint) -> bool:
+    """Whether a recursion reads the rows of a round of another one around it."""
+    own = {item.name for item in walk(node) if isinstance(item, Fixpoint)}
+    return any(isinstance(item, Working) and item.name not in own for item in walk(node))
 
 
 def _reading(node: Fixpoint, name: str) -> Relation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from executor.nodes import column_name, leaf_name
 from executor.spark.delegation import Function, functions_of
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery
@@ -18,6 +18,7 @@ from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
+from planner.labels import shows
 from planner.program import State, Statement
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import Node, transform, walk
@@ -49,6 +50,11 @@ def print_statements(
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
+    for item in (item for statement in statements for item in walk(statement.relation)):
+        if isinstance(item, Snapshot) and item.trace in by_name:
+            raise unsupported("a statement that reads a state")
+        if shows(item):
+            raise unsupported("the text of an enum")
     relations: dict[str, list[Relation]] = {}
     loops: list[Loop] = []
     for statement in statements:

@@ -21,9 +21,11 @@ from planner.parse import parse
 def bind_expression(
     text: str, columns: Sequence[Column], context: Context, kind: SqlType | None = None, what: str = "DEFAULT"
 ) -> Scalar:
-    """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is."""
+    """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is. No error has a place."""
     raw = parse(f"SELECT {text}")[0]
-    return bind_tree(Binding(raw, context), raw.node.targetList[0].val, columns, kind, what)
+    binding = Binding(raw, context)
+    with binding.without_positions():
+        return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what)
 
 
 def bind_tree(

@@ -25,6 +25,7 @@ from planner.incremental.components import flatten, join_components
 from planner.incremental.names import LSN, ORDINAL
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds
+from planner.rules.cardinality import Cardinality
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
 from planner.walk import RELATIONS, descend, free_columns, used_columns, walk
 
@@ -54,10 +55,11 @@ class Branches:
 class Regions:
     """Turns relations below groupings into branches."""
 
-    def __init__(self, statics: Statics, fresh: Fresh, kinds: Kinds) -> None:
+    def __init__(self, statics: Statics, fresh: Fresh, kinds: Kinds, cardinality: Cardinality | None = None) -> None:
         self._statics = statics
         self._fresh = fresh
         self._kinds = kinds
+        self._cardinality = cardinality
 
     def branches(self, relation: Relation, keep: OfDelta | None = None) -> Branches:
         """The parts of a grouping's input: of more than one kind where it is a UNION ALL. ``keep`` says which of a
@@ -166,7 +168,7 @@ class Regions:
         leaves, parts = flatten(node)
         stream = next(leaf for leaf in leaves if self._kinds.of(leaf) == "stream")
         statics = [leaf for leaf in leaves if leaf is not stream]
-        joined, rest = join_components(statics, parts, set(stream.columns))
+        joined, rest = join_components(statics, parts, stream, self._cardinality)
         snapshots = [self._statics.snapshot(component) for component in joined]
         return partial(_probe, snapshots=snapshots, parts=rest), stream
 

@@ -33,6 +33,7 @@ from planner.algebra import (
     Unnest,
     Values,
     Window,
+    Working,
 )
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.rules.support import SUBQUERIES, conjuncts
@@ -82,6 +83,18 @@ class Cardinality:
         for node in reversed(list(walk(root))):
             if isinstance(node, RELATIONS):
                 self._learn(node)
+
+    def knows(self, relation: Relation) -> bool:
+        """Whether there are statistics of all that a relation reads."""
+        for node in walk(relation):
+            match node:
+                case Scan(oid=name) | Snapshot(trace=name) if name not in self._statistics:
+                    return False
+                case Delta() | Working():
+                    return False
+                case _:
+                    pass
+        return True
 
     def rows(self, relation: Relation) -> float:
         """A relation's rows."""

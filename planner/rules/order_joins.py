@@ -1,16 +1,17 @@
 """A join B join C  =  any other order of the same inner joins, by estimated rows.
 
-The order is the cheapest by the sum of the rows of all intermediate results (C_out), over all trees without cross
-products: DPccp, which meets each pair of connected sets of relations once (Moerkotte and Neumann, VLDB 2006, figures 4
-to 6), and, where these are too many, greedy operator ordering (Fegaras 1998): the two with the smallest result first
-(Neumann and Radke, SIGMOD 2018, on adaptive optimization, begin and end with the same two). What no predicate connects
-is crossed last, as written. Of each pair the larger goes to the left, which is the probe side.
+The order is the cheapest over all linear trees without cross products: by dynamic programming over connected sets of
+relations (Selinger et al. 1979, section 5), and where these are too many, greedily, always the cheapest relation next
+(Neumann and Radke, SIGMOD 2018, choose by the number of connected sets, too). What no predicate connects is crossed
+last, as written. Joins cost the rows that they give (C_out), and those that are exchanged for them. For this is for an
+engine that runs joins as written (Spark): it knows how large files are and not how large a join of them is, so that it
+copies a small table to all its workers, and for anything else sorts and exchanges the rows of both sides.
 
     lineitem, part, supplier WHERE l_partkey = p_partkey AND l_suppkey = s_suppkey AND p_name = 'x'
     = (lineitem join part) join supplier        -- 30 rows between, not all of lineitem
 
 Joins stay as they are written unless another order is estimated cheaper; so a rule that runs again changes nothing.
-Statistics are an input, and without any there is nothing to order by.
+Statistics are an input, and joins of what they do not tell of stay as they are, too.
 """
 
 from __future__ import annotations
@@ -18,17 +19,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
 from typing import Any, Final
 
-from planner.algebra import Filter, Join, Project, Relation
+from planner.algebra import Filter, Join, Project, Relation, Scan
 from planner.rules.cardinality import Cardinality
 from planner.rules.join_graph import Region, Shape, inner_nodes, is_inside, members, region_of
 from planner.rules.support import conjunction, filtered, keep_columns
 from planner.statistics import Statistics
 from planner.walk import descend
 
-#: Pairs of connected sets that are compared before the search becomes greedy (a chain of n relations has about n^3/6).
-_PAIRS: Final = 1500
+#: Joins of a connected set with one more relation that are compared before the search becomes greedy: a chain of n
+#: relations has about n^2 of them, a star n 2^(n-2).
+_TRIED: Final = 1500
+#: Bytes of a table up to which it is copied rather than exchanged (Spark's spark.sql.autoBroadcastJoinThreshold), and
+#: of a value whose type does not say how long it is.
+_COPIED: Final = 10 << 20
+_TEXT: Final = 20
 #: A new order is taken where it costs less than this share of the written one's.
 _CHEAPER: Final = 0.999
 
@@ -53,7 +60,7 @@ class _Regions:
         if not isinstance(node, Join | Filter | Project) or id(node) in self._settled or not is_inside(node):
             return node
         region = region_of(node)
-        if len(region.leaves) > 2:
+        if len(region.leaves) > 2 and all(map(self._cardinality.knows, region.leaves)):
             node = self._ordered(node, region)
         self._settled.update((id(item), item) for item in inner_nodes(node))
         return node
@@ -68,7 +75,7 @@ class _Regions:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Joined leaves: which, how, and the rows of all joins in it."""
+    """Joined leaves: which, how, and what the joins cost."""
 
     leaves: int
     shape: Shape
@@ -89,6 +96,7 @@ class _Sizes:
                 rows *= share
             self._rows[1 << place] = rows
         self._shares = [(leaves, share) for leaves, share in self._shares if leaves.bit_count() > 1]
+        self._copied = {1 << place for place, leaf in enumerate(region.leaves) if _size(leaf, cardinality) <= _COPIED}
 
     def rows(self, leaves: int) -> float:
         """Rows of a set."""
@@ -108,21 +116,28 @@ class _Sizes:
         return _Tree(1 << place, place, 0.0)
 
     def join(self, left: _Tree, right: _Tree) -> _Tree:
-        """Two trees joined, the larger on the left; of equal ones that which is written first."""
-        leaves = left.leaves | right.leaves
-        first, second = self.rows(left.leaves), self.rows(right.leaves)
-        swapped = second > first or (second == first and _first(right.leaves) < _first(left.leaves))
+        """Two trees joined; of two leaves the larger is on the left, which is the probe side."""
+        first, second, leaves = self.rows(left.leaves), self.rows(right.leaves), left.leaves | right.leaves
+        exchanged = 0.0 if {left.leaves, right.leaves} & self._copied else first + second
+        swapped = leaves.bit_count() == 2 and second > first
         shape = (right.shape, left.shape) if swapped else (left.shape, right.shape)
-        return _Tree(leaves, shape, left.cost + right.cost + self.rows(leaves))
+        return _Tree(leaves, shape, left.cost + right.cost + exchanged + self.rows(leaves))
 
     def cost(self, shape: Shape) -> float:
-        """The rows of all joins of a shape."""
-        found = 0.0
-        done: list[int] = []
+        """What the joins of a shape cost."""
+        done: list[_Tree] = []
         for item in _post_order(shape):
-            done.append(1 << item if isinstance(item, int) else done.pop() | done.pop())
-            found += 0.0 if isinstance(item, int) else self.rows(done[-1])
-        return found
+            done.append(self.leaf(item) if isinstance(item, int) else self.join(done.pop(), done.pop()))
+        return done[0].cost
+
+
+def _size(leaf: Relation, cardinality: Cardinality) -> float:
+    """Bytes of a table's columns, all rows of it, as an engine knows them; of anything else it knows nothing."""
+    while isinstance(leaf, Filter | Project):
+        leaf = leaf.input
+    if not isinstance(leaf, Scan):
+        return inf
+    return cardinality.rows(leaf) * sum(max(column.type.length, 0) or _TEXT for column in leaf.columns)
 
 
 def _first(leaves: int) -> int:
@@ -174,73 +189,37 @@ def _around(leaves: int, neighbours: list[int]) -> int:
 
 
 def _connected(component: int, neighbours: list[int], sizes: _Sizes) -> _Tree:
-    """The cheapest tree of connected leaves that was found."""
-    best = {1 << place: sizes.leaf(place) for place in members(component)}
-    for number, (one, other) in enumerate(_pairs(component, neighbours)):
-        if number == _PAIRS:
-            return _greedy(component, neighbours, sizes)
-        tree = sizes.join(best[one], best[other])
-        known = best.get(tree.leaves)
-        if known is None or tree.cost < known.cost:
-            best[tree.leaves] = tree
-    return best[component]
-
-
-def _pairs(component: int, neighbours: list[int]) -> Iterator[tuple[int, int]]:
-    """All pairs of disjoint connected sets with an edge between them, smaller ones before those they are in."""
-    for place in reversed(members(component)):
-        start = 1 << place
-        before = (start << 1) - 1
-        for one in _connected_sets(start, before, neighbours):
-            closed = before | one
-            reach = _around(one, neighbours) & ~closed
-            for other in reversed(members(reach)):
-                lower = reach & (1 << other) - 1
-                for found in _connected_sets(1 << other, closed | lower, neighbours):
-                    yield one, found
-
-
-def _connected_sets(start: int, closed: int, neighbours: list[int]) -> Iterator[int]:
-    """Connected sets that contain ``start`` and, beyond it, nothing of ``closed``; each after those within it."""
-    yield start
-    yield from _grown(start, closed | start, neighbours)
-
-
-def _grown(found: int, closed: int, neighbours: list[int]) -> Iterator[int]:
-    """As deep as the search goes, which ends after some pairs (a set may have any number of subsets)."""
-    border = _around(found, neighbours) & ~closed
-    for part in _subsets(border):
-        yield found | part
-    for part in _subsets(border):
-        yield from _grown(found | part, closed | border, neighbours)
-
-
-def _subsets(leaves: int) -> Iterator[int]:
-    """The subsets of a set that are not empty, each after its own subsets."""
-    part = -leaves & leaves
-    while part:
-        yield part
-        part = (part - leaves) & leaves
+    """The cheapest linear tree of connected leaves that was found."""
+    level = {1 << place: sizes.leaf(place) for place in members(component)}
+    tried = 0
+    while component not in level:
+        grown: dict[int, _Tree] = {}
+        for tree in level.values():
+            further = members(_around(tree.leaves, neighbours) & ~tree.leaves)
+            tried += len(further)
+            if tried > _TRIED:
+                return _greedy(component, neighbours, sizes)
+            for place in further:
+                found = sizes.join(tree, sizes.leaf(place))
+                known = grown.get(found.leaves)
+                if known is None or found.cost < known.cost:
+                    grown[found.leaves] = found
+        level = grown
+    return level[component]
 
 
 def _greedy(component: int, neighbours: list[int], sizes: _Sizes) -> _Tree:
-    """Always the two connected trees whose join has the fewest rows."""
-    trees = {1 << place: sizes.leaf(place) for place in members(component)}
-    reach = {leaves: _around(leaves, neighbours) for leaves in trees}
-    choices = {
-        (one, other): sizes.rows(one | other) for one in trees for other in trees if one < other and reach[one] & other
-    }
-    while choices:
-        one, other = min(choices, key=lambda pair: (choices[pair], _first(pair[0]), _first(pair[1])))
-        joined = sizes.join(trees.pop(one), trees.pop(other))
-        choices = {pair: rows for pair, rows in choices.items() if not {one, other} & set(pair)}
-        reach[joined.leaves] = reach[one] | reach[other]
-        choices |= {
-            (joined.leaves, item): sizes.rows(joined.leaves | item) for item in trees if reach[item] & joined.leaves
-        }
-        trees[joined.leaves] = joined
-    (tree,) = trees.values()
-    return tree
+    """The cheapest pair, and then always the cheapest leaf."""
+    trees = [sizes.leaf(place) for place in members(component)]
+    while True:
+        choices = [
+            sizes.join(tree, sizes.leaf(place))
+            for tree in trees
+            for place in members(_around(tree.leaves, neighbours) & ~tree.leaves)
+        ]
+        if not choices:
+            return trees[0]
+        trees = [min(choices, key=lambda tree: tree.cost)]
 
 
 # -- building ----------------------------------------------------------------------------------------------------------

@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from catalog.objects import FileTable
 from executor import files
 from executor.database import Database
 from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
 from executor.plans import plan_of
+from executor.sources import OwnFiles
 from planner.rules import optimise
 from planner.statements import Query
 from tests.executor.client import Client, in_own_schema, open_database
@@ -280,3 +282,14 @@ def test_what_cannot_be_a_partition_column(client: Client, columns: str, partiti
     with pytest.raises(SqlError) as caught:
         client.run(f"CREATE FOREIGN TABLE q ({columns}) SERVER files OPTIONS (path '/', partition '{partition}')")
     assert caught.value.sqlstate == sqlstate
+
+
+def test_statistics_come_from_footers(client: Client, numbers: Path) -> None:
+    table = client.session.catalog.find("n")
+    assert isinstance(table, FileTable)
+    found = files.statistics(files.find(table), ["d", "f", "i", "t"])
+    assert found.rows == ROWS
+    bounds = {name: (column.low, column.high) for name, column in found.columns.items()}
+    assert bounds == {"i": (0, ROWS - 1), "d": (Decimal(0), Decimal(ROWS - 1) / 4)}  # NaN has no place among the bounds
+    numbers.unlink()
+    assert files.statistics(OwnFiles(table, (("gone", 1, 1),)), ["i"]).rows == 0

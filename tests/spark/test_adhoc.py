@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import threading
 from collections.abc import Iterator
@@ -167,10 +168,25 @@ def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
             client.run(query)
         assert (caught.value.sqlstate, caught.value.message) == (sqlstate, words)
     assert scratch(client.session.database) == []
-    client.session.time_zone = "Europe/Berlin"
+
+
+@pytest.mark.spark
+def test_local_time_is_the_session_s(client: Client) -> None:
+    query = (
+        "SELECT k, z, z::date, z::text, z + k * interval '1 month', extract(hour FROM z), d::timestamptz, z = d, "
+        "z > '2020-01-01', date_trunc('day', z), z AT TIME ZONE 'Asia/Tokyo' FROM t "
+        "WHERE k IN (1, 6) AND z < '2025-01-01' ORDER BY n"
+    )
+    rows = {}
+    for zone in ("UTC", "Europe/Berlin"):
+        for engine in ("embedded", "spark"):
+            client.session.time_zone, client.session.query_engine = zone, engine
+            rows[zone, engine] = client.run(query)
+        assert rows[zone, "spark"] == rows[zone, "embedded"]
+    assert rows["UTC", "spark"] != rows["Europe/Berlin", "spark"]
+    windows = "SELECT count(*) OVER (ORDER BY z RANGE interval '1 day' PRECEDING) FROM t"
     with pytest.raises(SqlError, match="TimeZone is Europe/Berlin"):
-        client.run("SELECT z FROM t")
-    assert client.run("SELECT count(*) FROM t") == [(1002,)]
+        client.run(windows)
 
 
 @pytest.mark.spark
@@ -295,3 +311,31 @@ def test_without_spark_it_says_so(tmp_path: Path) -> None:
     assert client.run("SELECT 1") == [(1,)]
     assert scratch(database) == []
     database.close()
+
+
+@pytest.mark.spark
+def test_joins_are_ordered_by_what_is_known_of_the_inputs(client: Client, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"i": range(5000), "b": [i % 9 for i in range(5000)]}), tmp_path / "facts.parquet")
+    client.run(
+        "CREATE TABLE wide (i int PRIMARY KEY, v int); CREATE TABLE few (b int PRIMARY KEY, name text);"
+        "INSERT INTO wide SELECT g, g % 3 FROM generate_series(0, 4999) g;"
+        "INSERT INTO few VALUES (1, 'one'), (2, 'two');"
+        f"CREATE FOREIGN TABLE facts (i bigint, b bigint) SERVER files OPTIONS (path '{tmp_path}')"
+    )
+    query = (
+        "SELECT name, v, count(*) FROM wide, facts, few "
+        "WHERE facts.i = wide.i AND facts.b = few.b AND name <> $1 GROUP BY 1, 2 ORDER BY 1, 2"
+    ).replace("$1", "'two'")
+    client.session.query_engine = "embedded"
+    expected = client.run(query)
+    assert not any("rows=" in line for (line,) in client.run(f"EXPLAIN {query}"))
+    client.session.query_engine = "spark"
+    assert client.run(query) == expected
+    plan = [line.strip() for (line,) in client.run(f"EXPLAIN {query}")]
+    scans = [line for line in plan if "Scan on" in line]
+    assert [line.split(" on ")[1].split()[0] for line in scans] == ["wide", "facts", "few"]
+    assert scans[1].endswith("(rows=5000)")
+    (joined,) = [place for place, line in enumerate(plan) if "(b = b)" in line or "facts.b = few.b" in line]
+    assert joined > plan.index(scans[0])  # below the join with wide
+    document = json.loads(client.run(f"EXPLAIN (FORMAT JSON) {query}")[0][0])[0]["Plan"]
+    assert document["Plan Rows"] >= 1

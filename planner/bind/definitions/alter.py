@@ -1,6 +1,7 @@
 """ALTER TABLE: its actions, in PostgreSQL's order of passes.
 
-Owns: which action is whose, and those of constraints; ``altered_columns`` has those of columns, ``alteration`` the end.
+Owns: which action is whose, which means nothing, and which is refused. ``altered_columns`` and ``altered_constraints``
+have the actions, ``alteration`` the end, ``altered_streams`` those of streams.
 RENAME is ``planner.bind.definitions.renames``.
 
 https://www.postgresql.org/docs/15/sql-altertable.html
@@ -9,38 +10,62 @@ https://www.postgresql.org/docs/15/sql-altertable.html
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Table, View
+from catalog.objects import Stream, Table, View
 from planner.bind.context import Binding
-from planner.bind.definitions import altered_columns
+from planner.bind.definitions import altered_columns, altered_constraints
 from planner.bind.definitions.alteration import (
     Alteration,
-    drop_views,
     finish,
-    interim,
-    release,
     start,
-    take_constraints,
 )
-from planner.bind.definitions.constraints import add_table_constraint
-from planner.bind.definitions.renames import constraint_names
+from planner.bind.definitions.altered_streams import bind_alter_stream
+from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object
 from planner.statements import NoOperation, Statement
 
-#: What has no meaning here: owners, storage and statistics.
+#: What has no meaning here: owners, storage, statistics, and what there is none of.
 _NOTHING: Final = frozenset(
     (
-        *(AlterTableType.AT_ChangeOwner, AlterTableType.AT_SetStatistics, AlterTableType.AT_SetStorage),
-        *(AlterTableType.AT_SetRelOptions, AlterTableType.AT_ResetRelOptions, AlterTableType.AT_ReplicaIdentity),
-        *(AlterTableType.AT_ClusterOn, AlterTableType.AT_SetLogged, AlterTableType.AT_ValidateConstraint),
+        *(AlterTableType.AT_ChangeOwner, AlterTableType.AT_SetRelOptions, AlterTableType.AT_ResetRelOptions),
+        *(AlterTableType.AT_ReplicaIdentity, AlterTableType.AT_ClusterOn, AlterTableType.AT_DropCluster),
+        *(AlterTableType.AT_SetLogged, AlterTableType.AT_SetUnLogged, AlterTableType.AT_DropOids),
+        *(AlterTableType.AT_EnableTrigAll, AlterTableType.AT_EnableTrigUser, AlterTableType.AT_DisableTrigUser),
+        *(AlterTableType.AT_DisableRowSecurity, AlterTableType.AT_NoForceRowSecurity),
     )
 )
+#: The same of columns.
+_NOTHING_OF_COLUMNS: Final = frozenset(
+    (
+        *(AlterTableType.AT_SetStatistics, AlterTableType.AT_SetStorage, AlterTableType.AT_SetCompression),
+        *(AlterTableType.AT_SetOptions, AlterTableType.AT_ResetOptions),
+    )
+)
+#: What is refused: its words, and what to do instead.
+_REFUSED: Final = {
+    AlterTableType.AT_SetTableSpace: ("SET TABLESPACE", "Leave it out: tables have one place."),
+    AlterTableType.AT_DisableTrigAll: (
+        "DISABLE TRIGGER ALL",
+        "Foreign keys are always checked: fill the tables in their order, or make the keys DEFERRABLE.",
+    ),
+    AlterTableType.AT_EnableTrig: ("ENABLE TRIGGER", "There are no triggers."),
+    AlterTableType.AT_DisableTrig: ("DISABLE TRIGGER", "There are no triggers."),
+    AlterTableType.AT_EnableRule: ("ENABLE RULE", "There are no rules."),
+    AlterTableType.AT_DisableRule: ("DISABLE RULE", "There are no rules."),
+    AlterTableType.AT_EnableRowSecurity: ("ENABLE ROW LEVEL SECURITY", "There is one role, which may read everything."),
+    AlterTableType.AT_ForceRowSecurity: ("FORCE ROW LEVEL SECURITY", "There is one role, which may read everything."),
+    AlterTableType.AT_AddInherit: ("INHERIT", "Use a view with UNION ALL over the tables."),
+    AlterTableType.AT_DropInherit: ("NO INHERIT", "There is no inheritance."),
+    AlterTableType.AT_AddOf: ("OF type", "Declare the columns."),
+    AlterTableType.AT_DropOf: ("NOT OF", "There are no typed tables."),
+    AlterTableType.AT_AttachPartition: ("ATTACH PARTITION", "Use one table: it is scanned with zone maps."),
+    AlterTableType.AT_DetachPartition: ("DETACH PARTITION", "There are no partitions."),
+}
 
 
 def bind_alter(binding: Binding, node: Any) -> Statement:
@@ -52,10 +77,15 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
     if node.missing_ok and look_up(binding, name.relname, name.schemaname) is None:
         return NoOperation(f"ALTER {words}", (f'relation "{name.relname}" does not exist, skipping',))
     found = require_object(binding, name)
+    for command in node.cmds:
+        if command.subtype == AlterTableType.AT_ChangeOwner:
+            require_role(binding, command.newowner)
     if all(command.subtype in _NOTHING for command in node.cmds):
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+    if isinstance(found, Stream) and node.objtype in (ObjectType.OBJECT_TABLE, ObjectType.OBJECT_FOREIGN_TABLE):
+        return bind_alter_stream(binding, node, found, words)
     if not isinstance(found, Table):
         raise unsupported(f"this form of ALTER {words}", "Drop it and create it again.", binding.position(name))
     if node.objtype != ObjectType.OBJECT_TABLE:
@@ -78,65 +108,20 @@ def _pass(command: Any) -> int:
 
 def _act(change: Alteration, command: Any) -> None:
     change.cascade = command.behavior == DropBehavior.DROP_CASCADE
-    if command.subtype in _NOTHING:
+    if command.subtype in _NOTHING_OF_COLUMNS and command.name is not None:
+        change.index(command.name)
+    if command.subtype in _NOTHING | _NOTHING_OF_COLUMNS:
         return
     if command.subtype not in _ACTIONS:
-        words = AlterTableType(command.subtype).name.removeprefix("AT_")
-        raise unsupported(f"ALTER TABLE ({words})", position=change.binding.position(command.def_))
+        words, instead = _REFUSED.get(command.subtype, (AlterTableType(command.subtype).name[3:], None))
+        raise unsupported(f"ALTER TABLE ... {words}", instead, change.binding.position(command.def_))
     _ACTIONS[command.subtype][1](change, command)
-
-
-def _add_constraint(change: Alteration, command: Any) -> None:
-    node = command.def_
-    if node.indexname is not None:
-        raise unsupported("USING INDEX", "Name the columns.", change.binding.position(node))
-    if node.skip_validation and not node.initially_valid:
-        raise unsupported("NOT VALID", "Leave it out.", change.binding.position(node))
-    known, keys = len(change.parts.checks), len(change.parts.foreign)
-    add_table_constraint(change.binding, change.parts, node, False)
-    take_constraints(change, known, keys)
-
-
-def _alter_constraint(change: Alteration, command: Any) -> None:
-    """ALTER CONSTRAINT name [[NOT] DEFERRABLE] [INITIALLY DEFERRED | IMMEDIATE]: what is not said is not so."""
-    node, table = command.def_, change.before
-    names = [key.name for key in change.foreign]
-    if node.conname not in names:
-        words = f'constraint "{node.conname}" of relation "{table.name}"'
-        if node.conname in constraint_names(interim(change)):
-            raise SqlError("42809", f"{words} is not a foreign key constraint")
-        raise SqlError("42704", f"{words} does not exist")
-    place = names.index(node.conname)
-    deferrable, deferred = bool(node.deferrable), bool(node.initdeferred)
-    change.foreign[place] = replace(change.foreign[place], deferrable=deferrable, deferred=deferred)
-
-
-def _drop_constraint(change: Alteration, command: Any) -> None:
-    name, table = command.name, change.before
-    if name not in constraint_names(interim(change)):
-        message = f'constraint "{name}" of relation "{table.name}" does not exist'
-        if not command.missing_ok:
-            raise SqlError("42704", message)
-        change.notices.append(f"{message}, skipping")
-        return
-    key = next((key for key in change.parts.keys if key.name == name), None)
-    change.parts.keys = [item for item in change.parts.keys if item.name != name]
-    change.foreign = [item for item in change.foreign if item.name != name]
-    change.checks = [item for item in change.checks if item.name != name]
-    change.parts.names.discard(name)
-    if key is None:
-        return
-    change.lost_keys = True
-    rest = change.parts.keys
-    what = f"constraint {name} on table {table.name}"
-    release(change, what, lambda used: all(set(used.target_columns) != set(item.columns) for item in rest))
-    drop_views(change, what)
 
 
 _Action = Callable[[Alteration, Any], None]
 _ACTIONS: Final[dict[AlterTableType, tuple[int, _Action]]] = {
     AlterTableType.AT_DropColumn: (0, altered_columns.drop),
-    AlterTableType.AT_DropConstraint: (0, _drop_constraint),
+    AlterTableType.AT_DropConstraint: (0, altered_constraints.drop),
     AlterTableType.AT_DropNotNull: (0, altered_columns.not_null),
     AlterTableType.AT_DropIdentity: (0, altered_columns.identity),
     AlterTableType.AT_AlterColumnType: (1, altered_columns.change_type),
@@ -145,6 +130,8 @@ _ACTIONS: Final[dict[AlterTableType, tuple[int, _Action]]] = {
     AlterTableType.AT_SetNotNull: (3, altered_columns.not_null),
     AlterTableType.AT_AddIdentity: (3, altered_columns.identity),
     AlterTableType.AT_SetIdentity: (3, altered_columns.identity),
-    AlterTableType.AT_AddConstraint: (5, _add_constraint),
-    AlterTableType.AT_AlterConstraint: (5, _alter_constraint),
+    AlterTableType.AT_DropExpression: (0, altered_columns.drop_expression),
+    AlterTableType.AT_ValidateConstraint: (6, altered_constraints.validate),
+    AlterTableType.AT_AddConstraint: (5, altered_constraints.add),
+    AlterTableType.AT_AlterConstraint: (5, altered_constraints.alter),
 }

@@ -12,20 +12,22 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ForeignKey, Index, Table, View, is_temporary
-from catalog.types import BOOL, INT8
+from catalog.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding
-from planner.bind.definitions.columns import with_sequences
+from planner.bind.definitions.columns import check_generations, with_sequences
 from planner.bind.definitions.constraints import make_check, make_foreign_key
 from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression
 from planner.definitions import AlterSequence, AlterTable
-from planner.expression import Call, ColumnRef, Literal, Scalar
+from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.renaming import follow_columns
+from planner.walk import replace_columns
 
 
 @dataclass(slots=True)
@@ -135,12 +137,15 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     if sequences and is_temporary(before):
         raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
     table = replace(interim(change), columns=columns)
+    used = check_generations(binding, change.parts)
+    for reference in table.foreign_keys:
+        check_actions(table, reference, used)
     _refuse_readers(change, table)
     rows = _rows(change, table)
     checks = tuple(
         (check.name, _breaking(binding, table, check.expression))
         for check in table.checks
-        if check.name in change.new_checks or change.gone
+        if check.validated and (check.name in change.new_checks or change.gone)
     )
     catalog = binding.context.catalog
     tables = ((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
@@ -174,11 +179,23 @@ def _rows(change: Alteration, table: Table) -> Relation | None:
     names = [column.name for column in table.columns]
     if names == [column.name for column in change.before.columns] and not change.gone:
         return None
-    outputs = []
+    values = {
+        column.name: change.values.get(column.name) or default_of(change.binding, column) for column in table.columns
+    }
     for column in table.columns:
-        value = change.values.get(column.name) or default_of(change.binding, column)
-        outputs.append((change.binding.column(column.name, column.type), value))
+        if column.generated is not None and column.name not in change.values:
+            values[column.name] = _generated(change, table, column.generated, column.type, values)
+    outputs = ((change.binding.column(column.name, column.type), values[column.name]) for column in table.columns)
     return Project(change.scan, tuple(outputs))
+
+
+def _generated(change: Alteration, table: Table, text: str, kind: SqlType, values: dict[str, Scalar]) -> Scalar:
+    """A generated column's value over the old row."""
+    row = {column.name: Column(-1 - index, column.name, column.type) for index, column in enumerate(table.columns)}
+    context = replace(change.binding.context, parameter_types=())
+    scalar = bind_expression(text, tuple(row.values()), context, kind)
+    found: Scalar = replace_columns(scalar, {column: values[name] for name, column in row.items()})
+    return found
 
 
 def _breaking(binding: Binding, table: Table, expression: str) -> Relation:

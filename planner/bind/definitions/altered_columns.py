@@ -10,7 +10,7 @@ from typing import Any
 
 from pglast.enums import AlterTableType
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
@@ -102,14 +102,14 @@ def change_type(change: Alteration, command: Any) -> None:
     index = change.index(name)
     known = change.parts.columns[index]
     kind, domain = type_or_domain(binding, node.typeName)
-    if kind.element is not None:
-        instead = "Add a column of that type and fill it with UPDATE."
-        raise unsupported("a change to an array type", instead, binding.position(node.typeName))
     if name in change.gone:
         raise SqlError("0A000", f'cannot alter type of column "{name}" twice')
     _refuse_read(change, name)
     _refuse_generated(change, known)
     change.gone.add(name)
+    if known.generated is not None:
+        _regenerated(change, index, kind, node)
+        return
     converted = _converted(change, known, kind, node)
     change.values[name] = converted if domain is None else into_domain(binding, converted, domain.oid)
     default = known.default
@@ -127,12 +127,27 @@ def change_type(change: Alteration, command: Any) -> None:
 
 
 def _refuse_generated(change: Alteration, column: ColumnDefinition) -> None:
-    """Another type of what a generated column reads, or of one."""
-    if column.generated is not None:
-        raise unsupported("another type of a generated column", "Create the table again.")
+    """Another type of what a generated column reads."""
     for other in _generated_from(change, column.name):
         detail = f'Column "{column.name}" is used by generated column "{other}".'
         raise SqlError("0A000", "cannot alter type of a column used by a generated column", detail)
+
+
+def _regenerated(change: Alteration, index: int, kind: SqlType, node: Any) -> None:
+    """Another type of a generated column, whose values are computed again. Raises 42611 and 42804."""
+    known = change.parts.columns[index]
+    if node.raw_default is not None:
+        message = "cannot specify USING when altering type of generated column"
+        raise SqlError("42611", message, f'Column "{known.name}" is a generated column.')
+    assert known.generated is not None
+    context = replace(change.binding.context, parameter_types=())
+    try:
+        bind_expression(known.generated, change.scan.columns, context, kind)
+    except SqlError:
+        words = f'generation expression for column "{known.name}" cannot be cast automatically to type'
+        raise SqlError("42804", f"{words} {display(kind)}") from None
+    change.values.pop(known.name, None)
+    change.parts.columns[index] = replace(known, type=kind)
 
 
 def _converted(change: Alteration, known: ColumnDefinition, kind: SqlType, node: Any) -> Scalar:
@@ -186,6 +201,19 @@ def default(change: Alteration, command: Any) -> None:
     check_default(change.binding, known, command.def_)
     tree, sequences = numbered(change.binding, command.def_)
     change.parts.columns[index] = replace(known, default=kept_text(change.binding, tree), sequences=sequences)
+
+
+def drop_expression(change: Alteration, command: Any) -> None:
+    """DROP EXPRESSION: a generated column becomes one like others."""
+    index = change.index(command.name)
+    known = change.parts.columns[index]
+    if known.generated is not None:
+        change.parts.columns[index] = replace(known, generated=None)
+        return
+    message = f'column "{known.name}" of relation "{change.before.name}" is not a stored generated column'
+    if not command.missing_ok:
+        raise SqlError("55000", message)
+    change.notices.append(f"{message}, skipping")
 
 
 def not_null(change: Alteration, command: Any) -> None:

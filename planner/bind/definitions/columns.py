@@ -6,6 +6,7 @@ kept as text, and bound here once to find their errors.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -119,9 +120,6 @@ def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bo
     known, position = parts.columns[index], binding.position(node)
     if stream or node.generated_kind != "s":
         raise unsupported("a generated column that is not stored in a table", "Compute it in a view.", position)
-    if parts.altered:
-        instead = "Create the table with it, or compute it in a view."
-        raise unsupported("ALTER TABLE ... ADD COLUMN ... GENERATED ALWAYS AS", instead, position)
     if known.generated is not None:
         message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
         raise SqlError("42601", message, position=position)
@@ -140,7 +138,8 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
             words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
             is_serial = name in parts.owned and not column.identity
             raise SqlError("42601", words, position=None if is_serial else binding.position(node))
-        used |= check_generation(binding, parts.columns, column, node.raw_expr)
+        with binding.without_positions() if parts.altered else nullcontext():
+            used |= check_generation(binding, parts.columns, column, node.raw_expr)
     return used
 
 
