@@ -284,8 +284,10 @@ def test_what_cannot_be_a_partition_column(client: Client, columns: str, partiti
     assert caught.value.sqlstate == sqlstate
 
 
-def test_statistics_come_from_footers(client: Client, numbers: Path) -> None:
-    table = client.session.catalog.find("n")
+def test_statistics_come_from_footers(client: Client, many: Path, tmp_path: Path) -> None:
+    numbers = Path(shutil.copy(many, tmp_path))
+    create(client, numbers)
+    table = client.session.catalog.find("n", search_path=client.session.search_path)
     assert isinstance(table, FileTable)
     found = files.statistics(files.find(table), ["d", "f", "i", "t"])
     assert found.rows == ROWS
