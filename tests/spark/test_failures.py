@@ -6,7 +6,10 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.engine import EngineRefused, EngineUnavailable
-from executor.spark.failures import describe, to_exception
+from executor.spark.failures import describe, marked, to_exception
+
+#: What a Python worker says of an error of the kernel's.
+TOLD = marked(SqlError("22P02", 'bad: ]> "x"\n'))
 
 
 class SparkError(Exception):
@@ -41,6 +44,7 @@ class SparkError(Exception):
         ),
         (SparkError("FAILED_READ_FILE.FILE_NOT_EXIST", {}), "58P01", "a file is missing"),
         (SqlError("22P04", "bad file"), "22P04", "bad file"),
+        (SparkError("PYTHON_EXCEPTION", {}, f"RuntimeError: {TOLD}\n at worker"), "22P02", 'bad: ]> "x"\n'),
     ],
 )
 def test_errors_of_the_data(error: Exception, sqlstate: str, message: str) -> None:

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.sql"))
 QUERY = re.compile(r"(?i)\s*(SELECT|WITH|VALUES|\()")
 #: What a query may have that others see.
-CHANGES = re.compile(r"(?i)\b(INSERT|UPDATE|DELETE|MERGE|nextval|setval)\b")
+CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
 #: Of so many queries one runs on Spark where only a sample does, chosen by its text; the others run nowhere.
 EVERY = 12
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -101,3 +101,4 @@ select x from tt;
 select 1e300::int;
 create view vv as select 1e300 as a;
 select case when true then 1 else 1e300 end;
+drop table f;
