@@ -30,13 +30,6 @@ ROWS = 1000
 GROUP = 100
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    opened = open_database(tmp_path_factory.mktemp("scans"))
-    yield opened
-    opened.close()
-
-
 @pytest.fixture
 def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A session whose engine reads files of any size itself."""
