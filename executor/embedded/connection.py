@@ -1,25 +1,22 @@
-"""One DuckDB instance and its connections, and the fastest way through them from algebra to Arrow.
+"""One connection of a DuckDB instance, and the fastest way through it from algebra to Arrow.
 
-Owns: the engine's settings, and per connection the registered inputs and the prepared statements. An input is
-registered once
-under its leaf's name as a ``Source``, whose table is exchanged before every run: DuckDB asks it for a stream each
-time it
-scans, so a statement stays prepared while its inputs change (a third of the time of registering a table anew). Plans
-are kept by the identity of their relation, which the caller keeps alive by using it again.
+Owns: its registered inputs and prepared statements. An input is registered once under its leaf's name as a ``Source``,
+whose table is exchanged before every run: DuckDB asks it for a stream each time it scans, so a statement stays prepared
+while its inputs change (a third of the time of registering a table anew). Plans are kept by the identity of their
+relation, which the caller keeps alive by using it again.
 
-Knows nothing of programs or of table semantics. A connection is used by one thread at a time; ``interrupt`` is for any.
+Knows nothing of programs or of table semantics, nor where it comes from (``instance``). A connection is used by one
+thread at a time; ``interrupt`` is for any.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,25 +25,12 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded import (
-    batches,
-    documents,
-    identifiers,
-    late,
-    macros,
-    macros_functions,
-    number_reading,
-    octets,
-    regexes,
-    transcendental,
-)
-from executor.embedded.dialect import STORE, DuckPrinter
+from executor.embedded.dialect import DuckPrinter
 from executor.embedded.errors import overflowed, translate
 from executor.files import FileRows
 from executor.nodes import column_name
 from planner.algebra import Relation, Scan
 from planner.expression import Literal
-from planner.placement import Power
 from planner.walk import replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
@@ -55,21 +39,8 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 
 _PLANS: Final = 256
 _BATCH: Final = 65536
-_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
-_SETTINGS: Final[dict[str, Any]] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-    "ieee_floating_point_ops": False,  # 1.0 / 0.0 is an error
-    "error_on_division_by_zero": True,
-    "default_null_order": "nulls_last",
-    "max_expression_depth": 5000,
-}
-
-#: The macros' statements, once they have been parsed.
-_MACROS: Final[list[Any]] = []
 
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
@@ -118,92 +89,6 @@ class Plan:
     text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
-
-
-class Database:
-    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
-    outside ``folders``.
-    """
-
-    def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
-        config = {**_SETTINGS, **({"threads": threads} if threads else {})}
-        self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, identifiers, number_reading, octets, regexes, transcendental):
-            batches.register(self._database, family.FUNCTIONS)
-        batches.register(self._database, documents.OF_NULL, strict=False)
-        late.register(self._database, self._query)
-        _create_macros(self._database)
-        if path is not None:
-            quoted = str(path).replace("'", "''")
-            self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
-        if folders:
-            self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
-        self._database.execute(
-            "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
-        )
-        self._idle: list[Connection] = []
-        self._busy: dict[Connection, object] = {}
-        self._lock = threading.Lock()
-
-    def power(self) -> Power:
-        """Its threads and memory, which it says in words: 18.8 GiB."""
-        threads, limit = self._database.execute(
-            "SELECT current_setting('threads'), current_setting('memory_limit')"
-        ).fetchall()[0]
-        number, unit = limit.split()
-        return Power(int(threads), float(number) * _UNITS[unit])
-
-    def acquire(self, owner: object = None) -> Connection:
-        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""
-        with self._lock:
-            connection = self._idle.pop() if self._idle else Connection(self._database.cursor())
-            self._busy[connection] = owner
-        return connection
-
-    def release(self, connection: Connection) -> None:
-        """Gives a connection back; it must be outside a transaction."""
-        with self._lock:
-            self._busy.pop(connection, None)
-            self._idle.append(connection)
-
-    def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
-        """A relation's rows, on a connection of its own: for functions within another connection's statement."""
-        connection = self.acquire()
-        try:
-            return connection.query(relation, bindings, timezone=timezone)
-        finally:
-            self.release(connection)
-
-    def is_idle(self) -> bool:
-        """Whether no connection is in use."""
-        with self._lock:
-            return not self._busy
-
-    def interrupt(self, owner: object = None) -> None:
-        """Interrupts what runs for an owner; without one, everything."""
-        with self._lock:
-            for connection, its in self._busy.items():
-                if owner is None or its is owner:
-                    connection.interrupt()
-
-    def close(self) -> None:
-        """Closes the instance; nothing may run."""
-        with self._lock:
-            for connection in (*self._idle, *self._busy):
-                connection.close()
-            self._idle.clear()
-            self._busy.clear()
-            self._database.close()
-
-
-def _create_macros(connection: Any) -> None:
-    """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
-    if not _MACROS:
-        _MACROS[:] = connection.extract_statements(macros.STATEMENTS + macros_functions.STATEMENTS)
-    connection.begin()
-    for statement in _MACROS:
-        connection.execute(statement)
-    connection.commit()
 
 
 class Connection:

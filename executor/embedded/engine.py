@@ -23,8 +23,9 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Connection, Database, Parameters
+from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.dialect import DuckPrinter
+from executor.embedded.instance import Instance
 from executor.engine import Inputs, Job, JobResult
 from executor.files import FileRows
 from executor.nodes import column_name, leaf_name
@@ -74,9 +75,9 @@ class EmbeddedEngine:
         """``threads`` of one statement; 0 is one per core."""
         self._threads = threads
         #: Those without files, by their threads: an instance takes a twentieth of a second to make.
-        self._by_threads: dict[int, Database] = {}
+        self._by_threads: dict[int, Instance] = {}
         #: Those that read files, by the folder to which they are bound.
-        self._of_files: OrderedDict[str, Database] = OrderedDict()
+        self._of_files: OrderedDict[str, Instance] = OrderedDict()
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
@@ -91,19 +92,19 @@ class EmbeddedEngine:
         """What the engine has for a query."""
         return self._instance().power()
 
-    def _instances(self) -> list[Database]:
+    def _instances(self) -> list[Instance]:
         with self._lock:
             return [*self._by_threads.values(), *self._of_files.values()]
 
-    def _instance(self, threads: int | None = None) -> Database:
+    def _instance(self, threads: int | None = None) -> Instance:
         """The instance with so many threads, or with as many as a statement may have; made when it is first asked."""
         wanted = self._threads if threads is None else threads
         with self._lock:
             if wanted not in self._by_threads:
-                self._by_threads[wanted] = Database(wanted)
+                self._by_threads[wanted] = Instance(wanted)
             return self._by_threads[wanted]
 
-    def _suited(self, bindings: Bindings) -> Database:
+    def _suited(self, bindings: Bindings) -> Instance:
         """The instance for inputs of so many rows."""
         rows = sum(FEW_ROWS if isinstance(found, FileRows) else found.num_rows for found in bindings.values())
         return self._instance(1 if rows < FEW_ROWS else None)
@@ -133,14 +134,14 @@ class EmbeddedEngine:
         finally:
             database.release(connection)
 
-    def _of_folder(self, folder: str, owner: object) -> tuple[Database, Connection]:
+    def _of_folder(self, folder: str, owner: object) -> tuple[Instance, Connection]:
         """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
         with self._lock:
             if folder not in self._of_files:
                 idle = [name for name, found in self._of_files.items() if found.is_idle()]
                 for old in idle[: max(0, len(self._of_files) + 1 - _FOLDERS)]:
                     self._of_files.pop(old).close()
-                self._of_files[folder] = Database(self._threads, folders=(folder,))
+                self._of_files[folder] = Instance(self._threads, folders=(folder,))
             self._of_files.move_to_end(folder)
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 
@@ -152,7 +153,7 @@ class EmbeddedEngine:
 
     def _query(
         self,
-        database: Database,
+        database: Instance,
         relation: Relation,
         bindings: Bindings,
         parameters: Parameters,

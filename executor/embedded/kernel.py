@@ -15,7 +15,8 @@ from typing import Final
 import pyarrow as pa
 
 from executor.carriers import packed, unpacked
-from executor.embedded.connection import Connection, Database
+from executor.embedded.connection import Connection
+from executor.embedded.instance import Instance
 from executor.nodes import leaf_name
 from planner.algebra import Project, Snapshot
 from planner.serialize import decode_relation
@@ -41,7 +42,7 @@ def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC")
 @cache
 def _connection() -> Connection:
     """The process's own; a worker computes on one core."""
-    return Database(threads=1).acquire()
+    return Instance(threads=1).acquire()
 
 
 @lru_cache(_RELATIONS)

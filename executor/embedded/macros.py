@@ -1,6 +1,6 @@
 """DuckDB macros that compute what PostgreSQL's functions do where DuckDB's own differ.
 
-Owns: their SQL text; ``connection.Database`` creates them in the in-memory catalog that every connection sees. Numbers
+Owns: their SQL text; ``instance.Instance`` creates them in the in-memory catalog that every connection sees. Numbers
 are exact: decimals become hugeint units (``ms_units``), are computed with, and come back (``ms_decimal20``); what
 leaves 38 digits raises. Messages of ``error()`` start with ``!SQLSTATE!``, which ``errors.py`` reads.
 

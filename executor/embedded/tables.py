@@ -25,9 +25,10 @@ from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
 from executor.embedded.changes import Changes, quoted
-from executor.embedded.connection import Bindings, Connection, Database, Parameters
+from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.dialect import STORE
 from executor.embedded.effects import OverRows
+from executor.embedded.instance import Instance
 from executor.embedded.writing import WriteTransaction
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
@@ -44,7 +45,7 @@ _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was can
 class ReadSnapshot:
     """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
 
-    def __init__(self, database: Database, connection: Connection) -> None:
+    def __init__(self, database: Instance, connection: Connection) -> None:
         self._database = database
         self._connection = connection
         self._open = True
@@ -78,7 +79,7 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0) -> None:
         self._path = path
-        self._database = Database(threads, path)
+        self._database = Instance(threads, path)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
         connection = self._database.acquire()

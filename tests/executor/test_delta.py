@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,10 @@ import pytest
 
 from catalog.errors import SqlError
 from executor import files
-from executor.database import Database
-from tests.executor.client import Client, in_own_schema, open_database
+from tests.executor.client import Client
 
 deltalake: Any = pytest.importorskip("deltalake")
 DAY = dt.date(2024, 2, 29)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    opened = open_database(tmp_path_factory.mktemp("delta"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def client(database: Database) -> Iterator[Client]:
-    with in_own_schema(database) as made:
-        yield made
 
 
 @pytest.fixture

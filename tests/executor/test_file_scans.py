@@ -18,8 +18,8 @@ from catalog.errors import SqlError
 from catalog.objects import FileTable
 from executor import files
 from executor.database import Database
-from executor.embedded import connection as engine
 from executor.embedded.dialect import DuckPrinter
+from executor.embedded.instance import Instance
 from executor.plans import plan_of
 from executor.sources import OwnFiles
 from planner.rules import optimise
@@ -28,13 +28,6 @@ from tests.executor.client import Client, in_own_schema, open_database
 
 ROWS = 1000
 GROUP = 100
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    opened = open_database(tmp_path_factory.mktemp("scans"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -129,7 +122,7 @@ def explained(client: Client, query: str) -> str:
         found = files.rows(files.find(owner), reading.scan.sources, lambda: False)  # type: ignore[arg-type]
         assert isinstance(found, files.FileRows)
         rows[f"v{reading.scan.oid}"] = found
-    database = engine.Database(1, folders=tuple(item.folder for item in rows.values()))
+    database = Instance(1, folders=tuple(item.folder for item in rows.values()))
     connection = database.acquire()
     try:
         text = DuckPrinter(read=rows).print_relation(plan.relation)
@@ -284,8 +277,10 @@ def test_what_cannot_be_a_partition_column(client: Client, columns: str, partiti
     assert caught.value.sqlstate == sqlstate
 
 
-def test_statistics_come_from_footers(client: Client, numbers: Path) -> None:
-    table = client.session.catalog.find("n")
+def test_statistics_come_from_footers(client: Client, many: Path, tmp_path: Path) -> None:
+    numbers = Path(shutil.copy(many, tmp_path))
+    create(client, numbers)
+    table = client.session.catalog.find("n", search_path=client.session.search_path)
     assert isinstance(table, FileTable)
     found = files.statistics(files.find(table), ["d", "f", "i", "t"])
     assert found.rows == ROWS

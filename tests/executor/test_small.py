@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from executor.small.expressions import quotient
 from executor.small.values import CELLS
 from planner.expression import AggregateCall, Column, ColumnRef
 from planner.program import State
-from tests.executor.client import Client, in_own_schema, open_database
+from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k text, i int, b bigint, d numeric(12,3), f float8, t date, o bool) SERVER stream"
 #: Views whose finals Python evaluates, in all kinds of expression that it knows.
@@ -28,19 +27,6 @@ VIEWS = (
     "SELECT d, sum(d) FROM s GROUP BY d HAVING sum(d) > 1 AND count(*) >= 1 OR avg(i) IS NULL AND NOT count(d) = 2",
     "SELECT o, avg(i) FROM s WHERE i <> 3 GROUP BY o HAVING avg(i) IS NOT NULL AND min(i) <= max(b)",
 )
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    opened = open_database(tmp_path_factory.mktemp("small"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def client(database: Database) -> Iterator[Client]:
-    with in_own_schema(database) as made:
-        yield made
 
 
 def _literal(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -12,7 +11,7 @@ from catalog.errors import SqlError
 from executor.database import Database
 from executor.small import grouping, grouping_of
 from executor.small.grouping import ROWS
-from tests.executor.client import Client, in_own_schema, open_database
+from tests.executor.client import Client
 
 STREAM = (
     "CREATE FOREIGN TABLE s (k text, c char(3), h int2, i int, b bigint, d numeric(12,3), w numeric(38,6), u numeric,"
@@ -50,19 +49,6 @@ VIEWS = (
     (2, ("SELECT k, sum(x) FROM (SELECT k, d * 2 AS x, f FROM s WHERE o IS NOT NULL) AS q WHERE x > -3 GROUP BY k")),
     (4, ("SELECT o, sum(b * 2 - h), sum(-1 + b), count(*) FROM s WHERE NOT (o AND i > 3) OR d IS NULL GROUP BY o")),
 )
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    opened = open_database(tmp_path_factory.mktemp("grouping"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def client(database: Database) -> Iterator[Client]:
-    with in_own_schema(database) as made:
-        yield made
 
 
 def _literal(value: object) -> str:

@@ -1,0 +1,131 @@
+"""One DuckDB instance: its settings, the functions and macros that our SQL calls, and its connections.
+
+Owns: what every connection shares. No statement passes through here (``connection``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from executor.embedded import (
+    batches,
+    documents,
+    identifiers,
+    late,
+    macros,
+    macros_functions,
+    number_reading,
+    octets,
+    regexes,
+    transcendental,
+)
+from executor.embedded.connection import Bindings, Connection
+from executor.embedded.dialect import STORE
+from planner.algebra import Relation
+from planner.placement import Power
+
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SETTINGS: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "ieee_floating_point_ops": False,  # 1.0 / 0.0 is an error
+    "error_on_division_by_zero": True,
+    "default_null_order": "nulls_last",
+    "max_expression_depth": 5000,
+}
+
+#: The macros' statements, once they have been parsed.
+_MACROS: Final[list[Any]] = []
+
+
+class Instance:
+    """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
+    outside ``folders``.
+    """
+
+    def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
+        config = {**_SETTINGS, **({"threads": threads} if threads else {})}
+        self._database = duckdb.connect(":memory:", config=config)
+        for family in (documents, identifiers, number_reading, octets, regexes, transcendental):
+            batches.register(self._database, family.FUNCTIONS)
+        batches.register(self._database, documents.OF_NULL, strict=False)
+        late.register(self._database, self._query)
+        _create_macros(self._database)
+        if path is not None:
+            quoted = str(path).replace("'", "''")
+            self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+        if folders:
+            self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
+        self._database.execute(
+            "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
+        )
+        self._idle: list[Connection] = []
+        self._busy: dict[Connection, object] = {}
+        self._lock = threading.Lock()
+
+    def power(self) -> Power:
+        """Its threads and memory, which it says in words: 18.8 GiB."""
+        threads, limit = self._database.execute(
+            "SELECT current_setting('threads'), current_setting('memory_limit')"
+        ).fetchall()[0]
+        number, unit = limit.split()
+        return Power(int(threads), float(number) * _UNITS[unit])
+
+    def acquire(self, owner: object = None) -> Connection:
+        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else Connection(self._database.cursor())
+            self._busy[connection] = owner
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Gives a connection back; it must be outside a transaction."""
+        with self._lock:
+            self._busy.pop(connection, None)
+            self._idle.append(connection)
+
+    def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
+        """A relation's rows, on a connection of its own: for functions within another connection's statement."""
+        connection = self.acquire()
+        try:
+            return connection.query(relation, bindings, timezone=timezone)
+        finally:
+            self.release(connection)
+
+    def is_idle(self) -> bool:
+        """Whether no connection is in use."""
+        with self._lock:
+            return not self._busy
+
+    def interrupt(self, owner: object = None) -> None:
+        """Interrupts what runs for an owner; without one, everything."""
+        with self._lock:
+            for connection, its in self._busy.items():
+                if owner is None or its is owner:
+                    connection.interrupt()
+
+    def close(self) -> None:
+        """Closes the instance; nothing may run."""
+        with self._lock:
+            for connection in (*self._idle, *self._busy):
+                connection.close()
+            self._idle.clear()
+            self._busy.clear()
+            self._database.close()
+
+
+def _create_macros(connection: Any) -> None:
+    """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
+    if not _MACROS:
+        _MACROS[:] = connection.extract_statements(macros.STATEMENTS + macros_functions.STATEMENTS)
+    connection.begin()
+    for statement in _MACROS:
+        connection.execute(statement)
+    connection.commit()

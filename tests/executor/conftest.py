@@ -1,0 +1,25 @@
+"""One database for all tests of a file that need no more than a schema of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from executor.database import Database
+from tests.executor.client import Client, in_own_schema, open_database
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database without Spark."""
+    with closing(open_database(tmp_path_factory.mktemp("database"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(database: Database) -> Iterator[Client]:
+    """A session whose schema goes with what the test makes in it."""
+    with in_own_schema(database) as made:
+        yield made
