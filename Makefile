@@ -1,6 +1,8 @@
 # Everything here may be called on a fresh machine with Python 3.11 and make: each target sets up what it needs, once.
 SHELL := /bin/bash
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Bytecode is kept, whatever the environment says: compiling it anew is a third of a server's start.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -27,20 +29,24 @@ test: $(VENV)/.installed-dev java postgres  ## the whole test suite
 
 # Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
-OR_NONE := || test $$? -eq 5 # ARGS may leave one of the two without tests
+# ARGS may leave one of the two without tests.
+OR_NONE := || test $$? -eq 5
 FAST := $(PYTEST) -m "not slow and not spark" -p no:cacheprovider
 
 .PHONY: check
-check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target format-check lint layers types fast
+check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests, within a minute
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target format-check lint layers mypy fast
 
-.PHONY: format-check lint types layers fast
+.PHONY: format-check lint types mypy pyright layers fast
 format-check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
-types: $(VENV)/.installed-dev
+# mypy remembers what it has found; pyright begins anew each time, so that only CI waits for it.
+types: mypy pyright
+mypy: $(VENV)/.installed-dev
 	$(BIN)/mypy
+pyright: $(VENV)/.installed-dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache

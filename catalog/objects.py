@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import quote_name
@@ -125,7 +125,9 @@ class Table:
 class Stream:
     """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
-    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder.
+    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. Once
+    columns came or went, ``layout`` are those that records have, in the order in which they came; one that was dropped
+    has no name. ``fills`` are the values that rows from before a column have of it.
     """
 
     oid: int
@@ -134,6 +136,8 @@ class Stream:
     options: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
     comment: str | None = None
+    layout: tuple[ColumnDefinition, ...] = ()
+    fills: tuple[Any, ...] = ()
 
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""
@@ -174,7 +178,8 @@ class View:
     that the text names, each with the schema as written ('' where there is none) and the oid that it stood for;
     ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
     as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
-    now: oid, name in the program, name now.
+    now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
+    ``kept_labels`` the oids of those whose text its states hold.
     """
 
     oid: int
@@ -192,6 +197,8 @@ class View:
     types: tuple[tuple[str, str, int], ...] = ()
     reads: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
     moved: tuple[tuple[int, str, str], ...] = ()
+    labels: tuple[SqlType, ...] = ()
+    kept_labels: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +500,11 @@ def retyped(item: Typed, declared: Enumeration) -> Typed:
         base = redeclared(item.base, declared)
         return item if base == item.base else replace(item, base=base)
     columns = tuple(replace(column, type=redeclared(column.type, declared)) for column in item.columns)
+    if isinstance(item, View) and item.labels:
+        labels = tuple(redeclared(label, declared) for label in item.labels)
+        return (
+            item if (columns, labels) == (item.columns, item.labels) else replace(item, columns=columns, labels=labels)
+        )
     return item if columns == item.columns else replace(item, columns=columns)
 
 

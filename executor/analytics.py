@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job
+from executor.carriers import packed_schema, unpacked_table
+from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.storage import ViewStore
@@ -26,10 +27,12 @@ from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
+from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import optimise
+from planner.rules import decorrelate, optimise, with_ordered_joins
 from planner.rules.inline_shared import inline_shared
+from planner.statistics import Statistics
 from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
@@ -68,10 +71,15 @@ class SparkQuery:
     states: tuple[State, ...]
 
 
-def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery:
-    """A query's form for Spark, which finds by itself what it computes twice."""
+def spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
+    """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
+    return lowered(with_ordered_joins(replace_parameters(relation, parameters), statistics))
+
+
+def spark_query(relation: Relation) -> SparkQuery:
+    """The form for Spark of what ``spark_relation`` made."""
 
     def change(node: object) -> object:
         if isinstance(node, Scan):
@@ -81,7 +89,7 @@ def spark_query(relation: Relation, parameters: tuple[Value, ...]) -> SparkQuery
     leaves = tuple(
         Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
     )
-    statement = Statement(_STATE, transform(replace_parameters(relation, parameters), change))
+    statement = Statement(_STATE, transform(relation, change))
     return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
 
 
@@ -114,9 +122,7 @@ class Analytics:
 
     def reason(self, query: SparkQuery, time_zone: str) -> str | None:
         """Why Spark does not compute a query; None when it does."""
-        if time_zone != "UTC" and _has_zones(query.statements[0].relation):
-            return f"type timestamp with time zone where TimeZone is {time_zone} is not supported on Spark"
-        return None if self._spark is None else self._spark.supports(query.statements, query.states, is_query=True)
+        return None if self._spark is None else self._spark.supports(query.statements, query.states, True, time_zone)
 
     @property
     def power(self) -> Power:
@@ -153,24 +159,39 @@ class Analytics:
         query: SparkQuery,
         inputs: Mapping[str, Stored],
         output: Path,
+        time_zone: str,
         is_cancelled: Callable[[], bool],
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, is_query=True)
+        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, time_zone, is_query=True)
         try:
-            result = self._spark.run(job, is_cancelled)
+            result = self._run(self._spark, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
-        return read_table(paths, schema_of(query.states[0]))
+        schema = schema_of(query.states[0])
+        return unpacked_table(read_table(paths, packed_schema(schema)), schema)
+
+    @staticmethod
+    def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
+        """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""
+        try:
+            return spark.run(job, is_cancelled)
+        except EngineRefused:
+            joined = _unnested(job.statements[0])
+            if joined is None or spark.supports((joined,), job.states, True, job.timezone) is not None:
+                raise
+            return spark.run(replace(job, statements=(joined,)), is_cancelled)
 
 
-def _has_zones(relation: Relation) -> bool:
-    """Whether a timestamp with time zone is in it, whose local time Spark has in UTC only."""
-    kinds = (getattr(node, "type", None) for node in walk(relation))
-    columns = (column.type for node in walk(relation) for column in getattr(node, "columns", ()))
-    return any(kind is not None and kind.name == "timestamptz" for kind in itertools.chain(kinds, columns))
+def _unnested(statement: Statement) -> Statement | None:
+    """A statement with joins for its subqueries; None where that is the same or not known."""
+    try:
+        relation = lowered(optimise(decorrelate(statement.relation)))
+    except SqlError:
+        return None
+    return None if relation == statement.relation else replace(statement, relation=relation)

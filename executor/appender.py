@@ -23,6 +23,7 @@ from executor.commit.files import Watch
 from executor.commit.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.row_values import Maker, row_makers
+from executor.trace.layout import stored_rows
 from planner.expression import Value
 from planner.statements import Insert
 
@@ -219,12 +220,14 @@ class Appender:
             schema = ddl.schema_of(stream)
             known = self._encoders[stream.oid] = (stream, schema, ValuesEncoder(schema))
         _, schema, encoder = known
-        frame = encoder.encode(rows) if encoder.is_possible and len(rows) <= _FEW else None
+        is_few = len(rows) <= _FEW and not stream.layout
+        frame = encoder.encode(rows) if encoder.is_possible and is_few else None
         if frame is not None:
             return RowValues(stream.oid, rows, frame)
         columns = zip(*rows, strict=True)
         arrays = [pa.array(values, item.type) for values, item in zip(columns, schema, strict=True)]
-        return StreamRows(stream.oid, (pa.RecordBatch.from_arrays(arrays, schema=schema),))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return StreamRows(stream.oid, stored_rows(stream, (batch,)))
 
     def _submit(self, parts: list[StreamRows | RowValues], gathered: list[_Waiting]) -> None:
         try:

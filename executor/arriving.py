@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
+from executor.content import Content
 from executor.engine import Inputs, Job
 from executor.streams import StreamRuntime
+from executor.trace.layout import LSN, ORDINAL
 from executor.trace.ring import Ring
 from executor.transaction import Transaction
-from executor.views import Content, named, reads_places
+from executor.views import named, reads_places
 from planner.arriving import Arriving, plan_arriving
 from planner.expression import Literal, Parameter, Value
 from planner.incremental.names import stored_name
@@ -68,6 +70,7 @@ class StreamScan:
             raise unsupported("a query of a stream in the transaction that creates it", "Commit it first.")
         self._database = database
         self._runtime: StreamRuntime = runtime
+        self._schema = runtime.schema
         self._patience = patience
         self._notify = notify
         self._wake = threading.Event()
@@ -134,10 +137,20 @@ class StreamScan:
         if newest <= after:
             self._move(upto)
             return None
-        rows = self._runtime.feed.delta(after, upto, places)
+        rows = self._as_begun(self._runtime.feed.delta(after, upto, places))
         self._move(upto)
         self._total += rows.num_rows
         return Interval(after, upto, rows)
+
+    def _as_begun(self, rows: pa.Table) -> pa.Table:
+        """The columns that there were when the query began. Raises 42703 where one is no more."""
+        if self._runtime.schema is self._schema:
+            return rows
+        for item in self._schema:
+            if item.name not in rows.column_names or rows.schema.field(item.name).type != item.type:
+                message = f'column "{item.name}" of stream "{self._runtime.stream.name}" was dropped'
+                raise SqlError("42703", message)
+        return rows.select([*self._schema.names, LSN, ORDINAL])
 
     def _wait(self, told: float) -> bool:
         """Waits until there may be something to do; False when the stream has been silent for long enough."""

@@ -19,6 +19,7 @@ from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.embedded.effects import numbered
+from executor.trace.layout import stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values
 from planner.expression import Column, ColumnRef
@@ -101,6 +102,7 @@ class CopySink:
         if not isinstance(target, Stream):
             return Prepared(complete, None)
         ddl.check_not_null(target, complete)
+        (complete,) = stored_rows(target, (complete,))
         # Rows only become more, so what is to be written ahead now will be when its turn comes.
         ahead = batch.num_rows > 0 and self._rows + batch.num_rows > SPOOL_ROWS
         return Prepared(complete, encode_data(complete) if ahead else None)

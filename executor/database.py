@@ -21,7 +21,7 @@ import pyarrow as pa
 from catalog.errors import undefined_table
 from catalog.objects import Catalog, Sequence, Stream, SystemView, View
 from catalog.system.rows import Own
-from executor import ddl, stored_catalog
+from executor import stored_catalog
 from executor.admission import Admission
 from executor.analytics import Analytics
 from executor.appender import Appender
@@ -55,6 +55,7 @@ from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
 from executor.temporary import TemporaryOids
+from executor.trace.layout import Layout
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
@@ -256,6 +257,8 @@ class Database:
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
+        if transaction is not None and transaction.catalog is not None:
+            self._alter_streams(transaction.catalog)  # before rows come that are of the new columns
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
@@ -264,6 +267,11 @@ class Database:
                 self._versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
+
+    def _alter_streams(self, catalog: Catalog) -> None:
+        for oid, runtime in self.streams.items():
+            if isinstance(item := catalog.objects.get(oid), Stream):
+                runtime.alter(item)
 
     def _arrive(self, lsn: int, part: Arrival) -> None:
         runtime = self.streams.get(part.stream)
@@ -294,12 +302,10 @@ class Database:
         for oid in dropped:
             self._forget(oid)
         for item in catalog.objects.values():
-            if isinstance(item, Stream) and item.oid in self.streams:
-                self.streams[item.oid].stream = item
-            elif isinstance(item, Stream):
+            if isinstance(item, Stream) and item.oid not in self.streams:
                 self._open_stream(item)
             if isinstance(item, View) and item.oid in self._views:
-                self._views[item.oid].view = item
+                self._views[item.oid].alter(item)
         for new in views:
             self.storage.create(new.view.oid, lsn)
             self._open_view(replace(new.view, created_lsn=lsn))
@@ -316,14 +322,14 @@ class Database:
         self.indexes.forget(oid)
 
     def _open_stream(self, stream: Stream) -> None:
-        schema = ddl.schema_of(stream)
         feed: Ring | FileFeed
+        layout = Layout.of(stream)
         if is_followed(stream):
             feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
         else:
-            feed = Ring(schema, StreamReader(self.log, stream.oid), self.options.ring_bytes)
+            feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
-        self.streams[stream.oid] = StreamRuntime(stream, schema, feed, last_lsn)
+        self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def _open_view(self, view: View) -> None:
         stored = self.storage.load(view.oid)

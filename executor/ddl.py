@@ -29,6 +29,7 @@ from catalog.objects import (
 )
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
+from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from executor.user_types import define_type, forget_types, move_types
@@ -53,7 +54,9 @@ from planner.definitions import (
     Truncate,
 )
 from planner.incremental.names import stored_name
+from planner.labels import labels_of
 from planner.program import Static
+from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -113,11 +116,11 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
-        case Redefine(tag=tag, before=before, item=item, changes=changes):
+        case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
             _change(transaction, catalog, item)
             _follow(transaction, transaction.catalog or catalog, changes)
-            return Result(tag)
+            return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
         case CreateStream(stream=stream, exists=exists):
@@ -272,8 +275,11 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
-        planned = _plan(statement, f"v{view.oid}")
+        statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
+        planned = _plan(statement, f"v{view.oid}", statistics)
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        labels, kept_labels = labels_of(planned.program)
+        view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)
@@ -288,10 +294,10 @@ def _refuse_files(statement: CreateView) -> None:
             raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
 
 
-def _plan(statement: CreateView, scope: str) -> incremental.Planned:
+def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     try:
-        return incremental.plan(statement.query, scope, statement.keeping)
+        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics)
     except SqlError as error:
         if error.position is None:
             error.position = statement.position

@@ -14,7 +14,10 @@ import pyarrow as pa
 
 from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
+from executor import files
+from executor.analytics import spark_relation
 from executor.arriving import with_values
+from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
 from executor.transaction import Transaction
@@ -22,8 +25,9 @@ from executor.views import ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
 from planner.definitions import CreateView
-from planner.explain import Facts, explain_program, explain_relation, program_json, relation_json
+from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
+from planner.rules.cardinality import Cardinality
 from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
@@ -37,21 +41,25 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     plan = database.plans.get(relation)
     runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
-    measured |= reader.files_in_words(plan, parameters)
+    measured |= _files_in_words(reader, plan, parameters)
+    shown: Relation = plan.relation
+    rows: Rows | None = None
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
         measured["Engine"] = reader.explained(plan, parameters)
+        if reader.engine(plan, parameters)[0] == "spark":
+            shown, rows = _on_spark(reader, plan, parameters)
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
         started = time.perf_counter()
-        rows = reader.answer(relation, parameters, transaction).num_rows
+        answer = reader.answer(relation, parameters, transaction)
         seconds = time.perf_counter() - started
-        measured |= {"Actual Rows": rows, "Execution Time (ms)": round(seconds * 1000, 3)}
+        measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
-        text = [json.dumps([_document(database, plan.relation, runtimes, measured)], indent=2)]
+        text = [json.dumps([_document(database, relation_json(shown, rows), runtimes, measured)], indent=2)]
         kind = JSON
     else:
-        text = _text(database, plan.relation, runtimes, measured)
+        text = _text(database, explain_relation(shown, rows), runtimes, measured)
         kind = TEXT
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
@@ -70,8 +78,25 @@ def _relation(statement: Explain) -> Relation:
             raise unsupported(f"EXPLAIN {'ANALYZE ' if statement.analyze else ''}{name}", "explain its query instead")
 
 
-def _text(database: Database, relation: Relation, runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
-    lines = explain_relation(relation)
+def _on_spark(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> tuple[Relation, Rows | None]:
+    """A plan with its joins in Spark's order, and the estimated rows by which they came into it, if any did."""
+    statistics = reader.statistics(plan, parameters)
+    relation = spark_relation(plan.relation, parameters, statistics)
+    return relation, Cardinality(relation, statistics).rows if statistics else None
+
+
+def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[str, str]:
+    """How many of the files of each foreign table a plan reads."""
+    found = {}
+    for reading in plan.files:
+        every = files.find(files.table_of(reader.database.catalog, reading.scan))
+        kept = len(reader.files_of(reading, reader.database.catalog, parameters).files)
+        of = f" of {len(every.files)}" if kept < len(every.files) else ""
+        found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
+    return found
+
+
+def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
     for runtime in runtimes:
         lines.append(f"Continuous View {runtime.view.name}")
         lines += [f"  {name.title()}: {text}" for name, text in _keeping(runtime)]
@@ -80,7 +105,7 @@ def _text(database: Database, relation: Relation, runtimes: list[ViewRuntime], m
 
 
 def _document(
-    database: Database, relation: Relation, runtimes: list[ViewRuntime], measured: dict[str, Any]
+    database: Database, plan: dict[str, Any], runtimes: list[ViewRuntime], measured: dict[str, Any]
 ) -> dict[str, Any]:
     views = {
         runtime.view.name: {
@@ -89,7 +114,7 @@ def _document(
         }
         for runtime in runtimes
     }
-    return {"Plan": relation_json(relation), **({"Continuous Views": views} if views else {}), **measured}
+    return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:

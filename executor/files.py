@@ -19,13 +19,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, FileTable
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.objects import Catalog, ColumnDefinition, FileTable
 from catalog.types import SqlType
 from executor import delta
 from executor.footers import Footer, footer, is_exact
 from executor.sources import OwnFiles, SourceFile, names_of_format, read_file
+from planner.algebra import Scan
 from planner.placement import Size
+from planner.statistics import ColumnStatistics, TableStatistics
 
 #: Files of fewer rows are read here: an engine that may read files is another instance, whose first query costs 0.1 s.
 _FEW_ROWS: Final = 250_000
@@ -218,6 +220,14 @@ def _whole(found: OwnFiles, place: int, table: pa.Table, schema: pa.Schema) -> p
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def table_of(catalog: Catalog, scan: Scan) -> FileTable:
+    """The foreign table that a scan reads. Raises 42P01."""
+    found = catalog.objects.get(scan.oid)
+    if not isinstance(found, FileTable):
+        raise undefined_table(scan.name)
+    return found
+
+
 # Sizes ----------------------------------------------------------------------------------------------------------------
 
 
@@ -231,3 +241,21 @@ def size(found: OwnFiles, names: Sequence[str]) -> Size:
         return Size(sum(item.rows for item in footers), sum(item.size(tuple(names)) for item in footers))
     except (OSError, pa.ArrowException):
         return Size(0, 0)
+
+
+def statistics(found: OwnFiles, names: Sequence[str]) -> TableStatistics:
+    """What is known of the rows before any is read: how many, and bounds of columns of numbers and dates."""
+    rows = float(size(found, names).rows)
+    if found.owner.option("format", "parquet") in ("csv", "json"):
+        return TableStatistics(rows)
+    try:
+        footers = [footer(file) for file in found.files]
+    except (OSError, pa.ArrowException):
+        return TableStatistics(rows)
+    columns = {}
+    for name in names:
+        bounds = [item.bounds[name] for item in footers if name in item.bounds]
+        if bounds and len(bounds) == len(footers):
+            low, high = min(item[0] for item in bounds), max(item[1] for item in bounds)
+            columns[name] = ColumnStatistics(None, low, high)
+    return TableStatistics(rows, columns)

@@ -1,4 +1,4 @@
-"""What Parquet files say of themselves at their ends: rows, columns and their sizes.
+"""What Parquet files say of themselves at their ends: rows, columns, their sizes and bounds.
 
 Owns: a cache of footers by path, size and time of change, since planning asks for them and reading does again; and
 which of a file's columns both engines may read as they are. Knows nothing of tables or of how rows are read.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,11 +27,14 @@ _PLAIN: Final = (*_INTEGERS, *_TEXTS, "bool", "float4", "float8", "numeric", "da
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """``sizes``: bytes of each column once it is read from storage, not yet decoded to Arrow."""
+    """``sizes``: bytes of each column once it is read from storage, not yet decoded to Arrow. ``bounds``: the least and
+    the greatest value of columns of numbers and dates, where the file tells.
+    """
 
     rows: int
     columns: Mapping[str, pa.DataType]
     sizes: Mapping[str, int]
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def size(self, names: tuple[str, ...]) -> int:
         """Bytes of some columns."""
@@ -59,15 +62,41 @@ def footer(file: SourceFile) -> Footer:
 
 def _read(path: str) -> Footer:
     metadata = pq.read_metadata(path)
+    schema = metadata.schema.to_arrow_schema()
+    columns = {item.name: item.type for item in schema}
     sizes: dict[str, int] = {}
+    bounds: dict[str, tuple[Any, Any] | None] = {}
     for group in range(metadata.num_row_groups):
         part = metadata.row_group(group)
         for place in range(part.num_columns):
             column = part.column(place)
             name = column.path_in_schema.partition(".")[0]
             sizes[name] = sizes.get(name, 0) + column.total_uncompressed_size
-    schema = metadata.schema.to_arrow_schema()
-    return Footer(metadata.num_rows, {field.name: field.type for field in schema}, sizes)
+            if _is_ordered(columns.get(name)):
+                bounds[name] = _wider(bounds[name], column) if name in bounds else _bounds(column)
+    known = {name: found for name, found in bounds.items() if found is not None}
+    return Footer(metadata.num_rows, columns, sizes, known)
+
+
+def _is_ordered(kind: pa.DataType | None) -> bool:
+    types = pa.types
+    return kind is not None and (types.is_integer(kind) or types.is_decimal(kind) or types.is_date32(kind))
+
+
+def _bounds(column: Any) -> tuple[Any, Any] | None:
+    """A column chunk's bounds; of one that has only NULLs there are none."""
+    try:
+        found = column.statistics
+        return (found.min, found.max) if found is not None and found.has_min_max else None
+    except (pa.ArrowException, ValueError, OverflowError):  # a date that Python does not have
+        return None
+
+
+def _wider(known: tuple[Any, Any] | None, column: Any) -> tuple[Any, Any] | None:
+    found = _bounds(column)
+    if known is None or found is None:
+        return None
+    return min(known[0], found[0]), max(known[1], found[1])
 
 
 def is_exact(own: pa.DataType, kind: SqlType) -> bool:

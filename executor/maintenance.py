@@ -327,7 +327,7 @@ class Maintenance:
         if stored is None:
             return False
         runtime.absorb(progress, upto, stored)
-        self._database.storage.compact(oid, runtime.program.states, self._database.engine.merge)
+        self._database.storage.compact(oid, runtime.program.states, self._database.engine)
         return True
 
     def _end(self, record: JobRecord, committed: list[bool], detail: str, jobs: tuple[int, ...] = ()) -> None:

@@ -6,10 +6,13 @@ Owns: how a Column and a leaf are called in engine SQL, and when an operand need
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.errors import SqlError
+from catalog.types import MAX_PRECISION
 from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import Call, Column
 
@@ -70,6 +73,14 @@ def function(name: str, *arguments: Expr) -> Expr:
 def text(value: str) -> Expr:
     """A string literal."""
     return exp.Literal.string(value)
+
+
+def digits(value: Decimal) -> str:
+    """A numeric without an exponent. Raises 22003 for more digits than any holds."""
+    exponent = value.as_tuple().exponent
+    if value.adjusted() >= MAX_PRECISION or (isinstance(exponent, int) and exponent < -MAX_PRECISION):
+        raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept.")
+    return format(value, "f")
 
 
 def number(value: int) -> Expr:

@@ -147,6 +147,7 @@ class ViewIndex:
         """``key``: names of the view's columns that are its program's point key."""
         self._runtime = runtime
         self._key = key
+        self._program = runtime.program  # whose final relation was indexed
         self._state = runtime.program.states[0]
         self._state_key = [stored_name(column) for column in self._state.key]
         #: The state's rows that the indexed result was made of, and where those are that replace some of them.
@@ -161,7 +162,7 @@ class ViewIndex:
         """The index at the runtime's version; ``final`` evaluates the final relation over states."""
         changes = self._runtime.take_changes()
         current, self._current = self._current, None  # what fails below leaves no index behind
-        if current is None or changes is None:
+        if current is None or changes is None or self._program is not self._runtime.program:
             current = self._index(final)
         elif changes:
             rows = len(self._changed) + sum(run.num_rows for run in changes)
@@ -173,6 +174,7 @@ class ViewIndex:
         return current
 
     def _index(self, final: Final) -> Indexed:
+        self._program = self._runtime.program
         result = final(self._runtime.snapshots())
         self._base = self._runtime.contents[self._state.name].snapshot(self._runtime.engine)
         self._base_parts = Parts.of(self._base)

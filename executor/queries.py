@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, undefined_table
-from catalog.objects import Catalog, FileTable, View
+from catalog.errors import SqlError
+from catalog.objects import Catalog, View
 from catalog.system.rows import Own
 from executor import files
-from executor.analytics import SparkQuery, Stored, joined_scans, spark_query
+from executor.analytics import SparkQuery, Stored, joined_scans, spark_query, spark_relation
 from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
+from executor.carriers import packed_table
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
@@ -30,6 +31,7 @@ from executor.nodes import column_name, leaf_name
 from executor.plans import Plan, bare_view, reads
 from executor.pruning import FileReading, needed
 from executor.sources import OwnFiles
+from executor.statistics import statistics_of
 from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
@@ -38,6 +40,7 @@ from planner.expression import Value
 from planner.placement import Size, estimate
 from planner.statement_nodes import roots
 from planner.statements import Query, Statement
+from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -135,7 +138,7 @@ class Reader:
         words = f"about {rows} rows of files: {cost.embedded:.2f} s embedded, {cost.spark:.2f} s on Spark"
         if cost.embedded <= cost.spark:
             return "embedded", words
-        reason = analytics.unready() or analytics.reason(spark_query(plan.relation, parameters), self.time_zone)
+        reason = analytics.unready() or analytics.reason(self.spark_query(plan, parameters), self.time_zone)
         return ("spark", words) if reason is None else ("embedded", f"{words}, but {reason}")
 
     def _sizes(self, plan: Plan, parameters: Parameters) -> Iterator[Size]:
@@ -149,8 +152,20 @@ class Reader:
         """Which engine answers a query, and why. Raises as the query would where that is Spark and does not."""
         engine, reason = self.engine(plan, parameters)
         if engine == "spark":
-            self.database.analytics.require(spark_query(plan.relation, parameters), self.time_zone)
+            self.database.analytics.require(self.spark_query(plan, parameters), self.time_zone)
         return f"{engine} ({reason})"
+
+    def spark_query(self, plan: Plan, parameters: Parameters) -> SparkQuery:
+        """A query for Spark, its joins ordered by what is known of its inputs now."""
+        return spark_query(spark_relation(plan.relation, parameters, self.statistics(plan, parameters)))
+
+    def statistics(self, plan: Plan, parameters: Parameters) -> Statistics:
+        """What is known of a plan's inputs now."""
+        catalog, found = self.database.catalog, {}
+        for reading in plan.files:
+            with contextlib.suppress(SqlError):
+                found[reading.scan.oid] = self.files_of(reading, catalog, parameters)
+        return statistics_of(plan.relation, catalog, self.database.tables, found)
 
     def answer(
         self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
@@ -169,13 +184,13 @@ class Reader:
     def _on_spark(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
         analytics = self.database.analytics
-        query = spark_query(plan.relation, parameters)
+        query = self.spark_query(plan, parameters)
         analytics.require(query, self.time_zone)
         with analytics.job() as (number, folder):
             inputs = self._at_moment(
                 plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
             )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            return analytics.run(number, query, inputs, folder / "rows", self.time_zone, self._is_cancelled)
 
     def _store(
         self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
@@ -194,7 +209,7 @@ class Reader:
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             path = folder / f"{leaf.trace}.parquet"
-            write_table(path, table.rename_columns(leaf.names))
+            write_table(path, packed_table(table.rename_columns(leaf.names)))
             stored[leaf.trace] = (path,)
         return stored
 
@@ -335,23 +350,13 @@ class Reader:
         for reading in plan.files:
             yield reading, self.files_of(reading, catalog, parameters)
 
-    def files_in_words(self, plan: Plan, parameters: Parameters) -> dict[str, str]:
-        """How many of the files of each foreign table a plan reads."""
-        found = {}
-        for reading in plan.files:
-            every = files.find(_file_table(self.database.catalog, reading.scan))
-            kept = len(self.files_of(reading, self.database.catalog, parameters).files)
-            of = f" of {len(every.files)}" if kept < len(every.files) else ""
-            found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
-        return found
-
     def files_of(self, reading: FileReading, catalog: Catalog, parameters: Parameters = ()) -> OwnFiles:
         """The files of a foreign table that a plan has to read."""
 
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
             return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
-        found = files.find(_file_table(catalog, reading.scan))
+        found = files.find(files.table_of(catalog, reading.scan))
         return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
@@ -380,13 +385,6 @@ class Reader:
         if running is not None:
             running.interrupt()
         self.database.engine.interrupt(self)
-
-
-def _file_table(catalog: Catalog, scan: Scan) -> FileTable:
-    found = catalog.objects.get(scan.oid)
-    if not isinstance(found, FileTable):
-        raise undefined_table(scan.name)
-    return found
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

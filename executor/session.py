@@ -36,6 +36,7 @@ from executor.result import Result, changed
 from executor.row_values import row_values
 from executor.sequences import SessionSequences
 from executor.temporary import Temporary, drop_temporary
+from executor.trace.layout import stored_rows
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
@@ -279,7 +280,7 @@ class DatabaseSession:
         self.admit(target)
         batch = self._stream_rows(statement, parameters, transaction, target)
         if batch.num_rows:
-            transaction.parts.append(StreamRows(target.oid, batch.to_batches()))
+            transaction.parts.append(StreamRows(target.oid, stored_rows(target, batch.to_batches())))
         return Result(f"INSERT 0 {batch.num_rows}")
 
     def _stream_rows(
@@ -287,9 +288,8 @@ class DatabaseSession:
     ) -> pa.Table:
         if target.option("source"):
             raise SqlError("42809", f'stream "{target.name}" is fed from files and takes no INSERT')
-        columns = (
-            self.database.streams[target.oid].schema if target.oid in self.database.streams else ddl.schema_of(target)
-        )
+        runtime = self.database.streams.get(target.oid)
+        columns = runtime.schema if runtime is not None and runtime.stream is target else ddl.schema_of(target)
         rows = None if statement.literals is None else row_values(statement.literals, parameters, target)
         if rows is not None:
             arrays = [

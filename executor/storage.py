@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.embedded.engine import EmbeddedEngine
 from executor.expiry import unexpired
 from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
@@ -36,7 +37,6 @@ from planner.serialize import decode_program, encode_program
 #: A state's runs are compacted into one when there are more.
 RUNS = 8
 
-Merge = Callable[[State, list[pa.Table]], pa.Table]
 Runs = Mapping[str, pa.Table] | Mapping[str, tuple[Path, ...]]
 
 
@@ -234,23 +234,26 @@ class ViewStore:
             name = "x" + name
         return self._folder(oid) / name
 
-    def compact(self, oid: int, states: Iterable[State], merge: Merge) -> None:
+    def compact(self, oid: int, states: Iterable[State], engine: EmbeddedEngine) -> None:
         """Makes one run of the runs of each path of a state that has gathered many, and leaves out what expired."""
         with self._held(oid) as entry:
             if entry is not None:
                 manifest, program = entry
                 expiries = {expiry.state: expiry for expiry in program.expiries}
                 for state in states:
-                    self._compact(oid, manifest, state, expiries.get(state.name), merge)
+                    self._compact(oid, manifest, state, expiries.get(state.name), engine)
 
-    def _compact(self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, merge: Merge) -> None:
+    def _compact(
+        self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, engine: EmbeddedEngine
+    ) -> None:
         runs = manifest.content.runs[state.name]
         for path in {run.path for run in runs}:
             own = tuple(run for run in runs if run.path == path)
             if len(own) > RUNS:
-                table = merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
+                table = engine.merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
                 if expiry is not None:  # by the durable watermark: what readers saw may be lost with its rows
-                    table = unexpired(table, expiry, self.read(oid, self._state(oid, expiry.watermark)))
+                    marks = self.read(oid, self._state(oid, expiry.watermark))
+                    table = unexpired(table, expiry, marks, engine.query_few)
                 file = self._new_file(oid, state.name)
                 write_table(file, table)
                 if manifest.replace_runs(state.name, own, (file,), table.num_rows):

@@ -22,6 +22,7 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.sources import SourceFile, count_rows, read_files
+from executor.trace.layout import Layout
 from executor.trace.ring import Ring
 
 #: A usual row's size, until more is known.
@@ -188,6 +189,15 @@ class StreamRuntime:
     waiting: tuple[threading.Event, ...] = ()
     #: Bytes of a row in memory, as last seen; a usual row's before that.
     _row_bytes: int = ROW_BYTES
+
+    def alter(self, stream: Stream) -> None:
+        """The stream is defined otherwise."""
+        if stream.layout != self.stream.layout or stream.columns != self.stream.columns:
+            layout = Layout.of(stream)
+            self.schema = layout.shown
+            if isinstance(self.feed, Ring):
+                self.feed.lay_out(layout)
+        self.stream = stream
 
     def arrived(self, lsn: int, now: float) -> None:
         """Rows were published."""

@@ -4,9 +4,6 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 ``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
 ``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
-
-A state's content is ``base`` + ``tails``: rows that arrived are merged in when somebody reads all of it, and a few
-more are no reason to copy a large one. What the view's retention has done with goes when they are merged.
 """
 
 from __future__ import annotations
@@ -21,13 +18,15 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import View
+from executor.content import Content
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.expiry import unexpired
 from executor.streams import Feed
-from executor.trace.ring import LSN, ORDINAL
-from planner.algebra import Delta, Relation
+from executor.trace.layout import LSN, ORDINAL
+from planner.algebra import Delta, Relation, Snapshot
 from planner.incremental.names import stored_name
+from planner.labels import with_labels
 from planner.program import Path, Program, State
 from planner.renaming import with_current_names
 from planner.walk import walk
@@ -35,56 +34,8 @@ from planner.walk import walk
 if TYPE_CHECKING:
     from executor.points import ViewIndex
 
-#: The tails are folded into the base when they have more rows than this, and more than this share of the base.
-TAIL_ROWS = 4096
-TAIL_SHARE = 0.125
-#: Tails kept apart before they are merged into one.
-TAILS = 16
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
-
-
-@dataclass(slots=True)
-class Content:
-    """One state's rows at the LSN that its view has reached."""
-
-    state: State
-    base: pa.Table
-    needed: Callable[[pa.Table], pa.Table] = lambda table: table
-    tails: list[pa.Table] = field(default_factory=list)
-    merged: pa.Table | None = None
-
-    @property
-    def tables(self) -> list[pa.Table]:
-        """What the rows are in, not merged."""
-        return [self.base, *self.tails]
-
-    def add(self, run: pa.Table, engine: EmbeddedEngine) -> None:
-        """Takes a run in."""
-        if run.num_rows == 0:
-            return
-        self.tails.append(run)
-        self.merged = None
-        if len(self.tails) > TAILS:
-            self.tails = [engine.merge(self.state, self.tails)]
-        rows = sum(tail.num_rows for tail in self.tails)
-        if rows > TAIL_ROWS and rows > TAIL_SHARE * self.base.num_rows:
-            self._fold(engine)
-
-    def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
-        """All rows, merged by key."""
-        if self.tails and self.base.num_rows <= TAIL_ROWS:
-            self._fold(engine)
-        if not self.tails:
-            return self.base
-        if self.merged is None:
-            self.merged = engine.merge(self.state, self.tables)
-        return self.merged
-
-    def _fold(self, engine: EmbeddedEngine) -> None:
-        """Makes base and tails the new base."""
-        merged = self.merged if self.merged is not None else engine.merge(self.state, self.tables)
-        self.base, self.tails, self.merged = self.needed(merged), [], None
 
 
 @dataclass(slots=True)
@@ -154,8 +105,9 @@ class ViewRuntime:
     ) -> None:
         """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
         self.view = view
-        self.program = program
-        self._final: tuple[tuple[tuple[int, str, str], ...], Relation] = ((), program.final)
+        self._planned = program  # at the view's creation
+        self.program = with_labels(program, view.labels) if view.labels else program
+        self._final: tuple[object, Relation] = (((), id(self.program)), self.program.final)
         self.engine = engine
         self.feeds = feeds
         self.statics = statics
@@ -170,19 +122,28 @@ class ViewRuntime:
         self._load = load
         #: Streams whose paths read a row's place.
         self._placed = {path.stream for path in program.paths if reads_places(path)}
-        self._version = 0
+        self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
-        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in program.paths]
+        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
 
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
-        moved, relation = self._final
-        if moved != view.moved:
+        known, relation = self._final
+        if known != (key := (view.moved, id(self.program))):
             relation = with_current_names(self.program.final, view.moved)
-            self._final = view.moved, relation
+            self._final = key, relation
         return relation
+
+    def alter(self, view: View) -> None:
+        """The view is defined otherwise, and means the same. Takes no lock: the caller has the sequencer's."""
+        labels, self.view = self.view.labels, view
+        if view.labels != labels:
+            self.program = with_labels(self._planned, view.labels)
+            for progress, path in zip(self.paths, self.program.paths, strict=True):
+                progress.path = path
+            self._relabelled += 1
 
     def _loaded(self, state: State) -> Content:
         tables = self._load(state)
@@ -192,7 +153,9 @@ class ViewRuntime:
     def _needed(self, state: State, table: pa.Table) -> pa.Table:
         """A state's rows without those that the retention is done with: what has been read stays read."""
         expiry = self._expiries.get(state.name)
-        return table if expiry is None else unexpired(table, expiry, self.contents[expiry.watermark].tables)
+        if expiry is None:
+            return table
+        return unexpired(table, expiry, self.contents[expiry.watermark].tables, self.engine.query_few)
 
     @property
     def time_zone(self) -> str:
@@ -201,8 +164,8 @@ class ViewRuntime:
 
     @property
     def version(self) -> int:
-        """Grows whenever the content changed."""
-        return self._version
+        """Grows whenever the content changed, or how it is shown."""
+        return self._version + self._relabelled
 
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
@@ -225,7 +188,7 @@ class ViewRuntime:
         if self.error is not None or feed.rows(after, lsn) == 0:
             return
         try:
-            tables = self.run_path(progress.path, after, lsn)
+            tables = self._run_path(progress.path, after, lsn, lambda state: self.contents[state.name].tables)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
@@ -244,12 +207,22 @@ class ViewRuntime:
             progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
-        """Runs of a path's states over (after, upto], computed by the embedded engine."""
+        """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
+        return self._run_path(path, after, upto, self._load)
+
+    def _run_path(
+        self, path: Path, after: int, upto: int, before: Callable[[State], list[pa.Table]]
+    ) -> dict[str, pa.Table]:
+        """The same; ``before`` has the states' rows at ``after``, for statements that read them."""
         self.next_job += 1
         targets = {statement.target for statement in path.statements}
         states = tuple(state for state in self.program.states if state.name in targets)
         delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
-        inputs = Inputs(delta, self.statics)
+        standing = {
+            state.name: named((state,), state.name, self.engine.merge(state, before(state)))
+            for state in states_read(path, states)
+        }
+        inputs = Inputs(delta, {**self.statics, **standing} if standing else self.statics)
         job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
@@ -338,7 +311,7 @@ class ViewRuntime:
             if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
                 raise ViewPassed
             self.advance(lsn)
-            key = (self._version, tables_version)
+            key = (self.version, tables_version)
             if self._result is not None and self._result[0] == key:
                 return self._result[1]
             table = query(self.snapshots())
@@ -353,6 +326,14 @@ class ViewRuntime:
     def snapshots_of_statics(self) -> dict[str, pa.Table]:
         """The same for the static pipelines' results."""
         return {f"s_{name}": table for name, table in self.statics.items()}
+
+
+def states_read(path: Path, states: Iterable[State]) -> list[State]:
+    """The states that a path's statements read, as they were before the delta."""
+    read = {
+        item.trace for statement in path.statements for item in walk(statement.relation) if isinstance(item, Snapshot)
+    }
+    return [state for state in states if state.name in read]
 
 
 def reads_places(path: Path) -> bool:

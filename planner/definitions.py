@@ -95,13 +95,14 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class Redefine:
-    """A view, sequence or stream under other names or with a comment: ``item`` instead of ``before``; ``changes`` as in
-    AlterTable."""
+    """A view, sequence or stream under other names, with a comment, or otherwise altered: ``item`` instead of
+    ``before``; ``changes`` as in AlterTable."""
 
     tag: str
     before: View | Sequence | Stream | FileTable
     item: View | Sequence | Stream | FileTable
     changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ from planner.expression import Call, Literal, Scalar
 _DAY: Final = 86_400_000_000
 
 
+#: Stands for whether a view shows a session, by the time of its last row and the gap: ``incremental.retention`` says.
+SHOWN_SESSION: Final = "shown_session"
+
+
 @dataclass(frozen=True, slots=True)
 class Watermark:
     """The latest value of a stream's ``column``, less ``delay`` microseconds."""

@@ -7,7 +7,7 @@ pace, measured rows) is passed in as ``Facts``. A filter prints as an attribute 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,6 +55,16 @@ _SCANS: Final = {
 }
 
 
+#: When and where the pipelines run whose time and place no setting changes.
+_STATIC: Final = {"When": "once, at the view's creation", "Where": "embedded engine"}
+_UPPER: Final = {
+    "When": "when the view is read, and something that it reads has changed since the last time",
+    "Where": "embedded engine",
+}
+#: Estimates of a relation's rows.
+Rows = Callable[[Relation], float]
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the executor knows of a path: when its statements run, and where, each a short phrase; and the watermark of
@@ -77,24 +87,30 @@ class _Operator:
 # -- relations ---------------------------------------------------------------------------------------------------------
 
 
-def explain_relation(relation: Relation) -> list[str]:
-    """The plan tree, one line per operator and attribute."""
-    return list(_lines(relation, 0, ""))
+def explain_relation(relation: Relation, rows: Rows | None = None) -> list[str]:
+    """The plan tree, one line per operator and attribute; with estimated rows where these decided about it."""
+    return list(_lines(relation, 0, "", rows))
 
 
-def _lines(root: Relation, indent: int, arrow: str) -> Iterator[str]:
+def _lines(root: Relation, indent: int, arrow: str, rows: Rows | None = None) -> Iterator[str]:
     describe = _Describer(root)
     stack: list[tuple[Relation, int, str]] = [(root, indent, arrow)]
     while stack:
         relation, margin, mark = stack.pop()
         entry = describe.operator(relation)
-        yield f"{' ' * margin}{mark}{entry.title}"
+        estimated = "" if rows is None else f"  (rows={_rounded(rows(relation))})"
+        yield f"{' ' * margin}{mark}{entry.title}{estimated}"
         inner = margin + len(mark) + 2
         yield from (f"{' ' * inner}{name}: {text}" for name, text in entry.attributes)
         stack.extend((child, inner, "->  ") for child in reversed(entry.below))
 
 
-def relation_json(relation: Relation) -> dict[str, Any]:
+def _rounded(rows: float) -> int:
+    """As PostgreSQL shows estimates: whole rows, at least one."""
+    return max(1, round(rows))
+
+
+def relation_json(relation: Relation, rows: Rows | None = None) -> dict[str, Any]:
     """The plan tree as EXPLAIN (FORMAT JSON) nests it."""
     describe = _Describer(relation)
     root: list[dict[str, Any]] = []
@@ -103,6 +119,8 @@ def relation_json(relation: Relation) -> dict[str, Any]:
         item, siblings = stack.pop()
         entry = describe.operator(item)
         value: dict[str, Any] = {"Node Type": entry.title, **dict(entry.attributes)}
+        if rows is not None:
+            value["Plan Rows"] = _rounded(rows(item))
         siblings.append(value)
         if entry.below:
             value["Plans"] = []
@@ -228,11 +246,11 @@ def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) 
     """The static, stream and upper pipelines of a continuous view; ``facts`` by the stream's oid."""
     lines: list[str] = []
     for static in program.statics:
-        lines += [f"Static Pipeline {static.name}", "  When: once, at the view's creation"]
+        lines += [f"Static Pipeline {static.name}", *(f"  {name}: {text}" for name, text in _STATIC.items())]
         lines += _lines(static.relation, 2, "->  ")
     for path in program.paths:
         lines += _path_lines(program, path, (facts or {}).get(path.stream, Facts()))
-    lines += ["Upper Pipeline", "  When: when the view is read"]
+    lines += ["Upper Pipeline", *(f"  {name}: {text}" for name, text in _UPPER.items())]
     if program.point_key:
         lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
     lines += _lines(program.final, 2, "->  ")
@@ -273,16 +291,16 @@ def _kept(program: Program, state: State) -> Iterator[tuple[str, str]]:
     for expiry in program.expiries:
         if expiry.state == state.name:
             age = Literal((0, 0, expiry.age), INTERVAL)
-            yield (
-                "Kept",
-                f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {expiry.column.name}",
-            )
+            name = expiry.column.name if expiry.gap is None else f"the last {expiry.column.name} of its session"
+            yield "Kept", f"until {expiry.latest.name} of {expiry.watermark} is {deparse(age)} after {name}"
 
 
 def _how(state: State, statement: Statement) -> str:
     """The incremental method of a statement, in words."""
     joined = builds(statement)
     delta = f"delta propagation, probing {', '.join(joined)}" if joined else "delta propagation"
+    if any(isinstance(item, Window) for item in walk(statement.relation)):
+        delta += ", without rows that come too late"
     match state.kind:
         case "aggregate":
             return f"{delta}, partial aggregation"
@@ -307,7 +325,7 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
         return {"State": item.target, **attributes, "Plan": relation_json(item.relation)}
 
     def static(item: Static) -> dict[str, Any]:
-        return {"Name": item.name, "Plan": relation_json(item.relation)}
+        return {"Name": item.name, **_STATIC, "Plan": relation_json(item.relation)}
 
     def path(item: Path) -> dict[str, Any]:
         known = (facts or {}).get(item.stream, Facts())
@@ -319,7 +337,8 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
             "Statements": [statement(part) for part in item.statements],
         }
 
-    upper = {"Point Key": [column.name for column in program.point_key], "Plan": relation_json(program.final)}
+    keys = [column.name for column in program.point_key]
+    upper = {**_UPPER, "Point Key": keys, "Plan": relation_json(program.final)}
     return {
         "Static Pipelines": [static(item) for item in program.statics],
         "Stream Pipelines": [path(item) for item in program.paths],

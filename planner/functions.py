@@ -88,6 +88,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("whole_quotient", 2, 2),  # div()
     *(Function(name, 2, 2) for name in ("gcd", "lcm", "bitand", "bitor", "bitxor", "shift_left", "shift_right")),
     Function("width_bucket", 4, 4),
+    Function("square", 1, 1),  # of a double: infinite where it overflows
+    Function("finite", 2, 2),  # an aggregate of doubles and the greatest size among them; 22003 where it overflowed
     *(Function(name, 1, 1) for name in ("scale", "min_scale", "trim_scale")),
     *(Function(name, 1, 1) for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand")),
     Function("atan2d", 2, 2),
@@ -197,6 +199,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_path", 2, 2),
     Function("json_path_text", 2, 2),
     Function("json_typeof", 1, 1),
+    Function("json_order", 1, 1),  # bytes that are ordered as documents are
     Function("json_array_length", 1, 1),
     Function("json_contains", 2, 2),
     Function("json_contained", 2, 2),
@@ -221,6 +224,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("series", 3, 3),  # first, last, step
     Function("array_subscripts", 2, 3),
     Function("regexp_split_to_array", 2, 3),
+    Function("regexp_matches", 3, 3),
     Function("array_contains", 2, 2),
     Function("array_contained", 2, 2),
     Function("array_overlaps", 2, 2),

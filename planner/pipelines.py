@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, INT8
+from catalog.types import BOOL, INT8, array
 from planner.algebra import (
     Aggregate,
     Delta,
@@ -35,13 +35,25 @@ from planner.algebra import (
     SetOperation,
     Snapshot,
     Sort,
+    Unnest,
     Window,
 )
 from planner.expression import AggregateCall, Call, ColumnRef
 from planner.expression import Literal as Constant
 from planner.functions import FUNCTIONS
-from planner.rules.support import Fresh, keep_columns
-from planner.walk import RELATIONS, Node, children, descend, inputs, transform, used_columns, walk
+from planner.rules.support import Fresh, conjunction, keep_columns
+from planner.walk import (
+    RELATIONS,
+    Node,
+    children,
+    descend,
+    free_columns,
+    inputs,
+    is_dependent,
+    transform,
+    used_columns,
+    walk,
+)
 
 Kind = Literal["static", "upper", "stream"]
 _KINDS: Final[tuple[Kind, ...]] = ("static", "upper", "stream")  # an operator is of its inputs' last
@@ -122,13 +134,17 @@ def _prepare(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
             below = replace(node, all=True, columns=tuple(map(fresh.copy, node.columns)))
             keys = zip(node.columns, map(ColumnRef, below.columns), strict=True)
             return Aggregate(below, tuple(keys), ())
+        case SetOperation(kind="intersect" | "except", all=True) if kinds.of(node) == "stream":
+            return _by_numbers(node, fresh)
         case SetOperation(kind="intersect" | "except", all=False) if kinds.of(node) == "stream":
             left, right = (_distinct(side, fresh) if kinds.of(side) == "stream" else side for side in inputs(node))
             return replace(node, left=left, right=right)
         case Join(kind="semi" | "anti") if kinds.of(node.right) == "stream" and kinds.of(node.left) != "stream":
             return replace(node, right=_grouped_for_existence(node, fresh))
         case Join(kind="inner" | "left" | "right" | "full") if (
-            kinds.of(node.left) == "static" and kinds.of(node.right) != "static"
+            kinds.of(node.left) == "static"
+            and kinds.of(node.right) != "static"
+            and not is_dependent(*inputs(node)[::-1])
         ):
             mirrored = Join(_MIRRORED[node.kind], node.right, node.left, node.predicate)
             return keep_columns(_matched_and_unmatched(mirrored, kinds, fresh), node.columns)
@@ -157,6 +173,34 @@ def _matched_and_unmatched(node: Join, kinds: Kinds, fresh: Fresh) -> Relation:
     columns = tuple(fresh.column(column.name, column.type) for column in node.columns)
     both = SetOperation("union", True, matched, unmatched, columns)
     return Project(both, tuple(zip(node.columns, map(ColumnRef, columns), strict=True)))
+
+
+def _by_numbers(node: SetOperation, fresh: Fresh) -> Relation:
+    """INTERSECT ALL and EXCEPT ALL: how often each row is there is an aggregate.
+
+    L intersect all R  =  Unnest(count L join count R on the same row, a place for each of least(n, m))
+    L except all R     =  Unnest(count L left join count R on the same row, a place for each of n - coalesce(m, 0))
+    """
+    left, right = (_counted(side, fresh) for side in inputs(node))
+    pairs = zip(left.columns[:-1], right.columns[:-1], strict=True)
+    same = (Call("is_not_distinct", (ColumnRef(one), ColumnRef(other)), BOOL) for one, other in pairs)
+    both = Join("inner" if node.kind == "intersect" else "left", left, right, conjunction(same))
+    here, there = ColumnRef(left.columns[-1]), ColumnRef(right.columns[-1])
+    if node.kind == "intersect":
+        times = Call("least", (here, there), INT8)
+    else:
+        times = Call("sub", (here, Call("coalesce", (there, Constant(0, INT8)), INT8)), INT8)
+    copies = Call("series", (Constant(1, INT8), times, Constant(1, INT8)), array(INT8))
+    repeated = Unnest(both, ((fresh.column("copy", INT8, False), copies),))
+    outputs = zip(node.columns, map(ColumnRef, left.columns[:-1]), strict=True)
+    return Project(repeated, tuple(outputs))
+
+
+def _counted(relation: Relation, fresh: Fresh) -> Aggregate:
+    """The relation's distinct rows with how often each is there."""
+    rows = fresh.column("rows", INT8, False)
+    keys = tuple((fresh.copy(column), ColumnRef(column)) for column in relation.columns)
+    return Aggregate(relation, keys, ((rows, AggregateCall("count", (), INT8)),))
 
 
 def _distinct(relation: Relation, fresh: Fresh) -> Relation:
@@ -201,8 +245,6 @@ def check_operators(relation: Relation) -> None:
         match node:
             case Join():
                 _check_join(node, kinds)
-            case SetOperation(kind="intersect" | "except") if kinds.of(node) == "stream":
-                raise unsupported(f"{node.kind.upper()} ALL over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Limit() if kinds.of(node) == "stream" or (kinds.of(node) == "upper" and below_grouping):
                 raise unsupported(
                     "LIMIT below a grouping of a continuous view",
@@ -227,12 +269,24 @@ def _names(node: Node) -> str:
 
 def _check_join(node: Join, kinds: Kinds) -> None:
     left, right = kinds.of(node.left), kinds.of(node.right)
+    if is_dependent(node.right, node.left):
+        _check_lateral(node, kinds)
     if "stream" not in (left, right):
         return
     if "static" not in (left, right):
         raise unsupported(f"a join of streams ({_names(node)}) before all of them are grouped", _GROUP_FIRST)
     if node.predicate is not None and kinds.of(node.predicate) != "static":
         raise _subquery_over_stream(node)
+
+
+def _check_lateral(node: Join, kinds: Kinds) -> None:
+    """What is evaluated for each row stands above the groupings, and so do all columns that it uses."""
+    groupings = (item for item in walk(node.right) if isinstance(item, Aggregate) and is_grouping(item, kinds))
+    if "stream" in (kinds.of(node.left), kinds.of(node.right)) or any(free_columns(item) for item in groupings):
+        raise unsupported(
+            f"LATERAL over the rows of a stream ({_names(node)}), but for what equalities or rows alone decide",
+            "Write it as a join with a grouped subquery in FROM.",
+        )
 
 
 def _subquery_over_stream(node: Node) -> SqlError:

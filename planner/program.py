@@ -44,7 +44,8 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``target`` trace += ``relation``, whose leaves are Delta(stream) and Snapshot(static)."""
+    """``target`` trace += ``relation``, whose leaves are Delta(stream), Snapshot(static), and Snapshot(state) of the
+    same path: that state as it was before the delta."""
 
     target: str
     relation: Relation
@@ -61,13 +62,18 @@ class Path:
 @dataclass(frozen=True, slots=True)
 class Expiry:
     """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
-    ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept."""
+    ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept.
+
+    With a ``gap`` it is the last row of the row's session that lies so long before; ``others`` are the columns beside
+    the time within which rows are of one session."""
 
     state: str
     column: Column
     watermark: str
     latest: Column
     age: int
+    gap: int | None = None
+    others: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Programs to JSON and back: what manifests store and what another server continues from.
+"""Programs and relations to JSON and back: what manifests store, and what another process computes.
 
 Owns the format, version 1. Trees are flat, so that plans of any depth are read and written without recursion:
 
@@ -6,6 +6,8 @@ Owns the format, version 1. Trees are flat, so that plans of any depth are read 
      "columns": [[id, name, type, nullable], ...],             each column once
      "nodes":   [["Filter", {"n": 3}, {"n": 7}], ...],         class, then its fields; children before parents
      "program": {"p": ["Program", ...]}}                       {"n": i} is a node, {"c": i} a column
+
+A relation by itself has ``"relation": {"n": i}`` in the program's place, and no version: it is not kept.
 
 Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come
 from an allow-list, and nothing is executed when reading.
@@ -20,9 +22,10 @@ from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
 from catalog.types import Enumeration, SqlType
+from planner.algebra import Relation
 from planner.expression import Column
 from planner.program import Expiry, Path, Program, State, Statement, Static
-from planner.walk import NODES, Node, walk
+from planner.walk import NODES, RELATIONS, Node, walk
 
 VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
@@ -32,7 +35,7 @@ _TYPES: Final[Classes] = classes(SqlType, Enumeration)
 
 def encode_program(program: Program) -> dict[str, Any]:
     """The JSON value of a program."""
-    return _Writer().document(program)
+    return {"version": VERSION, **_Writer().document("program", program)}
 
 
 def decode_program(data: Mapping[str, Any]) -> Program:
@@ -45,17 +48,29 @@ def decode_program(data: Mapping[str, Any]) -> Program:
     return program
 
 
+def encode_relation(relation: Relation) -> dict[str, Any]:
+    """The JSON value of a relation."""
+    return _Writer().document("relation", relation)
+
+
+def decode_relation(data: Mapping[str, Any]) -> Relation:
+    """The relation of a JSON value. Raises KeyError for an unknown class."""
+    relation = _Reader(data).value(data["relation"])
+    assert isinstance(relation, RELATIONS)
+    return relation
+
+
 class _Writer:
     def __init__(self) -> None:
         self._columns: dict[Column, int] = {}
         self._nodes: dict[int, tuple[Node, int]] = {}
         self._entries: list[list[Any]] = []
 
-    def document(self, program: Program) -> dict[str, Any]:
-        """The whole document; columns and nodes are gathered on the way."""
-        body = self._value(program)
+    def document(self, name: str, root: Program | Relation) -> dict[str, Any]:
+        """The whole document, ``root`` under its name; columns and nodes are gathered on the way."""
+        body = self._value(root)
         columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
-        return {"version": VERSION, "columns": columns, "nodes": self._entries, "program": body}
+        return {"columns": columns, "nodes": self._entries, name: body}
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, NODES):

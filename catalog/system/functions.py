@@ -58,6 +58,9 @@ _PRETTY: Final = (
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
+#: A foreign key names its target as the path needs it.
+_CONSTRAINT: Final = """(SELECT d.definition || coalesce(d.target::regclass::text, '') || d.rest
+    FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
 _SERIAL: Final = """(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -82,8 +85,8 @@ _SIMPLE: Final[dict[str, str]] = {
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": "$1::text",
     "pg_get_expr(pg_node_tree, oid, bool)": "$1::text",
-    "pg_get_constraintdef(oid)": _lookup("constraint_definitions"),
-    "pg_get_constraintdef(oid, bool)": _lookup("constraint_definitions"),
+    "pg_get_constraintdef(oid)": _CONSTRAINT,
+    "pg_get_constraintdef(oid, bool)": _CONSTRAINT,
     "pg_get_indexdef(oid)": _lookup("index_definitions"),
     "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
     "pg_get_viewdef(oid)": _lookup("view_definitions", "-"),

@@ -238,20 +238,25 @@ _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET D
 
 
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_constraintdef() of each constraint."""
+    """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
     for table in _tables(catalog):
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
         for check in table.checks:
             text = default_text(catalog, check.expression)
             texts[check.name] = f"CHECK ({_bracketed(text)}){_not_valid(check)}"
-        for reference in table.foreign_keys:
-            target = catalog.objects.get(reference.target)
-            if isinstance(target, Table):
-                texts[reference.name] = _reference_text(reference, target)
         for name, text in texts.items():
-            yield {"oid": part_oid(table.oid, "constraint", name), "place": 0, "definition": text}
+            yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
+        for reference in table.foreign_keys:
+            if isinstance(catalog.objects.get(reference.target), Table):
+                yield {
+                    "oid": part_oid(table.oid, "constraint", reference.name),
+                    "definition": f"FOREIGN KEY {_listed(reference.columns)} REFERENCES ",
+                    "target": reference.target,
+                    "rest": _reference_rest(reference),
+                }
     for oid, _, check, text in domain_constraints(catalog):
-        yield {"oid": oid, "place": 0, "definition": f"CHECK {_bracketed(text)}{_not_valid(check)}"}
+        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        yield {"oid": oid, "definition": definition, "rest": ""}
 
 
 def _not_valid(constraint: Check | ForeignKey) -> str:
@@ -270,10 +275,8 @@ def _key_text(key: UniqueKey) -> str:
     return f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {_listed(key.columns)}"
 
 
-def _reference_text(reference: ForeignKey, target: Table) -> str:
-    schema = "" if target.schema == "public" else f"{quote_name(target.schema)}."
-    text = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES {schema}{quote_name(target.name)}"
-    text += _listed(reference.target_columns)
+def _reference_rest(reference: ForeignKey) -> str:
+    text = _listed(reference.target_columns)
     for words, action in (("UPDATE", reference.on_update), ("DELETE", reference.on_delete)):
         if action in _ACTIONS:
             text += f" ON {words} {_ACTIONS[action]}"

@@ -105,7 +105,7 @@ def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: lis
     kind = node.type.name
     if kind == "interval":
         if around.distinct:
-            raise unsupported("sum(DISTINCT interval)", "Sum the rows of a SELECT DISTINCT.")
+            return macro("ms_interval_sum", around.call("list", *arguments))
         parts = [function(f"ms_interval_{part}", arguments[0].copy()) for part in ("months", "day", "micros")]
         return function("ms_interval_total", *(around.call("sum", part) for part in parts))
     result = around.call("sum", *arguments)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import NUMERIC, QUOTIENT, UNCONSTRAINED, SqlType
+from executor.embedded import floats
 from executor.embedded.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.nodes import called, cast_to, macro
 from executor.nodes import Build, Expr, binary, function, number, operand, text
@@ -77,6 +78,8 @@ def add(kind: type[Any]) -> Build:
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         a, b = _types(node)
         left, right = arguments
+        if a == b == node.type and a.name in FLOATS:
+            return floats.operation(printer, arguments, node)
         if node.type.name == "numeric" and printer.wide:
             left, right = (cast_to(printer, side, SqlType("numeric", (38, node.type.scale))) for side in (left, right))
         if a.name == "timestamptz" and b.name == "interval":
@@ -116,6 +119,8 @@ def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr) -> Expr:
 def multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     left, right = arguments
+    if a == b == node.type and a.name in FLOATS:
+        return floats.operation(printer, arguments, node)
     if node.type.name != "numeric":
         return binary(exp.Mul, left, right)
     scales = [kind.scale if kind.name == "numeric" else 0 for kind in (a, b)]
@@ -135,6 +140,8 @@ def divide(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     if node.type.name == "numeric":
         return quotient(arguments[0], arguments[1], a, b)
+    if a == b == node.type and a.name in FLOATS:
+        return floats.operation(printer, arguments, node)
     return binary(exp.IntDiv if node.type.name in INTEGERS else exp.Div, *arguments)
 
 

@@ -17,6 +17,7 @@ from catalog.errors import SqlError
 _ARROW: Final = {
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.string()),
+    "VARCHAR[][]": pa.list_(pa.list_(pa.string())),
     "BOOLEAN": pa.bool_(),
     "INTEGER": pa.int32(),
     "BIGINT": pa.int64(),

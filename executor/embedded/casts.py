@@ -46,6 +46,8 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
             "printf", text("%.15g" if source.name == "float8" else "%.6g"), _plain(printer, argument, "float8")
         )
         return exp.Cast(this=written, to=printer.type(target))
+    if (source.name, target.name) == ("float8", "float4"):
+        return macro("ms_float_real", argument)
     return _times(printer, argument, source, target)
 
 
@@ -197,6 +199,8 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return macro("ms_bool", argument)
         case name if name in INTEGERS:
             return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
+        case name if name in FLOATS:
+            return macro(f"ms_read_{name}", argument)
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
         case "json" | "jsonb":

@@ -68,6 +68,9 @@ _SETTINGS: Final[dict[str, Any]] = {
     "max_expression_depth": 5000,
 }
 
+#: The macros' statements, once they have been parsed.
+_MACROS: Final[list[Any]] = []
+
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
 Bindings = Mapping[str, pa.Table | FileRows]
@@ -129,7 +132,7 @@ class Database:
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)
-        self._database.execute(macros.STATEMENTS + macros_functions.STATEMENTS)
+        _create_macros(self._database)
         if path is not None:
             quoted = str(path).replace("'", "''")
             self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
@@ -191,6 +194,16 @@ class Database:
             self._idle.clear()
             self._busy.clear()
             self._database.close()
+
+
+def _create_macros(connection: Any) -> None:
+    """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
+    if not _MACROS:
+        _MACROS[:] = connection.extract_statements(macros.STATEMENTS + macros_functions.STATEMENTS)
+    connection.begin()
+    for statement in _MACROS:
+        connection.execute(statement)
+    connection.commit()
 
 
 class Connection:

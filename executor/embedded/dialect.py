@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -24,9 +25,20 @@ from catalog.types import OIDS, OPAQUE, SqlType
 from executor.embedded import casts, files, functions, jsons, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.files import FileRows
-from executor.nodes import Build, Expr, function, identifier, leaf_name, number, operand, text
+from executor.nodes import (
+    Build,
+    Expr,
+    digits,
+    function,
+    identifier,
+    leaf_name,
+    number,
+    operand,
+    reference,
+    text,
+)
 from executor.printer import Printer
-from planner.algebra import Delta, Scan, Snapshot, SortKey, Unnest
+from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
@@ -102,6 +114,17 @@ class DuckPrinter(Printer):
         self._read = read
         #: Types of the parameters met, by index: what EXECUTE must pass, in order.
         self.parameters: dict[int, SqlType] = {}
+
+    def print_relation(self, relation: Relation) -> str:
+        """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
+        printed = super().print_relation(relation)
+        if all(column.type.name != "interval" for column in relation.columns):
+            return printed
+        shown = []
+        for column in relation.columns:
+            name = self.generate(reference(column))
+            shown.append(f"ms_interval_shown({name}) AS {name}" if column.type.name == "interval" else name)
+        return f"SELECT {', '.join(shown)} FROM ({printed})"
 
     def generator(self) -> Generator:
         """DuckDB's."""
@@ -227,4 +250,4 @@ def _written(value: object) -> str:
         return value.astimezone(datetime.UTC).isoformat(sep=" ")
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
-    return f"{value:f}" if type(value).__name__ == "Decimal" else str(value)
+    return digits(value) if isinstance(value, Decimal) else str(value)

@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Final
 
@@ -72,9 +73,8 @@ class EmbeddedEngine:
     def __init__(self, threads: int = 0) -> None:
         """``threads`` of one statement; 0 is one per core."""
         self._threads = threads
-        self._database = Database(threads)
-        self._power = self._database.power()
-        self._single: Database | None = None
+        #: Those without files, by their threads: an instance takes a twentieth of a second to make.
+        self._by_threads: dict[int, Database] = {}
         #: Those that read files, by the folder to which they are bound.
         self._of_files: OrderedDict[str, Database] = OrderedDict()
         self._merges: OrderedDict[int, Merging] = OrderedDict()
@@ -86,23 +86,27 @@ class EmbeddedEngine:
         for database in self._instances():
             database.close()
 
-    @property
+    @cached_property
     def power(self) -> Power:
         """What the engine has for a query."""
-        return self._power
+        return self._instance().power()
 
     def _instances(self) -> list[Database]:
         with self._lock:
-            return [self._database, *([self._single] if self._single else []), *self._of_files.values()]
+            return [*self._by_threads.values(), *self._of_files.values()]
+
+    def _instance(self, threads: int | None = None) -> Database:
+        """The instance with so many threads, or with as many as a statement may have; made when it is first asked."""
+        wanted = self._threads if threads is None else threads
+        with self._lock:
+            if wanted not in self._by_threads:
+                self._by_threads[wanted] = Database(wanted)
+            return self._by_threads[wanted]
 
     def _suited(self, bindings: Bindings) -> Database:
         """The instance for inputs of so many rows."""
-        if sum(FEW_ROWS if isinstance(rows, FileRows) else rows.num_rows for rows in bindings.values()) >= FEW_ROWS:
-            return self._database
-        with self._lock:
-            if self._single is None:
-                self._single = Database(1)
-            return self._single
+        rows = sum(FEW_ROWS if isinstance(found, FileRows) else found.num_rows for found in bindings.values())
+        return self._instance(1 if rows < FEW_ROWS else None)
 
     def interrupt(self, owner: object = None) -> None:
         """Makes queries of this owner (without one: all) raise 57014."""
@@ -122,7 +126,7 @@ class EmbeddedEngine:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
         folders = [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
         if not folders:
-            return self._query(self._database, relation, bindings, parameters, timezone, owner)
+            return self._query(self._instance(), relation, bindings, parameters, timezone, owner)
         database, connection = self._of_folder(os.path.commonpath(folders), owner)
         try:
             return connection.query(relation, bindings, parameters, timezone)
@@ -170,11 +174,12 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same batch by batch; the caller reads to the end or closes the iterator."""
-        connection = self._database.acquire(owner)
+        database = self._instance()
+        connection = database.acquire(owner)
         try:
             yield from connection.stream(relation, bindings, parameters, timezone)
         finally:
-            self._database.release(connection)
+            database.release(connection)
 
     # Programs ---------------------------------------------------------------------------------------------------
 

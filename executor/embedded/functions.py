@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded import late, octets, regexes
+from executor.embedded import floats, late, octets, regexes
 from executor.embedded.arithmetic import (
     add,
     average_final,
@@ -56,7 +56,7 @@ BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
         *("coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5", "sha256"),
-        *("encode_hex", "encode_base64", "late"),
+        *("encode_hex", "encode_base64", "late", "require"),
     )
 )
 
@@ -135,6 +135,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "mul": multiply,
     "div": divide,
     "mod": _operator(exp.Mod),
+    "square": floats.square,
+    "finite": floats.finite,
     "eq": _compared(exp.EQ),
     "ne": _compared(exp.NEQ),
     "lt": _compared(exp.LT),
@@ -148,7 +150,10 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "ilike": like(exp.ILike),
     "regex_match": regexes.matches(False),
     "regex_imatch": regexes.matches(True),
-    **{f"regexp_{name}": _named(f"re_{name}") for name in ("like", "count", "instr", "substr", "match", "substring")},
+    **{
+        f"regexp_{name}": _named(f"re_{name}")
+        for name in ("like", "count", "instr", "substr", "match", "matches", "substring")
+    },
     "regexp_replace": _named("re_replace"),
     "regexp_split_to_array": regexes.split,
     "similar": _named("re_similar"),
@@ -215,7 +220,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     ),
     "lpad": padded("ms_lpad"),
     "rpad": padded("ms_rpad"),
-    "repeat": _named("repeat"),
+    "repeat": _named("ms_repeat"),
     "reverse": _named("reverse"),
     "split_part": _named("ms_split_part"),
     "starts_with": _named("starts_with"),

@@ -123,6 +123,7 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_path": _named("doc_path"),
     "json_path_text": _named("doc_path_text"),
     "json_typeof": _named("doc_type"),
+    "json_order": _named("doc_order"),
     "json_array_length": _named("doc_length"),
     "json_elements": _named("doc_elements"),
     "json_elements_text": _named("doc_elements_text"),

@@ -33,13 +33,12 @@ CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS {
 """
 
 
-def _long_division() -> str:
-    """a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint."""
-    body = "v"
-    for _ in range(5):
-        body = let("q: v.q * 10000 + (v.r * 10000) // v.b, r: (v.r * 10000) % v.b, b: v.b", body)
-    return let("q: a // b, r: a % b, b: b", body)
-
+#: a / b, both positive: q in units of 10^-20 and the remainder r. Five steps of four digits keep within hugeint. A
+#: reduction over the start and five more elements of its type, since lambdas in one another take long to plan.
+_LONG_DIVISION: Final = (
+    "list_reduce(list_transform([0, 1, 2, 3, 4, 5], lambda i: {'q': a // b, 'r': a % b, 'b': b}),"
+    " lambda v, w: {'q': v.q * 10000 + (v.r * 10000) // v.b, 'r': (v.r * 10000) % v.b, 'b': v.b})"
+)
 
 #: One step where b < 10^18, which holds of counts.
 _SHORT_DIVISION: Final = let(
@@ -65,7 +64,7 @@ def _division(name: str, division: str) -> str:
     return positive + f"CREATE MACRO {name}(a, b, scale, least_scale) AS {signed};\n"
 
 
-_QUOTIENT: Final = _division("ms_divide", _long_division()) + _division("ms_divide_short", _SHORT_DIVISION)
+_QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide_short", _SHORT_DIVISION)
 
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
@@ -163,9 +162,11 @@ CREATE MACRO ms_substring(s, f, n) AS CASE WHEN s IS NULL OR f IS NULL OR n IS N
 CREATE MACRO ms_initcap(s) AS array_to_string(list_transform(
     regexp_extract_all(s, '[\\p{L}\\p{N}]+|[^\\p{L}\\p{N}]+'), lambda w: upper(w[1]) || lower(w[2:])), '');
 CREATE MACRO ms_lpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN n > 268435454 THEN error('!54000!requested length too large')
     WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE lpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
 CREATE MACRO ms_rpad(s, n, fill) AS CASE WHEN s IS NULL OR fill IS NULL THEN NULL WHEN n <= 0 THEN ''
+    WHEN n > 268435454 THEN error('!54000!requested length too large')
     WHEN fill = '' OR length(s) >= n THEN left(s, n)
     ELSE rpad(s, n, CASE WHEN fill = '' THEN ' ' ELSE fill END) END;
 CREATE MACRO ms_split_part(s, d, n) AS CASE WHEN n = 0 THEN error('!22023!field position must not be zero')
@@ -240,13 +241,14 @@ CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y
     WHEN x <> 0 AND isfinite(x) AND isfinite(y) AND power(x, y) = 0 THEN error('!22003!value out of range: underflow')
     ELSE power(x, y) END;
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
-    WHEN isinf(s2) AND isfinite(s1) THEN error('!22003!value out of range: overflow')
+    WHEN NOT isfinite(s1) OR NOT isfinite(s2) THEN 'NaN'::DOUBLE
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
     + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
-CREATE MACRO ms_exp(x) AS ms_finite(exp(x));
+CREATE MACRO ms_exp(x) AS CASE WHEN exp(x) = 0 AND NOT isinf(x) THEN error('!22003!value out of range: underflow')
+    WHEN isinf(x) THEN exp(x) ELSE ms_finite(exp(x)) END;
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0

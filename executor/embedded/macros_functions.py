@@ -8,37 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from executor.embedded import macros_floats
 from executor.embedded.macros import let
-
-#: float8: domain errors, and PostgreSQL's own constants.
-_FLOATS: Final = """
-CREATE MACRO ms_bounded(x) AS CASE WHEN isinf(x) THEN error('!22003!input is out of range') ELSE x END;
-CREATE MACRO ms_within_one(x) AS CASE WHEN abs(x) > 1 AND NOT isnan(x)
-    THEN error('!22003!input is out of range') ELSE x END;
-CREATE MACRO ms_sin(x) AS sin(ms_bounded(x));
-CREATE MACRO ms_cos(x) AS cos(ms_bounded(x));
-CREATE MACRO ms_tan(x) AS tan(ms_bounded(x));
-CREATE MACRO ms_cot(x) AS CASE WHEN x = 0 THEN 'Infinity'::DOUBLE ELSE 1::DOUBLE / tan(ms_bounded(x)) END;
-CREATE MACRO ms_asin(x) AS asin(ms_within_one(x));
-CREATE MACRO ms_acos(x) AS acos(ms_within_one(x));
-CREATE MACRO ms_atanh(x) AS atanh(ms_within_one(x));
-CREATE MACRO ms_acosh(x) AS acosh(CASE WHEN x < 1 THEN error('!22003!input is out of range') ELSE x END);
-CREATE MACRO ms_degrees(x) AS CASE WHEN isinf(x) THEN x ELSE ms_finite(x / 0.0174532925199432957692::DOUBLE) END;
-CREATE MACRO ms_radians(x) AS x * 0.0174532925199432957692::DOUBLE;
-CREATE MACRO ms_cbrt_near(x, y) AS CASE WHEN x = 0 OR isinf(x) OR isnan(x) THEN x
-    ELSE y - (y * y * y - x) / (3 * y * y) END;
-CREATE MACRO ms_cbrt(x) AS ms_cbrt_near(x, cbrt(x));
-CREATE MACRO ms_bucket_float(x, low, high, n) AS CASE
-    WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
-    WHEN n <= 0 THEN error('!2201G!count must be greater than zero')
-    WHEN isnan(x) OR isnan(low) OR isnan(high)
-    THEN error('!2201G!operand, lower bound, and upper bound cannot be NaN')
-    WHEN isinf(low) OR isinf(high) THEN error('!2201G!lower and upper bounds must be finite')
-    WHEN low = high THEN error('!2201G!lower bound cannot equal upper bound')
-    WHEN low < high AND x < low OR low > high AND x > low THEN 0
-    WHEN low < high AND x >= high OR low > high AND x <= high THEN n::BIGINT + 1
-    WHEN n * ((x - low) / (high - low)) >= n THEN n ELSE floor(n * ((x - low) / (high - low)))::BIGINT + 1 END;
-"""
 
 #: Integers and numerics. ``u...`` are hugeint units of one scale.
 _NUMBERS: Final = """
@@ -74,6 +45,8 @@ CREATE MACRO ms_overlay(s, new, start, n) AS CASE WHEN s IS NULL OR new IS NULL 
     ELSE left(s, start - 1) || new || ms_substring_from(s, CAST(start::BIGINT + n AS INTEGER)) END;
 CREATE MACRO ms_delimited(items) AS CASE WHEN items IS NOT NULL THEN items[1].v || array_to_string(
     list_transform(list_slice(items, 2, len(items)), lambda item: item.d || item.v), '') END;
+CREATE MACRO ms_repeat(s, n) AS CASE WHEN strlen(s)::HUGEINT * n >= 1073741820
+    THEN error('!54000!requested length too large') ELSE repeat(s, n) END;
 CREATE MACRO ms_right(s, n) AS CASE WHEN n = -2147483648 THEN s ELSE right(s, n) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';
@@ -138,8 +111,16 @@ CREATE MACRO ms_justify_days(x) AS {
 CREATE MACRO ms_justify_interval(x) AS {
     let(_MONTHS, let("m: v.m, d: v.d + v.t // 86400000000, t: v.t % 86400000000", _ONE_SIGN))
 };
-CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS ms_interval_total(
-    y::BIGINT * 12 + mon, w::BIGINT * 7 + d, h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0));
+CREATE MACRO ms_interval_sum(items) AS ms_interval_total(
+    list_sum(list_transform(items, lambda i: ms_interval_months(i))),
+    list_sum(list_transform(items, lambda i: ms_interval_day(i))),
+    list_sum(list_transform(items, lambda i: ms_interval_micros(i))));
+CREATE MACRO ms_interval_shown(x) AS CASE WHEN abs(ms_interval_micros(x)) > 9223372036854775
+    THEN error('!0A000!an interval of more than 2562047 hours is not supported') ELSE x END;
+CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS CASE
+    WHEN NOT isfinite(s) THEN error('!22008!interval out of range')
+    ELSE ms_interval_total(ms_wrapped(y::BIGINT * 12 + mon, 4294967296), ms_wrapped(w::BIGINT * 7 + d, 4294967296),
+    h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0)) END;
 CREATE MACRO ms_make_time(h, m, s) AS CASE
     WHEN h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)
@@ -242,4 +223,4 @@ CREATE MACRO ms_read(s, shape, pattern, made) AS CASE WHEN regexp_full_match(s, 
     THEN error('!0A000!reading "' || s || '" with the pattern "' || pattern || '" is not supported') END;
 """
 
-STATEMENTS: Final = _AGGREGATES + _FLOATS + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING
+STATEMENTS: Final = macros_floats.STATEMENTS + _AGGREGATES + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING

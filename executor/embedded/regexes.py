@@ -86,6 +86,13 @@ def _match(value: str, pattern: str, flags: str) -> list[str | None] | None:
     return None if found is None else [_held(value, span) for span in (found[1:] or found)]
 
 
+def _matches(value: str, pattern: str, flags: str) -> list[list[str | None]]:
+    """The groups of the first match, or with the flag g of every one."""
+    found = find_all(parse(pattern, flags), value)
+    wanted = found if options(flags).every else islice(found, 1)
+    return [[_held(value, span) for span in (match[1:] or match)] for match in wanted]
+
+
 def _substring(value: str, pattern: str) -> str | None:
     found = find(parse(pattern), value)
     return None if found is None else _held(value, found[1] if len(found) > 1 else found[0])
@@ -141,6 +148,7 @@ FUNCTIONS: Final[Functions] = {
     "re_instr": (_instr, "INTEGER"),
     "re_substr": (_substr, "VARCHAR"),
     "re_match": (_match, "VARCHAR[]"),
+    "re_matches": (_matches, "VARCHAR[][]"),
     "re_substring": (_substring, "VARCHAR"),
     "re_split": (_split, "VARCHAR[]"),
     "re_replace": (_replace, "VARCHAR"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +24,13 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
-from executor.embedded.changes import Changes
+from executor.embedded.changes import Changes, quoted
 from executor.embedded.connection import Bindings, Connection, Database, Parameters
 from executor.embedded.dialect import STORE
 from executor.embedded.effects import OverRows
 from executor.embedded.writing import WriteTransaction
 from planner.algebra import Relation
+from planner.statistics import ColumnStatistics, TableStatistics
 
 META: Final = f"{STORE}.main.__millstream"
 DEFINITIONS: Final = f"{STORE}.main.__tables"
@@ -139,6 +140,19 @@ class TableStore:
         found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
         return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
 
+    def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
+        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
+
+        None of one that no transaction has committed yet."""
+        count = f"SELECT estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}' AND table_name = 't{oid}'"
+        columns = ", ".join(f"stats({quoted(name)})" for name in names) or "1"
+        rows = next((number for (number,) in self._asked(count)), None)
+        if rows is None:
+            return None
+        found = self._asked(f"SELECT {columns} FROM {STORE}.main.t{oid} LIMIT 1") if names else []
+        known = {name: _column(value) for row in found for name, value in zip(names, row, strict=True)}
+        return TableStatistics(float(rows), known)
+
     def sizes(self) -> dict[int, int]:
         """Bytes of each table in the file, by oid: whole blocks, without those of changes that are only logged yet."""
         sizes = {}
@@ -180,6 +194,14 @@ class TableStore:
     def close(self) -> None:
         """Closes the file; nothing may run."""
         self._database.close()
+
+
+def _column(stats: Any) -> ColumnStatistics:
+    """A column's statistics; a value that Python does not have comes as text, which says nothing."""
+    if not isinstance(stats, dict):
+        return ColumnStatistics()
+    distinct = stats.get("approx_unique")
+    return ColumnStatistics(float(distinct) if distinct else None, stats.get("min"), stats.get("max"))
 
 
 def _size(path: Path) -> int:

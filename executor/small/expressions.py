@@ -84,6 +84,8 @@ def _function(call: Call) -> Callable[..., Any] | None:
     match call.function:
         case "avg_final":
             return average_of(types[0])
+        case "finite":
+            return lambda value, _: value  # cells are finite
         case "coalesce" if all(item.name == call.type.name for item in types):
             return lambda *values: next((value for value in values if value is not None), None)
         case "and":

@@ -24,12 +24,15 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "sub": operator.sub,
     "mul": operator.mul,
 }
+_UNARY: Final[dict[str, Callable[[Values], Values]]] = {"abs": np.abs, "square": np.square}
 
 
 def operation(call: Call, arguments: list[Computed]) -> Computed | None:
     name = call.function
     if name in _ARITHMETIC and len(arguments) == 2:
         return _arithmetic(call, *arguments)
+    if name in ("abs", "square") and call.type.name == arguments[0].type.name == "float8":
+        return _of_float(_UNARY[name], call.type, arguments[0].run)
     if name in COMPARISONS and alike(arguments):
         return _comparison(name, call.type, *arguments)
     if name == "in" and alike(arguments):
@@ -91,9 +94,23 @@ def _of_floats(
             values = compute(a.values, b.values)
         if not np.isfinite(values).all():
             raise Unusual
+        if compute is operator.mul and not values.all() and ((values == 0) & (a.values != 0) & (b.values != 0)).any():
+            raise Unusual  # an underflow
         return Vector(values, either(a.null, b.null))
 
     return run
+
+
+def _of_float(compute: Callable[[Values], Values], kind: SqlType, argument: Callable[[Rows], Vector]) -> Computed:
+    def run(rows: Rows) -> Vector:
+        found = argument(rows)
+        with np.errstate(all="ignore"):
+            values = compute(found.values)
+        if not np.isfinite(values).all():
+            raise Unusual
+        return Vector(values, found.null)
+
+    return Computed(kind, run)
 
 
 def _comparison(name: str, truth: SqlType, left: Computed, right: Computed) -> Computed:

@@ -1,41 +1,56 @@
 """What Spark prints of a query by itself, beyond what it prints of a view's paths.
 
 Owns: ``AdhocPrinter``. A view's states are computed by both engines in turn, so what may differ in a last bit
-(``floats``), what reads the session's time zone (which is UTC here: ``analytics`` sends no other) and what fails for
-some values with 0A000 is a query's alone. So are windows and ordered aggregates, which are in no path.
+(``floats``), what reads the session's time zone and what fails for some values with 0A000 is a query's alone. So are
+windows and ordered aggregates, which are in no path, and expressions of the embedded engine's (``delegation``): all
+that ask for local time where the session's is not UTC, which Spark's always is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, function
+from executor.nodes import Build, Expr, function, reference
+from executor.printer import Printer
 from executor.selects import Block
-from executor.spark import windows
-from executor.spark.arrays import ARRAYS, collected, require_plain
+from executor.spark import sets, windows
+from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
-from executor.spark.dialect import STRINGS, SparkPrinter, spark_type, string
+from executor.spark.carried import INTERVAL_LENGTH, constant, holds_interval, printed_length, spark_name
+from executor.spark.delegation import DELEGATED, delegated, printed
+from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
+from executor.spark.doubles import PAIRS, of_reals
 from executor.spark.floats import FLOATS
-from executor.spark.sums import Around
+from executor.spark.gathered import GATHERED
+from executor.spark.sums import Around, sum_of_intervals
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
-from planner.algebra import Unnest
-from planner.expression import AggregateCall, Call, Cast, Literal, WindowCall
+from planner.algebra import Relation, SortKey, Unnest
+from planner.expression import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
 from planner.functions import AGGREGATES
+from planner.rules.support import SUBQUERIES
+from planner.walk import children
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
 #: Comparisons of arrays; their order treats NULL otherwise.
 _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
-_VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-#: Types of which Spark's percentile_disc, which is a double, is exact.
-_PERCENTILES: Final = frozenset(("int2", "int4", "float8"))
+#: What takes intervals as they are carried, comparing none.
+_OF_INTERVALS: Final = frozenset(
+    (DELEGATED, INTERVAL_LENGTH, "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
+)
+#: What does not ask which local time a moment is.
+_ZONELESS: Final = (
+    _OF_INTERVALS
+    | _EQUALITY
+    | {"lt", "le", "gt", "ge", "in", "any", "all", "nullif", "greatest", "least", "isfinite", "array_length"}
+)
 #: An integer as PostgreSQL 15 reads it, and a number.
 _INTEGER: Final = r"^[ \\t\\n\\r\\f\\x0B]*[+-]?[0-9]+[ \\t\\n\\r\\f\\x0B]*$"
 _CASES: Final = "ARRAY_JOIN(TRANSFORM(SPLIT({0}, ''), c -> IF(CHAR_LENGTH({1}(c)) = 1, {1}(c), c)), '')"
@@ -82,6 +97,14 @@ def _case_mapped(name: str) -> Build:
     return build
 
 
+def _error(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """An error of the data: an SQLSTATE and a message."""
+    state, message = node.arguments
+    assert isinstance(state, Literal)
+    assert isinstance(message, Literal)
+    return cast(function("RAISE_ERROR", string(f"{state.value}:{message.value}")), spark_type(node.type))
+
+
 class AdhocPrinter(SparkPrinter):
     """Prints one query."""
 
@@ -90,34 +113,111 @@ class AdhocPrinter(SparkPrinter):
         **FLOATS,
         **ZONED,
         **ARRAYS,
+        "error": _error,
         "upper": _case_mapped("UPPER"),
         "lower": _case_mapped("LOWER"),
         "ilike": _like,
         "regex_match": _matched("s"),
         "regex_imatch": _matched("siu"),
+        DELEGATED: printed,
+        INTERVAL_LENGTH: printed_length,
     }
 
-    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY
+    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED}
+    of_intervals: ClassVar[frozenset[str]] = SparkPrinter.of_intervals | _OF_INTERVALS
+
+    def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True, time_zone: str = "UTC") -> None:
+        """``has_kernel``: whether Spark's Python workers can import the embedded engine's. Spark's own is UTC."""
+        super().__init__(has_unscaled=has_unscaled)
+        self.has_kernel = has_kernel
+        self.time_zone = time_zone
+
+    def prepared(self, relation: Relation) -> Relation:
+        """With calls of the kernel in it, where there is one."""
+        return delegated(relation, self._takes, self.time_zone) if self.has_kernel else relation
+
+    def _takes(self, node: Scalar) -> bool:
+        """Whether Spark prints a node over what it prints."""
+        if isinstance(node, SUBQUERIES):
+            return True
+        try:
+            self._scalar(node, (exp.Var(this="x") for _ in children(node)))
+        except SqlError as error:
+            if error.sqlstate != "0A000":
+                raise
+            return False
+        return True
 
     def require(self, kind: SqlType) -> None:
         """Arrays, too."""
         require_plain(kind)
         if kind.name != "interval":
-            spark_type(kind)
+            self.name_of(kind)
+
+    def name_of(self, kind: SqlType) -> str:
+        """Also of a carrier, where something computes with its values."""
+        return spark_name(kind) if self.has_kernel else spark_type(kind)
+
+    def literal(self, literal: Literal) -> Expr:
+        """A carrier's, too."""
+        carried = constant(literal) if self.has_kernel else None
+        if carried is not None:
+            return exp.Var(this=carried)
+        if literal.value is None and self.has_kernel:
+            return cast(exp.null(), self.name_of(literal.type))
+        return SparkPrinter.literal(self, literal)
+
+    def call(self, node: Call, arguments: list[Expr]) -> Expr:
+        """No comparison of intervals, which are not equal as their carriers are."""
+        if node.function not in _ZONELESS:
+            self._require_utc(node, node.arguments)
+        if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
+            return SparkPrinter.call(self, node, arguments)
+        raise refuse(node)
+
+    def _require_utc(self, node: Scalar | WindowCall, arguments: Sequence[Scalar]) -> None:
+        """Raises 0A000 where local time counts that is not Spark's."""
+        kinds = [(item.type.element or item.type).name for item in (node, *arguments)]
+        if self.time_zone != "UTC" and "timestamptz" in kinds:
+            raise unsupported(f"type timestamp with time zone where TimeZone is {self.time_zone}")
 
     def unnest(self, items: Expr) -> Expr:
         """EXPLODE(list)."""
         return function("EXPLODE", items)
 
     def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
-        """Spark has one generator in a select list."""
-        if len(items) > 1 or node.ordinality is not None:
-            raise unsupported("several set-returning functions in step")
-        return SparkPrinter._unnest(self, node, block, items)
+        """Spark has one generator in a select list: several arrays become columns first, and then rows in step."""
+        rows = sets.rows(self, node)
+        if rows is not None:
+            return Block(node.columns, self._derived(rows))
+        if len(items) == 1 and node.ordinality is None:
+            return SparkPrinter._unnest(self, node, block, items)
+        passed = [reference(column) for column in node.input.columns]
+        names = [f"`__array{place}`" for place in range(len(items))]
+        block = self._below_output(block)
+        block.output = [
+            *passed,
+            *(exp.Var(this=f"{self.generate(item)} AS {name}") for item, name in zip(items, names, strict=True)),
+        ]
+        block.order = ()
+        columns = [column for column, _ in node.items]
+        output = [*(item.copy() for item in passed), sets.in_step(self, names, columns, node.ordinality)]
+        select = self._clauses(output, self._derived(self._select(block)))
+        return Block(node.columns, self._derived(select), depth=block.depth + 2)
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """Arrays with their NULLs last, as an element of PostgreSQL's is greater than any other where it is NULL."""
+        if key.expression.type.element is None:
+            return SparkPrinter._sort_key(self, key, rest)
+        found = Printer._sort_key(self, key, rest)
+        found.set("this", ordered(self, found.this, key.expression.type))
+        return found
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """Also between times in UTC, to real, and of texts to integers."""
         source, target = node.argument.type, node.type
+        if source != target:
+            self._require_utc(node, (node.argument,))
         if source.name in _TIMES and target.name in _TIMES:
             return cast(argument, spark_type(target))
         if source.name in ("int2", "int4", "int8", "numeric") and target.name == "float4":
@@ -139,57 +239,43 @@ class AdhocPrinter(SparkPrinter):
     def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
         """Also aggregates over an order."""
         around = Around(where)
-        match node.function:
-            case "string_agg":
-                return self._joined(node, arguments[0], order, around)
-            case "array_agg" if not node.distinct and node.arguments[0].type.element is None:
-                return collected(self, arguments[0], node.order_by, order, around)
-            case "percentile_cont" | "percentile_disc" | "mode":
-                return self._percentile(node, arguments, order, around)
-            case _:
-                return self.aggregated(node, arguments, around)
+        if node.function in GATHERED:
+            return GATHERED[node.function](self, node, arguments, order, around)
+        return self.aggregated(node, arguments, around)
 
     def aggregated(self, node: AggregateCall, arguments: list[Expr], around: Around) -> Expr:
-        """Also variances of doubles."""
-        if node.function in _VARIANCES and node.arguments[0].type.name == "float8" and not node.distinct:
-            return around.call(node.function.upper(), *arguments)
-        return SparkPrinter.aggregated(self, node, arguments, around)
-
-    def _joined(self, node: AggregateCall, value: Expr, order: list[Expr], around: Around) -> Expr:
-        """LISTAGG; distinct values come sorted, as PostgreSQL finds them."""
-        delimiter = node.arguments[1]
-        if not isinstance(delimiter, Literal) or not isinstance(delimiter.value, str):
-            raise unsupported("string_agg() with a computed delimiter")
-        if any(item.type.name not in STRINGS for item in node.arguments):
-            raise unsupported(f"aggregate string_agg({node.arguments[0].type})")
-        if node.distinct:
-            if any(key.expression != node.arguments[0] for key in node.order_by):
-                raise unsupported("string_agg(DISTINCT) in another order")
-            order = order or [exp.Ordered(this=value.copy(), desc=False, nulls_first=False)]
-        items = [exp.Distinct(expressions=[value])] if node.distinct else [value]
-        return self._within("LISTAGG", [*items, string(delimiter.value)], order, around)
-
-    def _percentile(self, node: AggregateCall, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
-        kind = node.order_by[0].expression.type
-        if node.function != "mode" and not isinstance(node.arguments[0], Literal):
-            raise unsupported(f"{node.function} of a computed fraction")
-        if node.type.element is not None or kind.name not in _PERCENTILES:
-            raise unsupported(f"aggregate {node.function}() WITHIN GROUP (ORDER BY {kind})")
-        found = self._within(node.function.upper(), arguments, order, around)
-        return found if node.type.name == "float8" else cast(found, spark_type(node.type))
-
-    def _within(self, name: str, arguments: list[Expr], order: list[Expr], around: Around) -> Expr:
-        """name(arguments) WITHIN GROUP (ORDER BY order) FILTER (WHERE ...)."""
-        call = self.generate(function(name, *arguments))
-        if order:
-            call += f" WITHIN GROUP (ORDER BY {', '.join(map(self.generate, order))})"
-        if around.where is not None:
-            call += f" FILTER (WHERE {self.generate(around.where)})"
-        return exp.Var(this=call)
+        """Also what may differ in a last bit, and what no view keeps."""
+        if node.function in PAIRS and not node.distinct:
+            return PAIRS[node.function](self, arguments, around)
+        kind = node.arguments[0].type.name if node.arguments else ""
+        match node.function, kind:
+            case ("stddev_samp" | "stddev_pop" | "var_samp" | "var_pop", "float4" | "float8"):
+                values = [cast(item, "DOUBLE") for item in arguments]
+                return around.call(node.function.upper(), *distinct(values, node.distinct))
+            case ("sum" | "avg", "float4"):
+                return of_reals(self, node, arguments[0], around)
+            case ("sum", "interval") if not node.distinct:
+                return sum_of_intervals(self, arguments[0], around)
+            case ("min" | "max", "time"):
+                return around.call(node.function.upper(), *arguments)
+            case ("min" | "max", "bool"):
+                return around.call("BOOL_AND" if node.function == "min" else "BOOL_OR", *arguments)
+            case ("bool_and" | "bool_or" | "bit_and" | "bit_or", _):
+                return around.call(node.function.upper(), *arguments)  # of a value twice as of one
+            case ("bit_xor", _) if node.distinct:
+                return around.call("BIT_XOR", *distinct(arguments, node.distinct))
+            case _:
+                return SparkPrinter.aggregated(self, node, arguments, around)
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
         """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        if node.offsets:
+            self._require_utc(node, [key.expression for key in node.order_by])
         over = windows.framed(node, over)
         if node.function not in AGGREGATES:
-            return windows.call(node, arguments, over)
-        return self.aggregated(AggregateCall(node.function, node.arguments, node.type), arguments, Around(where, over))
+            return windows.call(node, arguments, over, self.name_of(node.type))
+        whole = AggregateCall(node.function, node.arguments, node.type)
+        around = Around(where, over)
+        if node.function in GATHERED:
+            return GATHERED[node.function](self, whole, arguments, [], around)
+        return self.aggregated(whole, arguments, around)

@@ -1,13 +1,13 @@
-"""Arrays in Spark's SQL, for queries: constructors, subscripts, sizes, ANY and ALL, and aggregation in an order.
+"""Arrays in Spark's SQL, for queries: constructors, subscripts, sizes, ANY and ALL.
 
-Owns: ``ARRAYS``, the functions of arrays that Spark computes as PostgreSQL does, and ``collected``. Subscripts count
-from 1 and find NULL beyond the ends; NULL is an array's element like any other, and no array is as good as an empty one
-where arrays are put together.
+Owns: ``ARRAYS``, the functions of arrays that Spark computes as PostgreSQL does. Subscripts count from 1 and
+find NULL beyond the ends; NULL is an array's element like any other, and no array is as good as an empty one where
+arrays are put together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlglot import exp
@@ -16,8 +16,6 @@ from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
 from executor.nodes import Build, Expr
 from executor.spark.calls import cast, literal_int, once, refuse
-from executor.spark.sums import Around
-from planner.algebra import SortKey
 from planner.expression import Call, Literal
 
 #: Elements whose text in an array is what Spark's cast makes.
@@ -79,6 +77,24 @@ def _to_string(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Var(this=f"ARRAY_JOIN({', '.join(map(dialect.generate, [items, *arguments[1:]]))})")
 
 
+def _series(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """generate_series() of integers."""
+    element = node.type.element
+    if element is None or element.name not in ("int4", "int8"):
+        raise refuse(node)
+    kind = dialect.generate(dialect.type(node.type))
+    numbers = "SEQUENCE(CAST({0} AS BIGINT), CAST({1} AS BIGINT), CAST({2} AS BIGINT))"
+    error = "RAISE_ERROR('22023:step size cannot equal zero')"
+    return once(
+        dialect,
+        arguments,
+        node,
+        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {error}"
+        f" WHEN ({{1}} < {{0}}) = ({{2}} < 0) OR {{0}} = {{1}} THEN CAST({numbers} AS {kind})"
+        f" ELSE CAST(ARRAY() AS {kind}) END",
+    )
+
+
 ARRAYS: Final[Mapping[str, Build]] = {
     "array": _array,
     "any": _quantified("EXISTS"),
@@ -90,6 +106,7 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "array_prepend": _put_together("ARRAY({0})", "{1}"),
     "array_cat": _put_together("{0}", "{1}"),
     "array_to_string": _to_string,
+    "series": _series,
 }
 
 
@@ -99,25 +116,8 @@ def require_plain(kind: SqlType) -> None:
         raise unsupported(f"type {kind}")
 
 
-def collected(dialect: Any, value: Expr, keys: Sequence[SortKey], order: Sequence[Expr], around: Around) -> Expr:
-    """All values of a group as an array, NULLs too, in an order; NULL for no row."""
-    fields = [f"'v', {dialect.generate(value)}"]
-    fields += [f"'k{place}', {dialect.generate(key.this)}" for place, key in enumerate(order)]
-    found = dialect.generate(around.call("COLLECT_LIST", exp.Var(this=f"NAMED_STRUCT({', '.join(fields)})")))
-    if keys:
-        found = f"ARRAY_SORT({found}, (l, r) -> {_comparison(keys)})"
-    return exp.Var(this=f"TRANSFORM(GET(FILTER(ARRAY({found}), a -> SIZE(a) > 0), 0), s -> s.v)")
-
-
-def _comparison(keys: Sequence[SortKey]) -> str:
-    """-1, 0 or 1 for the structs l and r."""
-    branches = []
-    for place, key in enumerate(keys):
-        left, right = f"l.k{place}", f"r.k{place}"
-        null, less = (-1 if key.nulls_first else 1), (1 if key.descending else -1)
-        branches += [
-            f"WHEN {left} IS NULL AND {right} IS NOT NULL THEN {null}",
-            f"WHEN {left} IS NOT NULL AND {right} IS NULL THEN {-null}",
-            f"WHEN {left} < {right} THEN {less} WHEN {left} > {right} THEN {-less}",
-        ]
-    return f"CASE {' '.join(branches)} ELSE 0 END"
+def ordered(dialect: Any, value: Expr, kind: SqlType) -> Expr:
+    """An array as what is ordered like it: a NULL in it is greater than any other element."""
+    if kind.element is not None and kind.element.name in ("json", "jsonb"):
+        raise unsupported(f"ORDER BY {kind}")
+    return exp.Var(this=f"TRANSFORM({dialect.generate(value)}, e -> NAMED_STRUCT('n', e IS NULL, 'v', e))")

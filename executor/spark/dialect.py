@@ -23,13 +23,13 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, function
+from executor.nodes import Build, Expr, digits, function
 from executor.printer import Printer
 from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
-from planner.algebra import Delta, Fixpoint, Join, Limit, Scan, Snapshot, SortKey, Values
+from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.walk import walk
 
@@ -105,6 +105,8 @@ class SparkPrinter(Printer):
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
     #: Those that take arrays.
     of_arrays: ClassVar[frozenset[str]] = frozenset(("is_null", "is_not_null", "coalesce"))
+    #: Those that take intervals; these do as constants.
+    of_intervals: ClassVar[frozenset[str]] = frozenset(("add", "sub", "date_bin"))
 
     def __init__(self, *, has_unscaled: bool = True) -> None:
         """``has_unscaled``: whether the session that runs it knows ``unscaled.UNSCALED``; none behind Connect does."""
@@ -122,9 +124,17 @@ class SparkPrinter(Printer):
         if kind.name != "interval":
             spark_type(kind)
 
+    def name_of(self, kind: SqlType) -> str:
+        """Spark's name of a type."""
+        return spark_type(kind)
+
     def type(self, sql_type: SqlType) -> Expr:
         """An exp.Var: the printer only hands it to CAST."""
-        return exp.Var(this=spark_type(sql_type))
+        return exp.Var(this=self.name_of(sql_type))
+
+    def prepared(self, relation: Relation) -> Relation:
+        """A statement's relation as it is printed."""
+        return relation
 
     def parameter(self, parameter: Parameter) -> Expr:
         """Programs have none."""
@@ -152,12 +162,6 @@ class SparkPrinter(Printer):
         union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
         return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
 
-    def _fixpoint(self, node: Fixpoint, base: Block, step: Block) -> Block:
-        """Spark takes no UNION in it that drops rows."""
-        if not node.all:
-            raise unsupported("UNION in WITH RECURSIVE")
-        return Selects._fixpoint(self, node, base, step)
-
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
         """Documents and arrays have orders of their own in PostgreSQL."""
         if key.expression.type.element is not None or key.expression.type.name in ("json", "jsonb"):
@@ -178,7 +182,7 @@ class SparkPrinter(Printer):
         if name == "interval":
             return exp.null()
         self.require(literal.type)
-        kind = spark_type(literal.type)
+        kind = self.name_of(literal.type)
         if value is None:
             return cast_to(exp.null(), kind)
         match value:
@@ -260,8 +264,8 @@ class SparkPrinter(Printer):
             if item.type.element is not None and node.function not in self.of_arrays:
                 raise unsupported(f"function {node.function} of an array")
             if item.type.name != "interval":
-                spark_type(item.type)
-            elif node.function not in ("add", "sub", "date_bin"):
+                self.name_of(item.type)
+            elif node.function not in self.of_intervals:
                 raise unsupported("type interval")
         self.require(node.type)
         return Printer.call(self, node, arguments)
@@ -276,7 +280,7 @@ class SparkPrinter(Printer):
         match node.function:
             case "count":
                 counted = arguments or [exp.Star()]
-                return around.call("COUNT", *_distinct(counted, node.distinct))
+                return around.call("COUNT", *distinct(counted, node.distinct))
             case "sum":
                 return self._sum(arguments[0], kinds[0], node, around)
             case "avg":
@@ -298,19 +302,19 @@ class SparkPrinter(Printer):
             value = cast_to(value, "DECIMAL(19,0)")
         elif kind.name not in ("int2", "int4", "int8", "numeric", "float8"):
             raise unsupported(f"aggregate sum({kind})")
-        total = around.call("SUM", *_distinct([value], node.distinct))
+        total = around.call("SUM", *distinct([value], node.distinct))
         return cast_to(total, target) if node.type.name == "numeric" else total
 
     def _average(self, value: Expr, kind: SqlType, node: AggregateCall, around: Around) -> Expr:
         if kind.name == "float8":
-            return around.call("AVG", *_distinct([value], node.distinct))
+            return around.call("AVG", *distinct([value], node.distinct))
         if node.type.name != "numeric" or kind.name not in ("numeric", *INTEGERS):
             raise unsupported(f"aggregate avg({kind})")
         if kind.name != "numeric":
             value = cast_to(value, f"DECIMAL({INTEGERS[kind.name]},0)")
             kind = SqlType("numeric", (INTEGERS[kind.name], 0))
         total = self._sum(value.copy(), kind, replace(node, type=SqlType("numeric", (38, kind.scale))), around)
-        count = around.call("COUNT", *_distinct([value.copy()], node.distinct))
+        count = around.call("COUNT", *distinct([value.copy()], node.distinct))
         return average(self.generate(total), self.generate(count), kind)
 
 
@@ -345,8 +349,9 @@ def _number_text(value: Any) -> str:
     """Digits of an int, Decimal or float; Spark reads NaN and Infinity too."""
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
-    return format(value, "f") if not isinstance(value, int) else str(value)
+    return digits(value) if not isinstance(value, int) else str(value)
 
 
-def _distinct(values: list[Expr], distinct: bool) -> list[Expr]:
-    return [exp.Distinct(expressions=values)] if distinct else values
+def distinct(values: list[Expr], is_distinct: bool) -> list[Expr]:
+    """An aggregate's arguments, of distinct values alone where that is asked."""
+    return [exp.Distinct(expressions=values)] if is_distinct else values

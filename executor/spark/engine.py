@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
-from executor.engine import EngineUnavailable, Job, JobResult
+from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
 from executor.sources import Owner, OwnFiles, SourceFile, reader_options, stored_columns
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.dialect import SparkPrinter, spark_type
@@ -63,7 +64,7 @@ class SparkEngine:
         )
         self._lock = threading.Lock()
         #: By identity of the statements (which are kept, so that it stays theirs): the printed form or the reason.
-        self._printed: OrderedDict[tuple[int, ...], tuple[object, Printed | str]] = OrderedDict()
+        self._printed: OrderedDict[tuple[str | int | None, ...], tuple[object, Printed | str]] = OrderedDict()
 
     def start(self) -> None:
         """Begins to start Spark in the background."""
@@ -83,13 +84,17 @@ class SparkEngine:
         return self.process.status
 
     def supports(
-        self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool = False
+        self,
+        statements: tuple[Statement, ...],
+        states: tuple[State, ...],
+        is_query: bool = False,
+        time_zone: str = "UTC",
     ) -> str | None:
         """None when Spark computes exactly what is asked, else the reason why it does not.
 
-        A query by itself (``is_query``) may be what no path of a view is (see ``adhoc``).
+        A query by itself (``is_query``) may be what no path of a view is (see ``adhoc``), in a session's time zone.
         """
-        printed = self._print(statements, states, is_query)
+        printed = self._print(statements, states, time_zone if is_query else None)
         return printed if isinstance(printed, str) else None
 
     def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
@@ -105,14 +110,16 @@ class SparkEngine:
 
     def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
-        printed = self._print(job.statements, job.states, job.is_query)
+        printed = self._print(job.statements, job.states, job.timezone if job.is_query else None)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
         number, answered = self.process.submit(
             "run",
             job=job.id,
             inputs=[_input(view, job, delta) for view in printed.views],
+            loops=printed.loops,
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
+            functions=[asdict(function) for function in printed.functions],
             output=str(job.output.resolve()),
         )
         answer = answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled)
@@ -130,15 +137,21 @@ class SparkEngine:
                 if is_cancelled():
                     self.process.cancel(number)
 
-    def _print(self, statements: tuple[Statement, ...], states: tuple[State, ...], is_query: bool) -> Printed | str:
-        key = tuple(map(id, statements))
+    def _print(
+        self, statements: tuple[Statement, ...], states: tuple[State, ...], time_zone: str | None
+    ) -> Printed | str:
+        """Statements of a view's path, or of a query by itself, which has a time zone."""
+        key = (time_zone, *map(id, statements))
         with self._lock:
             found = self._printed.get(key)
             if found is not None:
                 self._printed.move_to_end(key)
                 return found[1]
-        kind = AdhocPrinter if is_query else SparkPrinter
-        printer = partial(kind, has_unscaled=not self.process.settings.connect)
+        settings = self.process.settings
+        kind: Callable[..., SparkPrinter] = SparkPrinter
+        if time_zone is not None:
+            kind = partial(AdhocPrinter, has_kernel=settings.local, time_zone=time_zone)
+        printer = partial(kind, has_unscaled=not settings.connect)
         try:
             printed: Printed | str = print_statements(statements, states, printer)
         except SqlError as error:
@@ -176,7 +189,7 @@ def _raw(
     try:
         columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
     except SqlError as error:
-        raise EngineUnavailable(f"{error.message} on Spark") from None
+        raise EngineRefused(f"{error.message} on Spark") from None
     return {
         "raw": True,
         "name": owner.name,

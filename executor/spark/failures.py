@@ -8,6 +8,7 @@ ARITHMETIC_OVERFLOW.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ _RAISED: Final = re.compile(r"(?s)([0-9A-Z]{5}):(.*)")
 _DETAILS: Final = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 #: What the text of an error has that says that there is no plan: Spark's words, or those of a planner that went wrong.
 _REFUSED: Final = ("[UNSUPPORTED_", "[INTERNAL_ERROR", "[RECURSION_", "NoSuchElementException: key not found")
+#: An error of the kernel's, in what a Python worker said.
+_MARKED: Final = re.compile(r"<millstream (\[.*\])>$", re.MULTILINE)
 _FIXED: Final[dict[str, tuple[str, str]]] = {
     "DIVIDE_BY_ZERO": ("22012", "division by zero"),
     "REMAINDER_BY_ZERO": ("22012", "division by zero"),
@@ -39,8 +42,16 @@ _FIXED: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+def marked(error: SqlError) -> str:
+    """An error in a line, for an exception of which Spark passes on the text."""
+    return f"<millstream {json.dumps([error.sqlstate, error.message])}>"
+
+
 def describe(error: BaseException) -> Failure:
     """The failure of a job as the driver reports it."""
+    told = _MARKED.search(str(error))
+    if told is not None:
+        error = SqlError(*json.loads(told.group(1)))
     if isinstance(error, SqlError):
         return {"kind": "sql", "sqlstate": error.sqlstate, "message": error.message}
     if isinstance(error, FileNotFoundError):

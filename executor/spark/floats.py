@@ -11,20 +11,12 @@ from typing import Any, Final
 
 from executor.nodes import Build, Expr, function
 from executor.spark.calls import once, refuse
+from executor.spark.overflows import INFINITE, OVERFLOW, UNDERFLOW, raised
 from planner.expression import Call
 
-_INFINITE: Final = "DOUBLE('Infinity')"
-
-
-def _raise(state: str, message: str) -> str:
-    return f"CAST(RAISE_ERROR('{state}:{message}') AS DOUBLE)"
-
-
-_OVERFLOW: Final = _raise("22003", "value out of range: overflow")
-_UNDERFLOW: Final = _raise("22003", "value out of range: underflow")
-_INPUT: Final = _raise("22003", "input is out of range")
-_OF_ZERO: Final = _raise("2201E", "cannot take logarithm of zero")
-_OF_NEGATIVE: Final = _raise("2201E", "cannot take logarithm of a negative number")
+_INPUT: Final = raised("22003", "input is out of range")
+_OF_ZERO: Final = raised("2201E", "cannot take logarithm of zero")
+_OF_NEGATIVE: Final = raised("2201E", "cannot take logarithm of a negative number")
 
 
 def _of_doubles(pattern: str) -> Build:
@@ -44,7 +36,7 @@ def _logarithm(name: str) -> str:
 
 def _finite(name: str) -> str:
     """Of a finite number."""
-    return f"CASE WHEN ABS({{0}}) = {_INFINITE} THEN {_INPUT} ELSE {name}({{0}}) END"
+    return f"CASE WHEN ABS({{0}}) = {INFINITE} THEN {_INPUT} ELSE {name}({{0}}) END"
 
 
 def _within(name: str, condition: str) -> str:
@@ -53,12 +45,12 @@ def _within(name: str, condition: str) -> str:
 
 
 _EXP: Final = (
-    f"CASE WHEN EXP({{0}}) = {_INFINITE} AND {{0}} < {_INFINITE} THEN {_OVERFLOW}"
-    f" WHEN EXP({{0}}) = 0D AND {{0}} > -{_INFINITE} THEN {_UNDERFLOW} ELSE EXP({{0}}) END"
+    f"CASE WHEN EXP({{0}}) = {INFINITE} AND {{0}} < {INFINITE} THEN {OVERFLOW}"
+    f" WHEN EXP({{0}}) = 0D AND {{0}} > -{INFINITE} THEN {UNDERFLOW} ELSE EXP({{0}}) END"
 )
 
 _DEGREES: Final = (
-    f"CASE WHEN ABS(DEGREES({{0}})) = {_INFINITE} AND ABS({{0}}) < {_INFINITE} THEN {_OVERFLOW} ELSE DEGREES({{0}}) END"
+    f"CASE WHEN ABS(DEGREES({{0}})) = {INFINITE} AND ABS({{0}}) < {INFINITE} THEN {OVERFLOW} ELSE DEGREES({{0}}) END"
 )
 
 FLOATS: Final[Mapping[str, Build]] = {

@@ -14,8 +14,10 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import SqlType
+from executor import floats
 from executor.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.calls import cast, literal_int, once, refuse
+from executor.spark.overflows import CHECKER, FINITE
 from executor.spark.quotients import quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from executor.spark.textual import TEXTUAL
@@ -64,7 +66,7 @@ def _arithmetic(kind: type[exp.Binary]) -> Build:
         if node.type.name == "numeric":
             return _decimals(dialect, kind, arguments, node)
         if node.type.name == "float8" and left.name == right.name == "float8" and kind is not exp.Mod:
-            return binary(kind, *arguments)
+            return floats.checked(CHECKER, dialect, arguments, node)
         raise refuse(node)
 
     return build
@@ -287,6 +289,8 @@ def _square_root(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 FUNCTIONS: Final[Mapping[str, Build]] = {
+    "square": lambda dialect, arguments, node: once(dialect, arguments, node, "{0} * {0}"),
+    "finite": lambda dialect, arguments, node: once(dialect, arguments, node, FINITE),
     "add": _arithmetic(exp.Add),
     "sub": _arithmetic(exp.Sub),
     "mul": _arithmetic(exp.Mul),

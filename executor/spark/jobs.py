@@ -24,9 +24,11 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from executor.spark.columns import define
 from executor.spark.frames import Frame
 from executor.spark.plans import Leaf
 from executor.spark.raw import FLOATING, WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
+from executor.spark.rounds import run_rounds
 from executor.spark.session import Session, Worker
 
 #: Up to this many input rows a job is one partition.
@@ -62,9 +64,15 @@ def run(session: Session, request: Frame) -> Frame:
     write = _collected if is_collected else _written
     statements: list[Frame] = request["statements"]
     with session.borrowed(_settings(inputs, rows)) as worker:
+        define(worker.spark, worker.known, request.get("functions", ()))
         prefix = ", ".join(_with_item(item.spec, small) for item in inputs)
         prefix = f"WITH {prefix} " if prefix else ""
-        frames = _frames(worker, inputs, [prefix + statement["sql"] for statement in statements], is_collected)
+        loops: list[Frame] = request.get("loops", [])
+        sql = [prefix + statement["sql"] for statement in statements]
+        frames = _frames(worker, inputs, sql, is_collected and not loops)
+        with session.group(worker.spark, group):
+            for loop in loops:
+                run_rounds(worker.spark, loop, prefix, write, output)
 
         def one(index: int) -> list[str]:
             base = output / f"{index:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', statements[index]['state'])[:80]}"

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import subprocess
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from executor.spark.columns import Known
 from executor.spark.plans import Plans
 from executor.spark.settings import SparkSettings, cores
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What one job at a time uses: a Spark session, and the plans that it keeps for later jobs (None: it cannot)."""
+    """What one job at a time uses: a Spark session, the plans that it keeps for later jobs (None: it cannot), and the
+    names of the functions that it knows.
+    """
 
     spark: Any
     plans: Plans | None
+    known: Known = field(default_factory=OrderedDict)
 
 
 class Session(ABC):

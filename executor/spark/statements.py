@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from executor.nodes import column_name, leaf_name
-from executor.spark.dialect import SparkPrinter, has_scalar_subquery, spark_type
+from executor.spark.delegation import Function, functions_of
+from executor.spark.dialect import SparkPrinter, has_scalar_subquery
+from executor.spark.frames import Frame
+from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
+from planner.labels import shows
 from planner.program import State, Statement
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import Node, transform, walk
@@ -31,10 +35,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What the driver gets of a job: SQL by state, and the views that the SQL reads."""
+    """What the driver gets of a job: SQL by state, the views that the SQL reads, the functions that it calls, and
+    recursions to be run before.
+    """
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
+    functions: tuple[Function, ...] = ()
+    loops: tuple[Frame, ...] = ()
 
 
 def print_statements(
@@ -42,11 +50,22 @@ def print_statements(
 ) -> Printed:
     """All statements. Raises 0A000 naming what Spark does not compute as PostgreSQL does."""
     by_name = {state.name: state for state in states}
+    for item in (item for statement in statements for item in walk(statement.relation)):
+        if isinstance(item, Snapshot) and item.trace in by_name:
+            raise unsupported("a statement that reads a state")
+        if shows(item):
+            raise unsupported("the text of an enum")
     relations: dict[str, list[Relation]] = {}
+    loops: list[Loop] = []
     for statement in statements:
-        relations.setdefault(statement.target, []).append(statement.relation)
+        relation, found = without_loops(printer().prepared(statement.relation))
+        relations.setdefault(statement.target, []).append(relation)
+        loops.extend(found)
     printed = tuple((name, _run(by_name[name], items, printer)) for name, items in relations.items())
-    return Printed(printed, _views(statements))
+    prepared = [relation for items in relations.values() for relation in items]
+    prepared += [relation for loop in loops for relation in (loop.base, loop.step)]
+    rounds = tuple(_loop(item, printer) for item in loops)
+    return Printed(printed, _views(statements, printer()), functions_of(prepared), rounds)
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:
@@ -69,11 +88,17 @@ def _run(state: State, relations: list[Relation], printer: Callable[[], SparkPri
     return _merged(state, union, printer())
 
 
+def _loop(loop: Loop, printer: Callable[[], SparkPrinter]) -> Frame:
+    """A recursion with the SQL of its rounds."""
+    state = State(loop.name, "concatenate", loop.columns, ())
+    return loop.printed(*(_arm(state, relation, printer()) for relation in (loop.base, loop.step)))
+
+
 def _arm(state: State, relation: Relation, printer: SparkPrinter) -> str:
     """One statement's rows, named and typed as the state's."""
     pairs = zip(relation.columns, state.columns, strict=True)
     outputs = ", ".join(
-        f"CAST(`{column_name(old)}` AS {spark_type(new.type)}) AS `{column_name(new)}`" for old, new in pairs
+        f"CAST(`{column_name(old)}` AS {printer.name_of(new.type)}) AS `{column_name(new)}`" for old, new in pairs
     )
     return f"SELECT {outputs} FROM ({printer.print_relation(three_valued(_filtered_joins(relation)))}) AS `run`"
 
@@ -103,7 +128,7 @@ def _merged(state: State, union: str, printer: SparkPrinter) -> str:
     for column in state.columns:
         name = column_name(column)
         value = f"`{name}`" if column not in merge else _merge_call(printer, merge[column])
-        outputs.append(f"CAST({value} AS {spark_type(column.type)}) AS `{name}`")
+        outputs.append(f"CAST({value} AS {printer.name_of(column.type)}) AS `{name}`")
     keys = ", ".join(f"`{column_name(column)}`" for column in state.key)
     return f"SELECT {', '.join(outputs)} FROM ({union}) AS `runs`" + (f" GROUP BY {keys}" if keys else "")
 
@@ -126,7 +151,7 @@ def _is_merged(state: State, relation: Relation) -> bool:
     return keys == {column for column, _ in relation.keys} and len(keys) == len(state.key)
 
 
-def _views(statements: Sequence[Statement]) -> tuple[View, ...]:
+def _views(statements: Sequence[Statement], printer: SparkPrinter) -> tuple[View, ...]:
     """Every leaf once, with all columns that some statement reads of it."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for statement in statements:
@@ -135,5 +160,5 @@ def _views(statements: Sequence[Statement]) -> tuple[View, ...]:
                 trace = leaf.trace if isinstance(leaf, Snapshot) else ""
                 columns = found.setdefault((leaf_name(leaf), trace), {})
                 for column, source in zip(leaf.columns, leaf.sources, strict=True):
-                    columns[source] = spark_type(column.type)
+                    columns[source] = printer.name_of(column.type)
     return tuple(View(name, trace, tuple(columns.items())) for (name, trace), columns in found.items())

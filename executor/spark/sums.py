@@ -1,14 +1,14 @@
 """Exact sums of bigints and numerics that Spark adds as bigints.
 
-Owns: the printed form of these sums. A sum of bigints, or of the digits of numerics, may not fit a bigint, and Spark's
-decimals of more than 18 digits are objects that every row makes anew. So the upper and lower 32 bits are added apart,
-each in a bigint, which holds 2^31 rows, and become one decimal per group.
+Owns: the printed form of these sums, and of those of intervals. A sum of bigints, or of the digits of numerics, may not
+fit a bigint, and Spark's decimals of more than 18 digits are objects that every row makes anew. So the upper and lower
+32 bits are added apart, each in a bigint, which holds 2^31 rows, and become one decimal per group.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -92,3 +92,14 @@ def _decimal(value: Expr, precision: int) -> Expr:
 
 def _bigint(value: int) -> Expr:
     return exp.Var(this=f"{value}L")
+
+
+def sum_of_intervals(dialect: Any, value: Expr, around: Around) -> Expr:
+    """The sum of intervals as they are carried, part by part; NULL over no rows."""
+    text = dialect.generate(value)
+    months, days, rest = (
+        dialect.generate(around.call("SUM", exp.Var(this=f"({text}).{part}")))
+        for part in ("months", "days", "microseconds")
+    )
+    parts = f"'months', CAST({months} AS INT), 'days', CAST({days} AS INT), 'microseconds', {rest}"
+    return exp.Var(this=f"IF({months} IS NULL, NULL, NAMED_STRUCT({parts}))")

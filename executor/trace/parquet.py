@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
+from executor.carriers import INTERVAL, joined, split
 from executor.commit.files import disk_error
 
-INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
-_LAYOUT: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _ROW_GROUP: Final = 512 * 1024
 _CHECK_BYTES: Final = 8 * 1024 * 1024
 
@@ -83,7 +81,7 @@ def verify_file(stored: StoredFile, folder: Path) -> Path:
 def to_stored(table: pa.Table) -> pa.Table:
     """A table with intervals as structs."""
     columns = [
-        pa.chunked_array([_split(chunk) for chunk in column.chunks], INTERVAL)
+        pa.chunked_array([split(chunk) for chunk in column.chunks], INTERVAL)
         if pa.types.is_interval(column.type)
         else column
         for column in table.columns
@@ -97,24 +95,6 @@ def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         column = table.column(field.name)
         if pa.types.is_interval(field.type) and column.type == INTERVAL:
-            column = pa.chunked_array([_join(chunk) for chunk in column.chunks], field.type)
+            column = pa.chunked_array([joined(chunk) for chunk in column.chunks], field.type)
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _split(intervals: pa.Array) -> pa.Array:
-    values = np.frombuffer(intervals.buffers()[1], _LAYOUT, len(intervals) + intervals.offset)[intervals.offset :]
-    split = (values["months"], values["days"], values["nanoseconds"] // 1000)
-    parts = [pa.array(np.ascontiguousarray(part)) for part in split]
-    return pa.StructArray.from_arrays(parts, fields=list(INTERVAL), mask=intervals.is_null())
-
-
-def _join(structs: pa.StructArray) -> pa.Array:
-    values = np.zeros(len(structs), _LAYOUT)
-    months, days, microseconds = (part.fill_null(0).to_numpy(zero_copy_only=False) for part in structs.flatten())
-    values["months"], values["days"], values["nanoseconds"] = months, days, microseconds * 1000
-    kind = pa.month_day_nano_interval()
-    validity = None
-    if structs.null_count:
-        validity = pa.py_buffer(np.packbits(structs.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
-    return pa.Array.from_buffers(kind, len(structs), [validity, pa.py_buffer(values)])

@@ -29,10 +29,9 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
+from executor.trace.layout import Layout
 
 BUDGET: Final = 1024 * 1024 * 1024
-LSN: Final = "__lsn"
-ORDINAL: Final = "__ordinal"
 
 #: Bytes of a batch that are not worth an exact account.
 _LITTLE: Final = 256 << 10
@@ -110,10 +109,9 @@ class Bookmark:
 class Ring:
     """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
 
-    def __init__(self, schema: pa.Schema, reader: StreamReader, budget: int = BUDGET) -> None:
-        """``schema`` are the stream's own columns; ``budget`` is in bytes."""
-        self._schema = schema
-        self._placed = schema.append(pa.field(LSN, pa.int64())).append(pa.field(ORDINAL, pa.int64()))
+    def __init__(self, layout: Layout, reader: StreamReader, budget: int = BUDGET) -> None:
+        """``layout`` has the stream's own columns; ``budget`` is in bytes."""
+        self._layout = layout
         self._reader = reader
         self._budget = budget
         self._lock = threading.Lock()
@@ -134,6 +132,12 @@ class Ring:
     def bytes(self) -> int:
         """Bytes in memory."""
         return self._bytes
+
+    def lay_out(self, layout: Layout) -> None:
+        """The stream's columns have changed: rows are shown so from now on, whenever they came."""
+        with self._lock:
+            self._settle()
+            self._layout = layout
 
     @property
     def buffered_rows(self) -> int:
@@ -188,6 +192,7 @@ class Ring:
             self._settle()
             self._check(after, upto)
             first, end = self._position(after), self._position(upto)
+            layout = self._layout
             chosen = [
                 (chunk, chunk.batches, max(first - chunk.start, 0), min(end - chunk.start, chunk.rows))
                 for chunk in self._chunks[bisect_right(self._lasts, after) :]
@@ -197,9 +202,9 @@ class Ring:
         result: list[pa.RecordBatch] = []
         for chunk, batches, start, stop in chosen:
             found = next(loaded) if batches is None else batches
-            cut = _cut([self._conform(batch) for batch in found], start, stop)
-            result += self._place(cut, *chunk.places(start, stop)) if places else cut
-        return pa.Table.from_batches(result if places else self._unplaced(result), self._placed)
+            cut = _cut([layout.seen(batch) for batch in found], start, stop)
+            result += layout.placed(cut, *chunk.places(start, stop)) if places else cut
+        return pa.Table.from_batches(result if places else layout.unplaced(result), layout.with_places)
 
     def mark(self) -> Bookmark:
         """A bookmark before all rows that are there; whoever has it moves it on."""
@@ -242,7 +247,7 @@ class Ring:
         tail, count = self._tail, len(part.rows)
         tail.places.append((lsn, self._number))
         tail.ordinals.append(self._ordinal)
-        tail.rows += part.rows
+        tail.rows += self._layout.widened_values(part.rows)
         tail.ends.append(len(tail.rows))
         self._number += 1
         self._ordinal += count
@@ -257,8 +262,9 @@ class Ring:
             return
         self._tail = _Tail()
         columns = zip(*tail.rows, strict=True)
-        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._schema.types, strict=True)]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        schema = self._layout.schema
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         first, last = tail.places[0], tail.places[-1]
         level = int(len(tail.places) >= _FAN_IN)
         lsns = [lsn for lsn, _ in tail.places]
@@ -285,7 +291,7 @@ class Ring:
         self._evict()
 
     def _add_rows(self, lsn: int, part: StreamRows) -> None:
-        batches = tuple(self._conform(batch) for batch in part.batches if batch.num_rows)
+        batches = tuple(self._layout.widened(batch) for batch in part.batches if batch.num_rows)
         rows = sum(batch.num_rows for batch in batches)
         place = (lsn, self._number)
         self._number += 1
@@ -298,7 +304,7 @@ class Ring:
 
     def _add_spooled(self, lsn: int, reference: SpoolReference) -> None:
         stored = SpoolReference(reference.segment, reference.offset, reference.rows, reference.size)
-        batches = None if reference.batch is None else (self._conform(reference.batch),)
+        batches = None if reference.batch is None else (self._layout.widened(reference.batch),)
         if reference.rows:
             self._add((lsn, -1), reference.rows, batches, -1, lambda: self._reader.spooled(stored))
 
@@ -320,7 +326,7 @@ class Ring:
             return False
         if any(chunk.batches is None or chunk.level != level for chunk in last):
             return False
-        merged = pa.concat_batches([batch for chunk in last for batch in chunk.batches or ()])
+        merged = pa.concat_batches([self._layout.widened(batch) for chunk in last for batch in chunk.batches or ()])
         first, end = last[0].first, last[-1].last
         joined = _Chunk(
             lsns=np.concatenate([chunk.lsns for chunk in last]),
@@ -352,29 +358,6 @@ class Ring:
                 chunk.batches = None
                 self._bytes -= chunk.size
             self._first_warm += 1
-
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch under the stream's own names and nullability, which the log's small frames do not keep."""
-        if batch.schema is self._schema or batch.schema.equals(self._schema):
-            return batch
-        return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-
-    def _place(self, batches: list[pa.RecordBatch], lsns: _Integers, ordinals: _Integers) -> list[pa.RecordBatch]:
-        placed = []
-        position = 0
-        lsn_column, ordinal_column = pa.array(lsns), pa.array(ordinals)
-        for batch in batches:
-            places = [column.slice(position, batch.num_rows) for column in (lsn_column, ordinal_column)]
-            placed.append(pa.RecordBatch.from_arrays([*batch.columns, *places], schema=self._placed))
-            position += batch.num_rows
-        return placed
-
-    def _unplaced(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        blank = pa.nulls(max((batch.num_rows for batch in batches), default=0), pa.int64())
-        return [
-            pa.RecordBatch.from_arrays([*batch.columns, *[blank.slice(0, batch.num_rows)] * 2], schema=self._placed)
-            for batch in batches
-        ]
 
 
 def _size(batch: pa.RecordBatch) -> int:

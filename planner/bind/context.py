@@ -85,6 +85,7 @@ class Binding:
         self._origins: dict[int, Origin] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
+        self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
         self.shares = False  # whether WITH queries that are read several times may be computed once
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 

@@ -8,7 +8,6 @@ stack.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
@@ -17,10 +16,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import (
     BOOL,
     DATE,
-    INT4,
-    INT8,
     INTERVAL,
-    MAX_PRECISION,
     NUMERIC,
     TEXT,
     TIMESTAMP,
@@ -28,13 +24,13 @@ from catalog.types import (
     UNKNOWN,
     SqlType,
     by_name,
-    numeric,
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
 from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
+from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.intervals import FULL_RANGE, interval_value
@@ -83,42 +79,6 @@ def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
 
 
 # --- leaves ----------------------------------------------------------------------------------------------------------
-
-
-def _constant(env: Environment, node: Any) -> Scalar:
-    if node.isnull:
-        return Literal(None, UNKNOWN)
-    value = node.val
-    match type(value).__name__:
-        case "Integer":
-            return Literal(value.ival, INT4)
-        case "Float":
-            return _number(env, value.fval, node)
-        case "String":
-            return Literal(value.sval, UNKNOWN)
-        case "Boolean":
-            return Literal(bool(value.boolval), BOOL)
-        case _:
-            raise unsupported("bit string literal", position=env.binding.position(node))
-
-
-def _number(env: Environment, text: str, node: Any) -> Literal:
-    """A number with a point or exponent, or too large for integer: bigint where it fits, else numeric."""
-    plain = text.replace("_", "")
-    if plain.lower().lstrip("-").startswith(("0x", "0o", "0b")):
-        plain = str(int(plain, 0))
-    if plain.lstrip("-").isdigit() and -(1 << 63) <= int(plain) < 1 << 63:
-        return Literal(int(plain), INT4 if -(1 << 31) <= int(plain) < 1 << 31 else INT8)
-    value = Decimal(plain)
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    scale = max(-exponent, 0)
-    whole = max(value.adjusted() + 1, 1)
-    if whole + scale > MAX_PRECISION:
-        raise env.error("22003", "value overflows numeric format", node, detail="At most 38 digits are kept.")
-    if exponent > 0:
-        value = Decimal(int(value))
-    return Literal(value, numeric(whole + scale, scale))
 
 
 def _column(env: Environment, node: Any) -> Scalar:
@@ -380,7 +340,7 @@ def _collate(env: Environment, node: Any) -> Scalar:
 
 
 _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
-    "A_Const": _constant,
+    "A_Const": bind_constant,
     "ColumnRef": _column,
     "ParamRef": _parameter,
     "A_Expr": _operation,

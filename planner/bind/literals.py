@@ -81,9 +81,16 @@ def _float(text: str, kind: SqlType) -> Value:
     if not _NUMBER.fullmatch(word):
         raise invalid_text(name, text)
     value = float(word)
-    if math.isinf(value) or (kind.name == "float4" and abs(value) > 3.4028235677973366e38):
+    single = kind.name == "float4"
+    if math.isinf(value) or (single and abs(value) > 3.4028235677973366e38) or _underflows(word, value, single):
         raise out_of_range(f'"{text}" is out of range for type {name}')
     return value
+
+
+def _underflows(word: str, value: float, single: bool) -> bool:
+    """Whether a number that is not zero reads as zero."""
+    least = 2.0**-150 if single else 0.0  # which rounds to zero itself
+    return abs(value) <= least and Decimal(word) != 0
 
 
 def _numeric(text: str, kind: SqlType) -> Value:

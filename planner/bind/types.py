@@ -233,7 +233,9 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
         return None
     if target.name == "numeric":
         return Literal(_to_numeric(value, target, level), target)
-    return Literal(float(value), target) if isinstance(value, int | Decimal) and target.name == "float8" else None
+    if isinstance(value, Decimal):
+        return Literal(value_of(str(value), target), target)
+    return Literal(float(value), target) if isinstance(value, int) and target.name == "float8" else None
 
 
 def _to_numeric(value: object, target: SqlType, level: Level) -> Decimal:

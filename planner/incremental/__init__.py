@@ -20,16 +20,18 @@ from planner.incremental.groupings import Groupings
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions
-from planner.incremental.retention import keep_windows
+from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.share import share_groupings
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds, check, is_grouping, prepare
 from planner.program import Path, Program, State
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
+from planner.rules.cardinality import Cardinality
 from planner.rules.prune_columns import prune_columns
 from planner.rules.support import Fresh, keep_columns
 from planner.rules.unnest_in_place import unnest_in_place
 from planner.statements import Query
+from planner.statistics import Statistics
 from planner.validate import validate
 from planner.walk import transform, walk
 
@@ -46,21 +48,31 @@ class Planned:
     notices: tuple[str, ...]
 
 
-def plan(query: Query, scope: str, keeping: Keeping | None = None, ordered: bool = False) -> Planned:
+def plan(
+    query: Query,
+    scope: str,
+    keeping: Keeping | None = None,
+    ordered: bool = False,
+    statistics: Statistics | None = None,
+) -> Planned:
     """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
-    With ``ordered`` its final relation gives its rows in the query's order.
+    With ``ordered`` its final relation gives its rows in the query's order. By ``statistics`` a stream meets first the
+    tables that leave the fewest of its rows.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
     of which ``keeping`` does not say when they end."""
     relation = normalise(query.relation, ordered)
     check(relation)
+    require_windows(relation, keeping)
     relation = share_groupings(relation)
     fresh = Fresh(relation, query.relation)
     relation, windows = keep_windows(relation, keeping, fresh)
     relation = rewrite(relation, _AFTER_SHARING)
     kinds = Kinds()
     statics = Statics(scope, fresh)
-    groupings = Groupings(scope, statics, Regions(statics, fresh, kinds), fresh)
+    cardinality = Cardinality(relation, statistics) if statistics else None
+    regions = Regions(statics, fresh, kinds, cardinality)
+    groupings = Groupings(scope, statics, regions, fresh, windows.horizons)
 
     def separate(node: Any) -> Any:
         return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node

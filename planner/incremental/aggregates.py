@@ -158,6 +158,8 @@ def _variance(call: AggregateCall, never_null: frozenset[Column]) -> Split:
     if argument.type.name in _INTEGER_DIGITS:
         number = Cast(argument, numeric(_INTEGER_DIGITS[argument.type.name], 0))
     square = Call("mul", (number, number), _square_type(number.type))
+    if argument.type == FLOAT8:
+        square = Call("square", (argument,), FLOAT8)
     columns = (
         _count(call, never_null),
         _sum_column(call, argument, _named("sum", call)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from planner.algebra import Filter, Join, Relation
 from planner.expression import Call, Column, Scalar
+from planner.rules.cardinality import Cardinality
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import used_columns
 
@@ -33,21 +34,32 @@ def flatten(relation: Relation) -> tuple[list[Relation], list[Scalar]]:
 
 
 def join_components(
-    leaves: list[Relation], parts: list[Scalar], stream: set[Column]
+    leaves: list[Relation], parts: list[Scalar], stream: Relation, cardinality: Cardinality | None = None
 ) -> tuple[list[Relation], list[Scalar]]:
-    """Static leaves joined into components, in an order in which the stream can meet them; and predicates left over."""
+    """Static leaves joined into components, in an order in which the stream can meet them; and predicates left over.
+
+    With estimates the stream meets next what leaves the fewest rows of it; else what is written first."""
     joined: list[Relation] = []
-    for members in _components(leaves, parts, stream):
+    for members in _components(leaves, parts, set(stream.columns)):
         relation, parts = _join_connected([leaves[place] for place in members], parts)
         joined.append(relation)
     ordered: list[Relation] = []
-    have = set(stream)
+    have = stream
     while joined:
-        met = (item for item in joined if any(_bonds(part, have, set(item.columns)) for part in parts))
-        ordered.append(next(met, joined[0]))
+        met = [item for item in joined if _between(parts, have, item)]
+        if cardinality is not None:
+            met.sort(
+                key=lambda item: cardinality.rows(item) * cardinality.link(have, item, _between(parts, have, item))
+            )
+        ordered.append(met[0] if met else joined[0])
         joined.remove(ordered[-1])
-        have.update(ordered[-1].columns)
+        have = Join("inner", have, ordered[-1], None)
     return ordered, parts
+
+
+def _between(parts: list[Scalar], left: Relation, right: Relation) -> list[Scalar]:
+    """The equalities between two relations."""
+    return [part for part in parts if _bonds(part, set(left.columns), set(right.columns))]
 
 
 def _components(leaves: list[Relation], parts: list[Scalar], stream: set[Column]) -> list[list[int]]:

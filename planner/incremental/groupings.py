@@ -11,15 +11,16 @@ columns, and one over the states of other groupings is computed at each read. Ho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from catalog.types import INT8
 from planner.algebra import Aggregate, Project, Relation
 from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.incremental.aggregates import Child, Split, StateColumn, split
+from planner.incremental.lateness import Horizon, in_time
 from planner.incremental.names import Names
-from planner.incremental.regions import Branches, Regions
+from planner.incremental.regions import Branches, OfDelta, Regions
 from planner.incremental.signature import key_of
 from planner.incremental.statics import Statics
 from planner.program import State, StateKind, Statement
@@ -70,8 +71,17 @@ class Gathered:
 class Groupings:
     """Plans groupings, each once, into states and statements of one program."""
 
-    def __init__(self, scope: str, statics: Statics, regions: Regions, fresh: Fresh) -> None:
+    def __init__(
+        self,
+        scope: str,
+        statics: Statics,
+        regions: Regions,
+        fresh: Fresh,
+        horizons: Mapping[Column, Horizon] | None = None,
+    ) -> None:
+        """``horizons``, by a group key, tell of groupings that leave out rows which come too late."""
         self.gathered = Gathered()
+        self._horizons = horizons or {}
         self._scope = scope
         self._statics = statics
         self._regions = regions
@@ -86,17 +96,27 @@ class Groupings:
     def plan(self, aggregate: Aggregate) -> Grouping:
         """The grouping's states; one that was planned before shares them (``share.share_groupings``)."""
         if aggregate.columns not in self._found:
-            self._found[aggregate.columns] = self._plan(aggregate, f"{self._scope}_state_{len(self._found) + 1}")
+            keep = self._in_time(aggregate)  # first: it may plan another
+            name = f"{self._scope}_state_{len(self._found) + 1}"
+            self._found[aggregate.columns] = self._plan(aggregate, name, keep)
         found = self._found[aggregate.columns]
         assert found.aggregate == aggregate
         return found
 
-    def _plan(self, aggregate: Aggregate, name: str) -> Grouping:
+    def _in_time(self, aggregate: Aggregate) -> OfDelta | None:
+        """What leaves out rows that come too late for the grouping."""
+        horizon = next((self._horizons[column] for column, _ in aggregate.keys if column in self._horizons), None)
+        if horizon is None:
+            return None
+        (known,) = self.plan(horizon.latest).sources
+        return lambda delta: in_time(delta, horizon, known.trace, known.columns[0], self._fresh)
+
+    def _plan(self, aggregate: Aggregate, name: str, keep: OfDelta | None) -> Grouping:
         known = never_null(aggregate.input)
         parts = {column: split(call, known) for column, call in aggregate.aggregates}
         splits = {column: part for column, part in parts.items() if isinstance(part, Split)}
         main = _distinct_columns(splits)
-        arms = _Arms(self._regions.branches(aggregate.input))
+        arms = _Arms(self._regions.branches(aggregate.input, keep))
         needs_main = bool(main) or bool(aggregate.keys)
         sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
         children: list[Values] = []
@@ -199,14 +219,16 @@ def _distinct_columns(splits: dict[Column, Split]) -> tuple[StateColumn, ...]:
 def _children(
     parts: dict[Column, Split | Child],
 ) -> Iterator[tuple[Child, tuple[tuple[Column, AggregateCall], ...]]]:
-    """The child states with the aggregates over each; equal values are kept once."""
+    """The child states with the aggregates over each; equal values are kept once, and all of the same rows in one."""
     found: dict[Hashable, list[tuple[Column, Child]]] = {}
     for column, part in parts.items():
         if isinstance(part, Child):
-            key = (part.collects, tuple(map(key_of, part.values)), tuple(map(key_of, part.only)))
-            found.setdefault(key, []).append((column, part))
+            values = () if part.collects else tuple(map(key_of, part.values))
+            found.setdefault((part.collects, values, tuple(map(key_of, part.only))), []).append((column, part))
     for members in found.values():
-        yield members[0][1], tuple((column, part.call) for column, part in members)
+        stored = {key_of(value): value for _, part in members for value in part.values}
+        child = replace(members[0][1], values=tuple(stored.values()))
+        yield child, tuple((column, part.call) for column, part in members)
 
 
 def _name(scalar: Scalar) -> str:

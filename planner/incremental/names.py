@@ -7,8 +7,13 @@ own names are for EXPLAIN alone, readable and unique within their state.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from planner.expression import Column
+
+#: Where a row stands in its stream: columns of a delta.
+LSN: Final = "__lsn"
+ORDINAL: Final = "__ordinal"
 
 
 def stored_name(column: Column) -> str:

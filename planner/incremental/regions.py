@@ -17,20 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from catalog.types import INT8
 from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.expression import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.incremental.components import flatten, join_components
+from planner.incremental.names import LSN, ORDINAL
 from planner.incremental.statics import Statics
 from planner.pipelines import Kinds
+from planner.rules.cardinality import Cardinality
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
 from planner.walk import RELATIONS, descend, free_columns, used_columns, walk
 
-LSN: Final = "__lsn"
-ORDINAL: Final = "__ordinal"
 Build = Callable[[Relation], Relation]
+#: What a pipeline takes of a delta.
+OfDelta = Callable[[Delta], Relation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,15 @@ class Branches:
 class Regions:
     """Turns relations below groupings into branches."""
 
-    def __init__(self, statics: Statics, fresh: Fresh, kinds: Kinds) -> None:
+    def __init__(self, statics: Statics, fresh: Fresh, kinds: Kinds, cardinality: Cardinality | None = None) -> None:
         self._statics = statics
         self._fresh = fresh
         self._kinds = kinds
+        self._cardinality = cardinality
 
-    def branches(self, relation: Relation) -> Branches:
-        """The parts of a grouping's input: of more than one kind where it is a UNION ALL."""
+    def branches(self, relation: Relation, keep: OfDelta | None = None) -> Branches:
+        """The parts of a grouping's input: of more than one kind where it is a UNION ALL. ``keep`` says which of a
+        delta's rows there are, under the delta's columns."""
         found = Branches()
         pending = [relation]
         while pending:
@@ -73,7 +76,7 @@ class Regions:
                 case "stream" if (arms := self._arms(arm)) is not None:
                     pending.extend(reversed(arms))
                 case "stream":
-                    found.streams.append(self._branch(arm))
+                    found.streams.append(self._branch(arm, keep))
         return found
 
     def _upper(self, relation: Relation) -> Relation:
@@ -124,7 +127,7 @@ class Regions:
             case _:
                 raise AssertionError(f"{type(node).__name__} in a stream pipeline")
 
-    def _branch(self, relation: Relation) -> Branch:
+    def _branch(self, relation: Relation, keep: OfDelta | None = None) -> Branch:
         """The pipeline with a Delta for its stream and Snapshots for static relations."""
         arrival = (self._fresh.column(LSN, INT8, False), self._fresh.column(ORDINAL, INT8, False))
         builds: list[Build] = []
@@ -134,7 +137,7 @@ class Regions:
             builds.append(build)
         assert node.kind == "stream"
         delta = Delta(node.oid, node.name, (*node.columns, *arrival), (*node.sources, LSN, ORDINAL))
-        built: Relation = descend(_built(builds, delta), self._nested)
+        built: Relation = descend(_built(builds, delta if keep is None else keep(delta)), self._nested)
         return Branch(node.oid, built, arrival)
 
     def _nested(self, node: object) -> object:
@@ -165,7 +168,7 @@ class Regions:
         leaves, parts = flatten(node)
         stream = next(leaf for leaf in leaves if self._kinds.of(leaf) == "stream")
         statics = [leaf for leaf in leaves if leaf is not stream]
-        joined, rest = join_components(statics, parts, set(stream.columns))
+        joined, rest = join_components(statics, parts, stream, self._cardinality)
         snapshots = [self._statics.snapshot(component) for component in joined]
         return partial(_probe, snapshots=snapshots, parts=rest), stream
 

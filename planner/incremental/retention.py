@@ -10,22 +10,32 @@ a grouping of the same stream without keys and so a state like any other::
 
 The view is this query, so all that holds of continuous views holds of it. The latest time only grows: a group that the
 first condition has hidden stays hidden, and its rows in the states are ``Expiry``'s to take away.
+
+A session ends a gap after its last row, and so do the instants of which the binder makes it; the condition stands where
+it has put a call of SHOWN_SESSION, above the grouping by sessions. A late row may join a session to one that is gone.
+So that none does, the instants are of rows in time (``lateness``): with a retention a row counts that lies above
+
+    latest of the transactions before - delay - retention
+
+and no session that is gone reaches up to there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL
-from planner.algebra import Aggregate, Join, Project, Relation, Scan
-from planner.eventtime import Keeping, Watermark, later, microseconds
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan
+from planner.eventtime import SHOWN_SESSION, Keeping, Watermark, later, microseconds
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
-from planner.incremental.groupings import Groupings
+from planner.incremental.groupings import Grouping, Groupings
+from planner.incremental.lateness import Horizon
 from planner.pipelines import Kinds, is_grouping
 from planner.program import Expiry
-from planner.rules.support import Fresh, filtered, keep_columns
+from planner.rules.support import Fresh, conjuncts, filtered, keep_columns
 from planner.walk import transform, walk
 
 #: Units of date_trunc that are always as long, in microseconds.
@@ -39,6 +49,9 @@ class Windows:
 
     latest: dict[int, Aggregate] = field(default_factory=dict)  # by the stream's oid
     kept: dict[Column, tuple[int, int]] = field(default_factory=dict)
+    instants: dict[Column, int] = field(default_factory=dict)  # of sessions: the longest gap
+    streams: dict[Column, int] = field(default_factory=dict)  # theirs
+    horizons: dict[Column, Horizon] = field(default_factory=dict)
 
     def expiries(self, groupings: Groupings) -> tuple[Expiry, ...]:
         """What of the planned groupings' states no result needs any more."""
@@ -46,58 +59,157 @@ class Windows:
         for grouping in groupings.planned:
             for place, (column, _) in enumerate(grouping.aggregate.keys):
                 if column in self.kept:
-                    stream, age = self.kept[column]
-                    (mark,) = groupings.plan(self.latest[stream]).sources
-                    sources = [*grouping.sources, *(source for child in grouping.children for source in child.sources)]
-                    found += [
-                        Expiry(item.trace, item.columns[place], mark.trace, mark.columns[0], age)
-                        for item in sources
-                        if item.computed is None
-                    ]
+                    found += self._expiries(groupings, grouping, place, column)
         return tuple(found)
+
+    def _expiries(self, groupings: Groupings, grouping: Grouping, place: int, column: Column) -> Iterator[Expiry]:
+        """Those of one grouping, whose window begins at a column, the key at a place."""
+        stream, age = self.kept[column]
+        (mark,) = groupings.plan(self.latest[stream]).sources
+        gap = self.instants.get(column)
+        for item in (*grouping.sources, *(source for child in grouping.children for source in child.sources)):
+            if item.computed is None:
+                keys = item.columns[: len(grouping.aggregate.keys)]
+                others = () if gap is None else (*keys[:place], *keys[place + 1 :])
+                yield Expiry(item.trace, keys[place], mark.trace, mark.columns[0], age, gap, others)
 
 
 def keep_windows(relation: Relation, keeping: Keeping | None, fresh: Fresh) -> tuple[Relation, Windows]:
     """The plan whose groupings of streams show what the view keeps. Raises 0A000 where a group has no window."""
-    windows = Windows()
     if keeping is None:
-        return relation, windows
+        return relation, Windows()
     kinds = Kinds()
+    keeper = _Keeper(relation, keeping, fresh)
 
     def change(node: Any) -> Any:
-        return _kept(node, keeping, windows, fresh) if is_grouping(node, kinds) else node
+        if isinstance(node, Filter):
+            return keeper.sessions(node)
+        return keeper.kept(node) if is_grouping(node, kinds) else node
 
     kept: Relation = transform(relation, change)
-    return kept, windows
+    return kept, keeper.windows
 
 
-def _kept(node: Aggregate, keeping: Keeping, windows: Windows, fresh: Fresh) -> Relation:
+def require_windows(relation: Relation, keeping: Keeping | None) -> None:
+    """Raises 0A000 where a group of a stream has no window. To be asked before equal groupings are made one."""
+    if keeping is not None:
+        kinds = Kinds()
+        instants = _instants(relation)
+        for node in walk(relation):
+            if is_grouping(node, kinds):
+                assert isinstance(node, Aggregate)
+                stream = _stream(node)
+                _window(node, stream, keeping.watermarks[stream.oid], instants)
+
+
+class _Keeper:
+    """Puts the conditions into one plan, inputs first."""
+
+    def __init__(self, relation: Relation, keeping: Keeping, fresh: Fresh) -> None:
+        self.windows = Windows(instants=_instants(relation))
+        self._keeping = keeping
+        self._fresh = fresh
+        self._computed = _computed(relation)
+
+    def kept(self, node: Aggregate) -> Relation:
+        """A grouping of a stream, of which the groups are left that are shown, or rows in time for sessions."""
+        stream = _stream(node)
+        watermark = self._keeping.watermarks[stream.oid]
+        start, size = _window(node, stream, watermark, self.windows.instants)
+        latest = self.windows.latest.setdefault(stream.oid, _latest(stream, watermark, self._fresh))
+        if self._keeping.retention is not None:
+            age = watermark.delay + self._keeping.retention
+            self.windows.kept[start] = stream.oid, size + age
+            if start in self.windows.instants:
+                self.windows.horizons[start] = Horizon(watermark.column, age, latest)
+        if start in self.windows.instants:
+            self.windows.streams[start] = stream.oid
+            return node
+        return self._shown(node, [(start, size)], stream.oid)
+
+    def sessions(self, node: Filter) -> Relation:
+        """A filter that says which sessions are shown, if it is one."""
+        parts = list(conjuncts(node.predicate))
+        found = [part for part in parts if _is_of_sessions(part)]
+        if not found:
+            return node
+        ends = [(last, microseconds(gap)) for last, gap in map(_session, found)]
+        stream = self.windows.streams[_instant(ends[0][0], self._computed)]
+        below = filtered(node.input, (part for part in parts if part not in found))
+        return self._shown(below, ends, stream)
+
+    def _shown(self, below: Relation, ends: list[tuple[Column, int]], stream: int) -> Relation:
+        """The rows of which what ends so long after a column is shown."""
+        latest = self.windows.latest[stream]
+        delay = self._keeping.watermarks[stream].delay
+        mark = self._fresh.copy(latest.columns[0])
+        beside = Join("inner", below, Project(latest, ((mark, ColumnRef(latest.columns[0])),)), None)
+        parts = []
+        for column, size in ends:
+            if self._keeping.retention is not None:
+                parts.append(_compared("gt", column, size + delay + self._keeping.retention, mark))
+            if self._keeping.final:
+                parts.append(_compared("le", column, size + delay, mark))
+        return keep_columns(filtered(beside, parts), below.columns)
+
+
+def _stream(node: Aggregate) -> Scan:
     streams = [item for item in walk(node.input) if isinstance(item, Scan) and item.kind == "stream"]
     if len(streams) != 1:
         raise unsupported(
             "retention or emit = 'final' of a UNION ALL below a grouping",
             "Make a view of each stream, and a query that reads them.",
         )
-    (stream,) = streams
-    watermark = keeping.watermarks[stream.oid]
-    start, size = _window(node, stream, watermark)
-    if stream.oid not in windows.latest:
-        windows.latest[stream.oid] = _latest(stream, watermark, fresh)
-    latest = windows.latest[stream.oid]
-    mark = fresh.copy(latest.columns[0])
-    beside = Join("inner", node, Project(latest, ((mark, ColumnRef(latest.columns[0])),)), None)
-    closed = size + watermark.delay
-    parts = []
-    if keeping.retention is not None:
-        windows.kept[start] = stream.oid, closed + keeping.retention
-        parts.append(_compared("gt", start, closed + keeping.retention, mark))
-    if keeping.final:
-        parts.append(_compared("le", start, closed, mark))
-    return keep_columns(filtered(beside, parts), node.columns)
+    return streams[0]
 
 
 def _compared(function: str, start: Column, age: int, mark: Column) -> Scalar:
     return Call(function, (later(ColumnRef(start), age), ColumnRef(mark)), BOOL)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+def _is_of_sessions(scalar: Scalar) -> bool:
+    return isinstance(scalar, Call) and scalar.function == SHOWN_SESSION
+
+
+def _session(scalar: Scalar) -> tuple[Column, Scalar]:
+    """The column with the time of a session's last row, and the gap."""
+    assert isinstance(scalar, Call)
+    last, gap = scalar.arguments
+    assert isinstance(last, ColumnRef)
+    return last.column, gap
+
+
+def _instants(relation: Relation) -> dict[Column, int]:
+    """The columns with the times of which sessions are made, with the longest gap."""
+    computed = _computed(relation)
+    found: dict[Column, int] = {}
+    for item in walk(relation):
+        if isinstance(item, Call) and _is_of_sessions(item):
+            last, gap = _session(item)
+            column = _instant(last, computed)
+            found[column] = max(found.get(column, 0), microseconds(gap))
+    return found
+
+
+def _computed(relation: Relation) -> dict[Column, Scalar]:
+    """What columns stand for, those of groups' latest times included."""
+    found: dict[Column, Scalar] = {}
+    for item in walk(relation):
+        if isinstance(item, Project):
+            found.update(item.outputs)
+        if isinstance(item, Aggregate):
+            found.update((column, call.arguments[0]) for column, call in item.aggregates if call.function == "max")
+    return found
+
+
+def _instant(last: Column, computed: dict[Column, Scalar]) -> Column:
+    """The time of rows of which a column is the latest in each session."""
+    found = _resolved(ColumnRef(last), computed)
+    assert isinstance(found, ColumnRef)
+    return found.column
 
 
 def _latest(stream: Scan, watermark: Watermark, fresh: Fresh) -> Aggregate:
@@ -114,12 +226,18 @@ def _latest(stream: Scan, watermark: Watermark, fresh: Fresh) -> Aggregate:
 # -- which key is the window's start -----------------------------------------------------------------------------------
 
 
-def _window(node: Aggregate, stream: Scan, watermark: Watermark) -> tuple[Column, int]:
-    """The group key that is a window's start, and the window's size; of several the shortest, which ends first."""
+def _window(node: Aggregate, stream: Scan, watermark: Watermark, instants: Mapping[Column, int]) -> tuple[Column, int]:
+    """The group key that is a window's start, and the window's size; of several the shortest, which ends first.
+
+    Where sessions are made of the groups, it is their time, and the size is the gap."""
     times = [item for item, source in zip(stream.columns, stream.sources, strict=True) if source == watermark.column]
     computed = {
         column: value for item in walk(node.input) if isinstance(item, Project) for column, value in item.outputs
     }
+    for column, value in node.keys:
+        time = _resolved(value, computed)
+        if column in instants and isinstance(time, ColumnRef) and time.column in times:
+            return column, instants[column]
     found = [
         (size, column)
         for column, value in node.keys
@@ -157,6 +275,6 @@ def _size(key: Scalar, times: list[Column], computed: dict[Column, Scalar]) -> i
 def _without_window(stream: Scan, watermark: Watermark) -> SqlError:
     return unsupported(
         f'retention or emit = \'final\' of groups without a window over "{watermark.column}" of "{stream.name}"',
-        f"Group by tumble({watermark.column}, size) or hop({watermark.column}, slide, size), "
-        f"or by date_bin or date_trunc of {watermark.column}.",
+        f"Group by tumble({watermark.column}, size), hop({watermark.column}, slide, size) or "
+        f"session({watermark.column}, gap), or by date_bin or date_trunc of {watermark.column}.",
     )

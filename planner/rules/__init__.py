@@ -1,13 +1,14 @@
 """Rewriting rules: pure functions from a relation to an equal one, one file each.
 
-``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views). The
-rules run in the order of RULES, again and again until none changes anything; each is sound alone, the order is about
-work.
+``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views).
+Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it. The rules run in the order of RULES, again
+and again until none changes anything; each is sound alone, the order is about work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from catalog.errors import SqlError
@@ -16,17 +17,20 @@ from planner.rules.compare_dates import compare_dates
 from planner.rules.decorrelate import decorrelate
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
+from planner.rules.order_joins import order_joins
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
 from planner.rules.unnest_in_place import unnest_in_place
+from planner.statistics import Statistics
 from planner.validate import validate
 
-__all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "rewrite"]
+__all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "ordering", "rewrite", "with_ordered_joins"]
 
 Rule = Callable[[Relation], Relation]
 
@@ -49,6 +53,15 @@ RULES: Final[tuple[Rule, ...]] = (
     prune_columns,  # last: what was merged away or pushed down no longer needs its columns above
 )
 
+
+def ordering(statistics: Statistics) -> tuple[Rule, ...]:
+    """The rules by which joins that are optimised already come into another order."""
+    return (
+        partial(order_joins, statistics=statistics),  # needs filters where they end up, to estimate what they leave
+        prune_columns,  # what a join no longer needs above it depends on its place
+    )
+
+
 #: Rounds after which rules that still change something are taken to undo each other.
 _BOUND: Final = 100
 
@@ -68,7 +81,7 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
         for rule in rules:
             after = rule(relation)
             if __debug__ and after is not relation:
-                assert after.columns == relation.columns, f"{rule.__name__} changed the columns"
+                assert after.columns == relation.columns, f"{rule} changed the columns"
                 validate(after)
             relation = after
         if relation is before or relation == before:
@@ -78,4 +91,9 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
 
 def optimise(relation: Relation) -> Relation:
     """An equal relation that costs less: the same rows, columns and order."""
-    return rewrite(relation, RULES)
+    return rewrite(guard_subqueries(relation), RULES)
+
+
+def with_ordered_joins(relation: Relation, statistics: Statistics) -> Relation:
+    """An optimised relation with its joins in the order that statistics suggest, for what runs them as written."""
+    return rewrite(relation, ordering(statistics))

@@ -7,6 +7,7 @@
                                       with count read as coalesce(count, 0), since a group that is not there counts 0
     scalar, not correlated         =  R cross join S          S has exactly one row (left join: at most one)
     EXISTS, IN within OR or SELECT =  R left join Aggregate(S'), compared with what was counted
+    LATERAL                        =  a join on its predicates (``lateral``)
 
 S' is S without its correlated predicates (``correlation.pull``). An uncorrelated scalar subquery of which nobody knows
 that it has at most one row stays where it is: the engine raises 21000 at the second. NOT IN over a nullable column, not
@@ -22,7 +23,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import unsupported
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort
 from planner.expression import (
     Call,
@@ -31,6 +31,7 @@ from planner.expression import (
     Scalar,
 )
 from planner.rules.correlation import refuse
+from planner.rules.lateral import unnest_lateral
 from planner.rules.lift import Lift
 from planner.rules.support import (
     Fresh,
@@ -40,14 +41,11 @@ from planner.rules.support import (
     has_subquery,
     keep_columns,
 )
-from planner.walk import is_dependent, transform, used_columns, walk
+from planner.walk import is_dependent, transform, used_columns
 
 
 def decorrelate(relation: Relation) -> Relation:
     """The relation with every subquery that a continuous view may have turned into a join. Raises 0A000."""
-    for node in walk(relation):
-        if isinstance(node, Join) and is_dependent(node.right, node.left):
-            raise unsupported("LATERAL in a continuous view", "Write it as a join with a grouped subquery in FROM.")
     fresh = Fresh(relation)
     result: Relation = transform(relation, lambda node: _rewrite(node, fresh))
     return result
@@ -68,6 +66,8 @@ def _rewrite(node: Any, fresh: Fresh) -> Any:
             lift = Lift(node.input, fresh)
             keys = tuple(type(key)(lift.scalar(key.expression), key.descending, key.nulls_first) for key in node.keys)
             return node if lift.relation is node.input else keep_columns(Sort(lift.relation, keys), node.columns)
+        case Join(kind="inner" | "left") if is_dependent(node.right, node.left):
+            return unnest_lateral(node, fresh)
         case Join(predicate=predicate) if predicate is not None and has_subquery(predicate):
             return _join(node, predicate, fresh)
         case _:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-_FIELDS: Final = "a field that does not exist is an error when the statement is planned, not when a value is met"
 _BLANKS: Final = "a character value without a length keeps no trailing blanks"
 
 KNOWN: Final[dict[str, str]] = {
     "errors in nested calls": "an error in a part whose value is not needed is met or not, and the first of several "
     "errors may be another's",
     "numerics of more than 38 digits": "22003 where PostgreSQL computes with more",
-    "date_trunc(*": _FIELDS,
-    "date_part(*": _FIELDS,
-    "EXTRACT(*": _FIELDS,
     "CASE (bpchar)": _BLANKS,
     "max(bpchar)": _BLANKS,
     "min(bpchar)": _BLANKS,
@@ -31,9 +27,7 @@ KNOWN: Final[dict[str, str]] = {
     "float8 * interval": "the last microsecond of spans of centuries",
     "interval * float8": "the last microsecond of spans of centuries",
     "interval / float8": "the last microsecond of spans of centuries",
-    "decode(*": "an encoding that does not exist is an error although the text is NULL",
-    "encode(*": "an encoding that does not exist is an error although the text is NULL",
-    "make_interval(*": "parts beyond the range of an integer are 22003, where PostgreSQL's wrap around",
+    "make_interval(*": "seconds beyond 64 bits of microseconds are 22003, where PostgreSQL's wrap around",
     "date - interval": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
     "overlaps(*": "a text that is no date is 22007 where PostgreSQL finds a field out of range (22008)",
     "make_timestamp*": "years before Christ are errors",

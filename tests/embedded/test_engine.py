@@ -237,7 +237,7 @@ def test_no_columns_and_no_rows(engine: EmbeddedEngine) -> None:
 
 
 def test_no_files_from_sql(engine: EmbeddedEngine) -> None:
-    connection = engine._database.acquire()
+    connection = engine._instance().acquire()
     try:
         for text in (
             "SELECT * FROM read_csv('/etc/passwd')",
@@ -249,7 +249,7 @@ def test_no_files_from_sql(engine: EmbeddedEngine) -> None:
             with pytest.raises(SqlError):
                 connection.execute(text)
     finally:
-        engine._database.release(connection)
+        engine._instance().release(connection)
 
 
 @pytest.mark.slow

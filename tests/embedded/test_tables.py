@@ -369,3 +369,17 @@ def test_changes_apply_elsewhere(accounts: Tables, tmp_path: Path) -> None:
     everything = "SELECT * FROM account ORDER BY id"
     assert copy.read(everything) == accounts.read(everything)
     copy.store.close()
+
+
+def test_statistics_without_reading(accounts: Tables) -> None:
+    oid = next(iter(accounts.store.definitions))
+    found = accounts.store.statistics(oid, ["id", "owner"])
+    assert found is not None
+    assert found.rows == 2
+    assert (found.columns["id"].low, found.columns["id"].high) == (1, 2)
+    assert found.columns["owner"].distinct == pytest.approx(2, abs=1)
+    assert accounts.store.statistics(oid, []) is not None
+    assert accounts.store.statistics(oid + 1, ["id"]) is None
+    accounts.execute("DELETE FROM account")
+    emptied = accounts.store.statistics(oid, ["id"])
+    assert emptied is not None

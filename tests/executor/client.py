@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from catalog.objects import PUBLIC
 from executor.database import Database
 from executor.options import Options
 from executor.planned import Planned
@@ -26,15 +29,16 @@ def open_database(folder: Path, **options: Any) -> Database:
 class Client:
     """One session."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, schema: str = PUBLIC) -> None:
         self.session: DatabaseSession = database.session("millstream", "millstream")
+        self.session.search_path = (schema,)
         self.notices: list[str] = []
 
     def run(self, text: str) -> list[tuple[Any, ...]] | str:
         """Runs statements; the last one's rows, or its tag."""
         answer: list[tuple[Any, ...]] | str = ""
         for raw in parse(text):
-            result = self.session.execute(bind(raw, Context(self.session.catalog)).statement)
+            result = self.session.execute(bind(raw, self._context()).statement)
             self.notices += [notice.message for notice in result.notices]
             answer = result.tag if result.batches is None else [row for batch in result.batches for row in rows(batch)]
         return answer
@@ -42,7 +46,10 @@ class Client:
     def bind(self, text: str) -> Statement:
         """What one statement means now, to be executed later."""
         (raw,) = parse(text)
-        return bind(raw, Context(self.session.catalog)).statement
+        return bind(raw, self._context()).statement
+
+    def _context(self) -> Context:
+        return Context(self.session.catalog, self.session.search_path)
 
     def planned(self, text: str) -> Planned:
         """What one statement means now, to be executed later, and planned again if need be."""
@@ -58,6 +65,15 @@ class Client:
         for batch in batches:
             sink.write(sink.prepare(batch))
         return sink.finish()
+
+
+@contextmanager
+def in_own_schema(database: Database) -> Iterator[Client]:
+    """A session in a schema of its own, so that tests may share a database: to open one takes longer than most."""
+    client = Client(database, schema="own")
+    client.run("CREATE SCHEMA own")
+    yield client
+    client.run("DROP SCHEMA own CASCADE")
 
 
 def rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:

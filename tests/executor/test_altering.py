@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -217,6 +217,15 @@ INSERT INTO clicks VALUES (1, 10), (2, 20), (1, 5);
 """
 
 
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A session where continuous views are; its tests change nothing."""
+    with closing(open_database(tmp_path_factory.mktemp("standing"))) as database:
+        client = Client(database)
+        client.run(CONTINUOUS)
+        yield client
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -227,13 +236,10 @@ INSERT INTO clicks VALUES (1, 10), (2, 20), (1, 5);
         "ALTER TABLE clicks ADD COLUMN c int",
     ],
 )
-def test_what_a_continuous_view_stands_on_stays(tmp_path: Path, text: str) -> None:
-    with closing(open_database(tmp_path)) as database:
-        client = Client(database)
-        client.run(CONTINUOUS)
-        with pytest.raises(SqlError) as caught:
-            client.run(text)
-        assert caught.value.sqlstate in ("0A000", "2BP01")
+def test_what_a_continuous_view_stands_on_stays(standing: Client, text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        standing.run(text)
+    assert caught.value.sqlstate in ("0A000", "2BP01")
 
 
 def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path: Path) -> None:

@@ -126,11 +126,7 @@ def _rows(source: random.Random, count: int) -> list[str]:
     return [f"({source.randint(1, 5)}, {source.randint(0, 9)}, {source.choice(texts)})" for _ in range(count)]
 
 
-def _rows(source: random.Random, count: int) -> list[str]:
-    texts = ("NULL", "'a'", "'b'", "'é'")
-    return [f"({source.randint(1, 5)}, {source.randint(0, 9)}, {source.choice(texts)})" for _ in range(count)]
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 120])
 def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(bench: Bench, count: int) -> None:
     source, run = random.Random(count), bench.client.run

@@ -113,6 +113,7 @@ def test_a_large_copy_is_one_commit(database: Database, client: Client) -> None:
     assert client.run("SELECT c FROM v WHERE page IS NULL") == [(1,)]
 
 
+@pytest.mark.slow
 def test_views_with_and_without_arrival_order_read_the_same_large_rows(tmp_path: Path) -> None:
     numbers = [pa.array(range(start, start + 15_000), pa.int32()) for start in range(0, 60_000, 15_000)]
     batches = [pa.RecordBatch.from_arrays([column], names=["n"]) for column in numbers]

@@ -13,17 +13,24 @@ import pytest
 
 from catalog.errors import SqlError
 from executor import files
-from tests.executor.client import Client, open_database
+from executor.database import Database
+from tests.executor.client import Client, in_own_schema, open_database
 
 deltalake: Any = pytest.importorskip("deltalake")
 DAY = dt.date(2024, 2, 29)
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("delta"))
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    database = open_database(tmp_path / "data")
-    yield Client(database)
-    database.close()
+def client(database: Database) -> Iterator[Client]:
+    with in_own_schema(database) as made:
+        yield made
 
 
 @pytest.fixture

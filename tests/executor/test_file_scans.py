@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,31 +15,48 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from catalog.objects import FileTable
 from executor import files
-from executor.embedded.connection import Database
+from executor.database import Database
+from executor.embedded import connection as engine
 from executor.embedded.dialect import DuckPrinter
 from executor.plans import plan_of
+from executor.sources import OwnFiles
 from planner.rules import optimise
 from planner.statements import Query
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, in_own_schema, open_database
 
 ROWS = 1000
 GROUP = 100
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("scans"))
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+def client(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A session whose engine reads files of any size itself."""
     monkeypatch.setattr(files, "_FEW_ROWS", 0)
-    database = open_database(tmp_path / "data")
-    yield Client(database)
-    database.close()
+    with in_own_schema(database) as made:
+        yield made
 
 
 @pytest.fixture
-def numbers(client: Client, tmp_path: Path) -> Path:
-    """Foreign table n: i ascending in row groups of 100, and a NaN that no statistics tell of."""
-    path = tmp_path / "numbers.parquet"
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """The same in a database of its own."""
+    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    with closing(open_database(tmp_path / "data")) as opened:
+        yield Client(opened)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of ROWS rows, which nobody changes."""
+    path = tmp_path_factory.mktemp("many") / "numbers.parquet"
     table = pa.table(
         {
             "i": pa.array(range(ROWS), pa.int32()),
@@ -57,12 +76,21 @@ def numbers(client: Client, tmp_path: Path) -> Path:
         ),
     )
     pq.write_table(table, path, row_group_size=GROUP)
+    return path
+
+
+@pytest.fixture
+def numbers(client: Client, many: Path) -> None:
+    create(client, many)
+
+
+def create(client: Client, path: Path) -> None:
+    """Foreign table n: i ascending in row groups of 100, and a NaN that no statistics tell of; and a small table."""
     client.run(
         "CREATE FOREIGN TABLE n (i bigint, f float8, d numeric(12,2), t text, z timestamptz) "
         f"SERVER files OPTIONS (path '{path}')"
     )
     client.run("CREATE TABLE small (i bigint, name text); INSERT INTO small VALUES (7, 'seven'), (950, 'late')")
-    return path
 
 
 QUERIES = (
@@ -101,7 +129,7 @@ def explained(client: Client, query: str) -> str:
         found = files.rows(files.find(owner), reading.scan.sources, lambda: False)  # type: ignore[arg-type]
         assert isinstance(found, files.FileRows)
         rows[f"v{reading.scan.oid}"] = found
-    database = Database(1, folders=tuple(item.folder for item in rows.values()))
+    database = engine.Database(1, folders=tuple(item.folder for item in rows.values()))
     connection = database.acquire()
     try:
         text = DuckPrinter(read=rows).print_relation(plan.relation)
@@ -135,36 +163,40 @@ def test_parameters_are_constants_and_changes_read_files_too(client: Client) -> 
     assert client.run("SELECT count(*) FROM small JOIN n USING (i)") == [(4,)]
 
 
-def test_the_engine_reaches_the_folder_of_the_files_alone(client: Client, numbers: Path, tmp_path: Path) -> None:
-    assert client.run("SELECT count(*) FROM n") == [(ROWS,)]
-    (folder,) = client.session.database.engine._of_files
-    assert Path(folder) == numbers.parent
+def test_the_engine_reaches_the_folder_of_the_files_alone(alone: Client, many: Path, tmp_path: Path) -> None:
+    create(alone, many)
+    assert alone.run("SELECT count(*) FROM n") == [(ROWS,)]
+    (folder,) = alone.session.database.engine._of_files
+    assert Path(folder) == many.parent
     elsewhere = tmp_path / "links"
     elsewhere.mkdir()
-    (elsewhere / "link.parquet").symlink_to(numbers)
-    client.run(f"CREATE FOREIGN TABLE linked (i int) SERVER files OPTIONS (path '{elsewhere}')")
-    assert client.run("SELECT count(*) FROM linked JOIN n USING (i)") == [(ROWS,)]
-    assert list(client.session.database.engine._of_files) == [folder]
-    connection = client.session.database.engine._of_files[folder].acquire()
+    (elsewhere / "link.parquet").symlink_to(many)
+    alone.run(f"CREATE FOREIGN TABLE linked (i int) SERVER files OPTIONS (path '{elsewhere}')")
+    assert alone.run("SELECT count(*) FROM linked JOIN n USING (i)") == [(ROWS,)]
+    assert list(alone.session.database.engine._of_files) == [folder]
+    connection = alone.session.database.engine._of_files[folder].acquire()
     for text in ("SELECT * FROM read_csv('/etc/passwd')", "ATTACH '/var/tmp/x.db'", "SET threads = 4"):
         with pytest.raises(SqlError):
             connection.execute(text)
-    client.session.database.engine._of_files[folder].release(connection)
+    alone.session.database.engine._of_files[folder].release(connection)
 
 
-def test_few_folders_have_an_instance(client: Client, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_few_folders_have_an_instance(alone: Client, tmp_path: Path) -> None:
     for number in range(10):
         folder = tmp_path / f"folder{number}"
         folder.mkdir()
         pq.write_table(pa.table({"i": [number]}), folder / "x.parquet")
-        client.run(f"CREATE FOREIGN TABLE of{number} (i bigint) SERVER files OPTIONS (path '{folder}')")
-        assert client.run(f"SELECT i FROM of{number}") == [(number,)]
-    assert client.run("SELECT i FROM of0") == [(0,)]
-    kept = list(client.session.database.engine._of_files)
+        alone.run(f"CREATE FOREIGN TABLE of{number} (i bigint) SERVER files OPTIONS (path '{folder}')")
+        assert alone.run(f"SELECT i FROM of{number}") == [(number,)]
+    assert alone.run("SELECT i FROM of0") == [(0,)]
+    kept = list(alone.session.database.engine._of_files)
     assert kept == [str(tmp_path / f"folder{number}") for number in (3, 4, 5, 6, 7, 8, 9, 0)]
 
 
-def test_files_of_several_types_are_read_by_us(client: Client, numbers: Path) -> None:
+def test_files_of_several_types_are_read_by_us(client: Client, many: Path, tmp_path: Path) -> None:
+    numbers = Path(shutil.copy(many, tmp_path))
+    create(client, numbers)
     client.run(f"CREATE FOREIGN TABLE m (i int, d numeric(9,1)) SERVER files OPTIONS (path '{numbers}')")
     assert client.run("SELECT sum(d) FROM m WHERE i < 4") == [(Decimal("1.6"),)]  # 0.25 and 0.75 are rounded
     pq.write_table(pa.table({"i": [1.0], "d": [None], "f": ["x"]}), numbers)
@@ -250,3 +282,14 @@ def test_what_cannot_be_a_partition_column(client: Client, columns: str, partiti
     with pytest.raises(SqlError) as caught:
         client.run(f"CREATE FOREIGN TABLE q ({columns}) SERVER files OPTIONS (path '/', partition '{partition}')")
     assert caught.value.sqlstate == sqlstate
+
+
+def test_statistics_come_from_footers(client: Client, numbers: Path) -> None:
+    table = client.session.catalog.find("n")
+    assert isinstance(table, FileTable)
+    found = files.statistics(files.find(table), ["d", "f", "i", "t"])
+    assert found.rows == ROWS
+    bounds = {name: (column.low, column.high) for name, column in found.columns.items()}
+    assert bounds == {"i": (0, ROWS - 1), "d": (Decimal(0), Decimal(ROWS - 1) / 4)}  # NaN has no place among the bounds
+    numbers.unlink()
+    assert files.statistics(OwnFiles(table, (("gone", 1, 1),)), ["i"]).rows == 0

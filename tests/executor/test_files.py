@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from executor.database import Database
 from planner import placement
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, in_own_schema, open_database
 
 TABLE = pa.table(
     {
@@ -29,11 +30,17 @@ COLUMNS = "i bigint, n numeric(9,2), t text, d date"
 ROWS = [(1, Decimal("1.26"), "a", dt.date(2024, 2, 29)), (2, Decimal("-2.50"), "b,c", None), (None,) * 4]
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("files"))
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    database = open_database(tmp_path / "data")
-    yield Client(database)
-    database.close()
+def client(database: Database) -> Iterator[Client]:
+    with in_own_schema(database) as made:
+        yield made
 
 
 def create(client: Client, name: str, path: Path, **options: str) -> None:

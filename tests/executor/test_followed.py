@@ -93,6 +93,7 @@ def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -11,6 +11,7 @@ from catalog.errors import SqlError
 from executor.database import Database
 from executor.maintenance import Task
 from executor.options import Options
+from executor.spark.statements import reason
 from executor.storage import RUNS
 from executor.views import ViewRuntime
 from tests.executor.client import Client
@@ -124,7 +125,7 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
     progress = runtime.paths[0]
     run = runtime.run_path(progress.path, progress.durable, upto)
     assert database.storage.commit(runtime.view.oid, progress.path.stream, progress.durable, upto, run) is not None
-    database.storage.compact(runtime.view.oid, runtime.program.states, database.engine.merge)
+    database.storage.compact(runtime.view.oid, runtime.program.states, database.engine)
     assert stored_rows(runtime, database)[0] == 1
     again = opened_again(database, tmp_path)
     assert [row[0].minute for row in rows(again)] == [50]  # type: ignore[attr-defined]
@@ -142,6 +143,40 @@ def test_final_groups_are_shown_when_their_window_is_closed(database: Database) 
     assert [row[1] for row in rows(database)] == [1, 1]
     (runtime,) = database.runtimes()
     assert runtime.program.expiries == ()
+
+
+SESSIONS = """
+    CREATE VIEW v WITH (retention = '2 minutes') AS
+    SELECT session(ts, '1 minute') AS w, k, count(*) AS n, string_agg(t, '') AS a FROM s GROUP BY 1, 2
+"""
+
+
+def test_a_session_goes_with_its_last_row(database: Database, tmp_path: Path) -> None:
+    client = Client(database)
+    client.run(STREAM)
+    client.run(SESSIONS)
+    for number in range(8):
+        insert(database, 0, str(number), second=50 * number)
+    assert [row[3] for row in rows(database)] == ["01234567"]  # though its first row is beyond the retention
+    insert(database, 2, "late", second=55)  # the watermark is 04:50
+    assert [row[3] for row in rows(database)] == ["0123late4567"]
+    insert(database, 2, "too late", second=49)
+    insert(database, 2, "of another", second=51)
+    assert [row[3] for row in rows(database)] == ["0123of anotherlate4567"]
+    again = opened_again(database, tmp_path)
+    runtime = settle(again)
+    insert(again, 8, "next", second=50)  # the first ends at 06:50
+    assert [row[2] for row in rows(again)] == [10, 1]
+    insert(again, 9, "b", second=50)
+    insert(again, 10, "c")
+    assert [row[3] for row in rows(again)] == ["nextbc"]
+    assert {content.tables[0].num_rows for content in runtime.contents.values()} == {1, 3}
+    (path,) = runtime.program.paths
+    assert reason(path.statements, runtime.program.states) == "a statement that reads a state is not supported on Spark"
+    lines = [row[0].strip() for row in Client(again).run("EXPLAIN SELECT * FROM v") if isinstance(row, tuple)]
+    assert sum("after the last key of its session" in line for line in lines) == 2
+    assert sum(line.endswith("without rows that come too late, partial aggregation") for line in lines) == 1
+    again.close()
 
 
 def test_a_grouping_above_reads_only_groups_that_are_kept(database: Database) -> None:
@@ -178,6 +213,7 @@ REFUSED = [
     ("0A000", "CREATE VIEW v WITH (emit = final) AS SELECT tumble(ts + interval '1 s', '1 s') FROM s GROUP BY 1"),
     ("0A000", "CREATE VIEW v WITH (retention = '1 mon') AS SELECT tumble(ts, '1 s') FROM s GROUP BY 1"),
     ("0A000", "CREATE VIEW v WITH (retention = '1 day') AS SELECT 1"),
+    ("0A000", "CREATE VIEW v WITH (emit = final) AS SELECT session(ts + interval '1 s', '1 s') FROM s GROUP BY 1"),
     (
         "0A000",
         "CREATE VIEW v WITH (retention = '1 day') AS SELECT tumble(ts, '1 s') FROM (SELECT * FROM s UNION ALL "

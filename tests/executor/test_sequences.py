@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -173,6 +174,16 @@ def test_a_table_like_one_that_goes_meanwhile_is_not_created(tmp_path: Path) -> 
             assert caught.value.sqlstate == "40001"
 
 
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A session with a sequence, a table that has one, and a stream."""
+    with closing(open_database(tmp_path_factory.mktemp("sequences"))) as database:
+        client = Client(database)
+        client.run("CREATE SEQUENCE s; CREATE TABLE t (id serial, n int UNIQUE)")
+        client.run("CREATE FOREIGN TABLE clicks (n int) SERVER stream")
+        yield client
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -192,11 +203,7 @@ def test_a_table_like_one_that_goes_meanwhile_is_not_created(tmp_path: Path) -> 
         "CREATE VIEW w AS SELECT count(nextval('s')) AS n FROM clicks",
     ],
 )
-def test_calls_in_other_places_are_refused(tmp_path: Path, text: str) -> None:
-    with closing(open_database(tmp_path)) as database:
-        client = Client(database)
-        client.run("CREATE SEQUENCE s; CREATE TABLE t (id serial, n int UNIQUE)")
-        client.run("CREATE FOREIGN TABLE clicks (n int) SERVER stream")
-        with pytest.raises(SqlError) as caught:
-            client.run(text)
-        assert caught.value.sqlstate == "0A000"
+def test_calls_in_other_places_are_refused(client: Client, text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        client.run(text)
+    assert caught.value.sqlstate == "0A000"

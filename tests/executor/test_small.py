@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,7 +17,7 @@ from executor.small.expressions import quotient
 from executor.small.values import CELLS
 from planner.expression import AggregateCall, Column, ColumnRef
 from planner.program import State
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, in_own_schema, open_database
 
 STREAM = "CREATE FOREIGN TABLE s (k text, i int, b bigint, d numeric(12,3), f float8, t date, o bool) SERVER stream"
 #: Views whose finals Python evaluates, in all kinds of expression that it knows.
@@ -31,11 +30,17 @@ VIEWS = (
 )
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = open_database(tmp_path)
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("small"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Iterator[Client]:
+    with in_own_schema(database) as made:
+        yield made
 
 
 def _literal(value: object) -> str:
@@ -58,9 +63,8 @@ def _row(chance: random.Random) -> str:
 
 @pytest.mark.parametrize("text", VIEWS)
 def test_views_are_what_the_engine_makes_of_them(
-    database: Database, monkeypatch: pytest.MonkeyPatch, text: str
+    database: Database, client: Client, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    client = Client(database)
     client.run(STREAM)
     client.run(f"CREATE VIEW quick AS {text}; CREATE VIEW slow AS {text}")
     quick, _ = database.runtimes()
@@ -75,8 +79,7 @@ def test_views_are_what_the_engine_makes_of_them(
         assert sorted(rows, key=repr) == sorted(client.run("SELECT * FROM slow"), key=repr)
 
 
-def test_what_only_an_engine_knows_is_left_to_it(database: Database) -> None:
-    client = Client(database)
+def test_what_only_an_engine_knows_is_left_to_it(database: Database, client: Client) -> None:
     client.run(STREAM)
     for number, text in enumerate(
         (
@@ -90,8 +93,7 @@ def test_what_only_an_engine_knows_is_left_to_it(database: Database) -> None:
     assert [small_of(database.plans.get(item.program.final).relation) for item in database.runtimes()] == [None] * 4
 
 
-def test_infinities_and_nan_go_to_the_engine(database: Database) -> None:
-    client = Client(database)
+def test_infinities_and_nan_go_to_the_engine(client: Client) -> None:
     client.run(STREAM)
     client.run("CREATE VIEW v AS SELECT min(f) AS a, max(f) AS b, sum(f) AS d FROM s")
     for number in ("1", "NaN", "-Infinity"):
@@ -159,7 +161,7 @@ def test_quotients_are_the_macros(request: pytest.FixtureRequest) -> None:
     chance = random.Random(7)
     engine = EmbeddedEngine(threads=1)
     request.addfinalizer(engine.close)
-    connection = engine._database.acquire()
+    connection = engine._instance().acquire()
     for _ in range(300):
         scale, shown = chance.choice(((0, 0), (2, 2), (6, 6), (18, 0), (20, 0)))
         left = chance.randrange(-(10 ** chance.randrange(1, 30)), 10 ** chance.randrange(1, 30))

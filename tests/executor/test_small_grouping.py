@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from catalog.errors import SqlError
 from executor.database import Database
 from executor.small import grouping, grouping_of
 from executor.small.grouping import ROWS
-from tests.executor.client import Client, open_database
+from tests.executor.client import Client, in_own_schema, open_database
 
 STREAM = (
     "CREATE FOREIGN TABLE s (k text, c char(3), h int2, i int, b bigint, d numeric(12,3), w numeric(38,6), u numeric,"
@@ -53,11 +52,17 @@ VIEWS = (
 )
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = open_database(tmp_path)
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("grouping"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Iterator[Client]:
+    with in_own_schema(database) as made:
+        yield made
 
 
 def _literal(value: object) -> str:
@@ -86,9 +91,8 @@ def _row(chance: random.Random) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "text"), VIEWS)
 def test_runs_are_what_the_engine_makes_of_them(
-    database: Database, monkeypatch: pytest.MonkeyPatch, width: int, text: str
+    database: Database, client: Client, monkeypatch: pytest.MonkeyPatch, width: int, text: str
 ) -> None:
-    client = Client(database)
     client.run(STREAM)
     columns = ", ".join(f"x{number}" for number in range(width))
     client.run(f"CREATE VIEW quick ({columns}) AS {text}; CREATE VIEW slow ({columns}) AS {text}")
@@ -112,8 +116,7 @@ def test_runs_are_what_the_engine_makes_of_them(
     assert computed > 0
 
 
-def test_what_only_an_engine_knows_is_left_to_it(database: Database) -> None:
-    client = Client(database)
+def test_what_only_an_engine_knows_is_left_to_it(database: Database, client: Client) -> None:
     client.run(STREAM)
     for number, text in enumerate(
         (
@@ -138,8 +141,7 @@ def test_what_only_an_engine_knows_is_left_to_it(database: Database) -> None:
         ("sum(h * h)", "h) VALUES (200", "22003"),
     ],
 )
-def test_an_overflow_is_the_engine_s_error(database: Database, view: str, row: str, state: str) -> None:
-    client = Client(database)
+def test_an_overflow_is_the_engine_s_error(client: Client, view: str, row: str, state: str) -> None:
     client.run(STREAM)
     client.run(f"CREATE VIEW v AS SELECT {view} FROM s")
     client.run(f"INSERT INTO s ({row})")
@@ -158,25 +160,22 @@ def test_an_overflow_is_the_engine_s_error(database: Database, view: str, row: s
     ],
 )
 def test_what_64_bits_do_not_hold_is_exact_all_the_same(
-    database: Database, view: str, values: str, expected: object
+    client: Client, view: str, values: str, expected: object
 ) -> None:
-    client = Client(database)
     client.run(STREAM)
     client.run(f"CREATE VIEW v AS SELECT {view} AS x FROM s")
     client.run(f"INSERT INTO s (b) VALUES {values}")
     assert client.run("SELECT x FROM v") == [(expected,)]
 
 
-def test_no_number_and_infinity_go_to_the_engine(database: Database) -> None:
-    client = Client(database)
+def test_no_number_and_infinity_go_to_the_engine(client: Client) -> None:
     client.run(STREAM)
     client.run("CREATE VIEW v AS SELECT min(f) AS a, max(f) AS b, count(*) FILTER (WHERE f > 1) AS n FROM s")
     client.run("INSERT INTO s (f) VALUES ('NaN'), ('-Infinity'), (1)")
     assert client.run("SELECT a = '-Infinity', b = 'NaN', n FROM v") == [(True, True, 1)]
 
 
-def test_an_infinite_sum_is_the_engine_s(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client(database)
+def test_an_infinite_sum_is_the_engine_s(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.run(STREAM)
     client.run("CREATE VIEW v AS SELECT sum(f) AS x FROM s; CREATE VIEW w AS SELECT sum(f) AS x FROM s")
     client.run("INSERT INTO s (f) VALUES ('1e308'), ('1e308')")
@@ -190,8 +189,7 @@ def test_an_infinite_sum_is_the_engine_s(database: Database, monkeypatch: pytest
     assert outcomes[0] == outcomes[1]
 
 
-def test_rows_of_several_batches_and_none_that_count(database: Database) -> None:
-    client = Client(database)
+def test_rows_of_several_batches_and_none_that_count(client: Client) -> None:
     client.run(STREAM)
     client.run(
         "CREATE VIEW v AS SELECT count(*), sum(i) FROM s WHERE i > 5;"

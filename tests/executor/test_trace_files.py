@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from executor.carriers import INTERVAL
 from executor.trace.index import KeyIndex
-from executor.trace.parquet import INTERVAL, read_table, to_schema, to_stored, write_table
+from executor.trace.parquet import read_table, to_schema, to_stored, write_table
 from executor.trace.sealed import delete_sealed, seal
 
 EVERYTHING = pa.table(

@@ -21,10 +21,21 @@ VIEWS = {
     "late": "SELECT k, state, count(*) FROM orders WHERE state > 'paid' OR state IN ('new', 'paid') GROUP BY k, state",
     "kept": "SELECT k, array_agg(state ORDER BY state, n), mode() WITHIN GROUP (ORDER BY state) FROM orders GROUP BY k",
     "best": "SELECT coalesce(state, 'new') AS state, max(n) FROM orders GROUP BY 1 ORDER BY 1 DESC LIMIT 2",
+    "above": "SELECT state || '!' AS t, n FROM (SELECT state::text, count(*) AS n FROM (SELECT DISTINCT state, k FROM "
+    "orders) AS g GROUP BY state) AS h",
+    "pointed": "SELECT k, concat(min(state)) AS t FROM orders GROUP BY k",
+    "arrays": "SELECT k, array_to_string(array_agg(state ORDER BY state, n), ',') AS t FROM orders GROUP BY k",
     "joined": "SELECT word, count(*), max(o.state) FROM orders o JOIN words w ON o.state = w.state GROUP BY word",
 }
 #: What Spark maintains, too.
-PLAIN = ("by_state", "by_key", "late", "best", "joined")
+PLAIN = ("by_state", "by_key", "late", "best", "above", "joined")
+#: What holds labels' text in its states.
+TEXTS = {
+    "texts": "SELECT state::text AS t, count(*) FROM orders GROUP BY 1",
+    "listed": "SELECT k, string_agg(state::text, ',' ORDER BY n, state), max(concat(state, '!')) FROM orders"
+    " GROUP BY k",
+    "filtered": "SELECT k, count(*) FROM orders WHERE state::text LIKE '%d' GROUP BY k",
+}
 
 
 def both(mirror: Mirror, text: str) -> None:
@@ -70,6 +81,9 @@ def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
         both(mirror, f"ALTER TYPE state {change}")
         labels = [item for item in labels if item != "held" or not change.startswith("RENAME")] + [label]
         mirror.check()
+        if "pointed" in mirror.views:  # by the key's index
+            ours = mirror.client.execute("SELECT t FROM pointed WHERE k = 2").fetchall()
+            assert ours == mirror.judge.execute("SELECT min(state)::text FROM orders WHERE k = 2").fetchall()
         if label == "lost":
             mirror.restart(crash=True)
             mirror.check()
@@ -81,15 +95,33 @@ def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
     mirror.check()
 
 
-def test_what_would_hold_labels_is_refused(mirror: Mirror) -> None:
+@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+def test_texts_of_labels_in_states(mirror: Mirror) -> None:
+    """On Spark's server, too: the embedded engine maintains them instead."""
+    source = random.Random(2)
+    labels = ["new", "paid", "sent"]
+    for name, query in TEXTS.items():
+        mirror.view(name, query)
+    for label in ("held", "lost"):
+        mirror.insert("orders", rows(labels, 70, source), one_statement=True)
+        mirror.check(*TEXTS)
+        mirror.insert("orders", rows(labels, 30, source), one_statement=True)
+        both(mirror, f"ALTER TYPE state ADD VALUE '{label}' BEFORE 'paid'")
+        labels.append(label)
+        mirror.insert("orders", rows(labels, 60, source), one_statement=True)
+        mirror.check(*TEXTS)
+        mirror.restart(crash=label == "held")
+        mirror.check(*TEXTS)
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="renaming a label that view texts keeps"):
+        mirror.client.execute("ALTER TYPE state RENAME VALUE 'lost' TO 'found'")
+
+
+def test_what_would_depend_on_the_labels_is_refused(mirror: Mirror) -> None:
     for query in (
-        "SELECT state::text, count(*) FROM orders GROUP BY 1",
-        "SELECT k, max(concat(state, '!')) FROM orders GROUP BY 1",
-        "SELECT k, array_to_string(array_agg(state), ',') FROM orders GROUP BY 1",
         "SELECT k, count(*) FROM orders WHERE state = enum_last(NULL::state) GROUP BY 1",
-        "SELECT k, count(*) FROM orders WHERE state::text LIKE 'p%' GROUP BY 1",
+        "SELECT k, count(*) FROM orders WHERE state = concat('pa', 'id')::state GROUP BY 1",
     ):
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="text of an enum in a continuous view"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="enum in a continuous view"):
             mirror.client.execute(f"CREATE VIEW refused AS {query}".encode())
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="renaming a label that view late uses"):
         mirror.client.execute("ALTER TYPE state RENAME VALUE 'paid' TO 'settled'")

@@ -79,13 +79,15 @@ def play(mirror: Mirror, scenario: Scenario) -> None:
     mirror.insert(dimension, scenario.dimension, one_statement=True)
     # PostgreSQL's sort under a grouping is not stable, so there the order of arrival is a column and said explicitly.
     mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN arrival bigserial".encode())
+    mirror.judge.execute(f"ALTER TABLE {stream} ADD COLUMN tx bigint DEFAULT txid_current()".encode())
+    by_transactions = windows is not None and not windows.slide
     options = windows.options if windows else ""
     mirror.view(view, scenario.query(stream, dimension), scenario.query(stream, dimension, "arrival"), options)
     try:
         mirror.check()
         for position, step in enumerate(scenario.steps):
             if isinstance(step, tuple):
-                mirror.insert(stream, step, one_statement=position % 2 == 0)
+                mirror.insert(stream, step, one_statement=position % 2 == 0 or by_transactions)
             else:
                 act(mirror, scenario, step, view, dimension)
         mirror.check()

@@ -55,6 +55,35 @@ SHAPES = {
     "table except": "select id from moving except select k from x",
     "except a stream": "select k, t from x except select k, t from z where v > 2",
     "sets of sets": "(select k from x except select id from moving) union (select k from z intersect select v from x)",
+    "intersect all of a table": "select k from x intersect all select id % 4 from moving",
+    "intersect all of a stream": "select k, v from x intersect all select k, v from z",
+    "except all of a table": "select k, t from x except all select id, name from moving",
+    "table except all": "select id % 3 from moving except all select k from x",
+    "except all of a stream": "select k, t from x where k < 6 except all select k, t from z where v > 2",
+    "bags of bags": "select k, count(*), rank() over (order by count(*)) from ((select k from x except all"
+    " select id from moving) intersect all (select k from x union all select v from z)) a group by k",
+    "lateral aggregate": "select g.k, c, m, n from (select k, count(*) as c from x group by k) g, lateral"
+    " (select max(v) as m, count(*) as n from z where z.k = g.k) l",
+    "lateral aggregate kept": "select g.k, coalesce(n, -1) from (select k from x group by k) g left join lateral"
+    " (select count(*) + 1 as n from z where z.k = g.k and z.v > 1) l on true",
+    "lateral groups kept": "select g.k, l.v, n from (select k from x group by k) g left join lateral"
+    " (select z.v, count(*) as n from z where z.k = g.k group by z.v) l on l.v > 2",
+    "lateral rows above": "select g.k, l.id, l.name from (select k, count(*) as c from x group by k) g, lateral"
+    " (select id, name from moving m where m.id > g.k order by id limit 2) l",
+    "lateral rows kept above": "select g.k, l.id from (select k, count(*) as c from x group by k) g left join lateral"
+    " (select max(id) as id from moving m where m.id < g.c) l on true",
+    "lateral groups compared": "with g as (select k, count(*) as c from x group by k) select k, c, n from g, lateral"
+    " (select count(*) as n from g h where h.c > g.c) l",
+    "lateral expressions": "select d, count(*), sum(e) from x, lateral (select v * 2 as d, k + v as e) l"
+    " where e > 1 group by d",
+    "lateral table below": "select name, twice, count(*) from x, lateral (select name, id + x.v as twice from fixed f"
+    " where f.id = x.k) l group by name, twice",
+    "lateral table kept below": "select l.name, count(*), count(l.id) from x left join lateral (select id, name"
+    " from fixed f where f.id = x.k) l on l.name <> 'b' group by l.name",
+    "lateral aggregate below": "select s, count(*) from x, lateral (select sum(id) as s, count(*) as c from fixed f"
+    " where f.id = x.k) l where c < 2 group by s",
+    "distinct on above": "select distinct on (k) k, t, n from (select k, t, count(*) as n from x group by k, t) g"
+    " order by k, n desc, t",
     "elements": "select e, count(*), sum(v) from x, unnest(array[k, v, null]) e group by e",
     "elements with numbers": "select n, max(e) from x, unnest(array[k, v]) with ordinality a(e, n) group by n",
     "elements of joined rows": "select name, e, count(*) from x join fixed on k = id, unnest(array[v, id]) e"

@@ -58,6 +58,8 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "ge": operator.ge,
     "not": operator.not_,
     "neg": operator.neg,
+    "abs": abs,
+    "square": lambda value: value * value,
     "concat": operator.add,
     "div": lambda left, right: Fraction(left) / Fraction(right),
 }
@@ -286,6 +288,8 @@ def _call(node: Call, row: Row, data: Data) -> Any:
             return arguments[0] != arguments[1]
         case "is_not_distinct":
             return arguments[0] == arguments[1]
+        case "finite":
+            return arguments[0]
         case "avg_final":
             return None if arguments[0] is None else _quotient(arguments[0], arguments[1])
         case "variance_final":

@@ -106,7 +106,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create view z with (nosuch = 1) as select count(*) from s", "22023"),
         ("create view z with (maintenance_engine = flink) as select count(*) from s", "22023"),
         ("create view z with (action = transform) as select count(*) from s", "0A000"),
-        ("alter table s add column z int", "0A000"),
+        ("alter table s add column z int not null", "0A000"),
         ("alter table b attach partition z default", "0A000"),
         ("drop schema public", "2BP01"),
     ],

@@ -181,8 +181,14 @@ def test_results_have_the_digits_of_the_rules(database: Database, expression: st
     ],
 )
 def test_aggregates_have_the_types_of_the_rules(database: Database, call: str, kind: SqlType) -> None:
-    (found,) = aggregates(database.query(f"select {call} from a"))
+    found = next(iter(aggregates(database.query(f"select {call} from a"))))
     assert found.type == kind
+
+
+def test_aggregates_of_doubles_come_with_the_greatest_size(database: Database) -> None:
+    for text in ("select sum(d) from a", "select avg(d), stddev(d) from a"):
+        greatest = [call for call in aggregates(database.query(text)) if call.function == "max"]
+        assert [str(getattr(item.arguments[0], "function", "")) for item in greatest] == ["abs"]
 
 
 def test_aggregates_carry_their_clauses(database: Database) -> None:

@@ -21,6 +21,7 @@ from planner.incremental.aggregates import Child, Split, split
 from planner.incremental.names import Names, stored_name
 from planner.incremental.signature import signature
 from planner.program import Program
+from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 from planner.walk import inputs, walk
 from tests.planner.builders import (
     Leaf,
@@ -319,6 +320,19 @@ def test_a_table_that_hangs_on_two_stays_apart() -> None:
     program = _program(group(below, {"name": nation.name}, v=agg("sum", line.v)))
     scans = [{node.name for node in walk(item.relation) if isinstance(node, Scan)} for item in program.statics]
     assert sorted(map(sorted, scans)) == [["customer"], ["nation", "supplier"], ["orders"]]
+
+
+def test_a_stream_meets_first_what_leaves_the_fewest_rows() -> None:
+    line = stream("line", "a b v")
+    part, shop = table("part", "k v"), table("shop", "k v")
+    below = where(cross(cross(line, part), shop), both(eq(line.a, part.k), eq(line.b, shop.k), eq(shop.v, 1)))
+    grouped = group(below, {"v": part.v}, n=agg("count"))
+    known = TableStatistics(1000, {"v": ColumnStatistics(100)}, (frozenset("k"),))
+    statistics: Statistics = {item.scan.oid: known for item in (part, shop)}
+    for given_statistics, first in ((None, "part"), ({}, "part"), (statistics, "shop")):
+        program = plan(query(grouped), "v1", statistics=given_statistics).program
+        (read,) = [node for node in walk(program.statics[0].relation) if isinstance(node, Scan)]
+        assert read.name == first
 
 
 def test_the_delta_is_the_probe_side_of_every_join() -> None:

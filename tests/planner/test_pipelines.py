@@ -106,6 +106,7 @@ ALLOWED: dict[str, Make] = {
     "a table's rows that are in a stream": lambda i: where(i.t, member(i.t.k, project(i.s, k=i.s.k))),
     "a table's rows that are not in a stream": lambda i: where(i.t, negate(exists(where(i.s, eq(i.s.k, i.t.k))))),
     "a table if a stream has rows": lambda i: where(i.t, exists(i.s)),
+    "except all": lambda i: union("except", True, i.s, i.t),
     "a grouping of a grouping": lambda i: group(b := i.grouped(i.s), {"n": ref(b, "n")}, m=agg("count")),
 }
 
@@ -128,7 +129,6 @@ REJECTED: dict[str, tuple[Make, str]] = {
         "before all of them are grouped",
     ),
     "a table kept ungrouped": (lambda i: join("left", i.t, i.s, eq(i.t.k, i.s.k)), "without grouping"),
-    "except all": (lambda i: union("except", True, i.s, i.t), "EXCEPT ALL over the rows of a stream"),
     "union all ungrouped": (lambda i: union("union", True, i.s, i.t), "without grouping"),
     "limit below": (lambda i: group(limit(i.s, 3), n=agg("count")), "LIMIT below a grouping"),
     "limit between": (lambda i: group(_limited_grouping(i), n=agg("count")), "LIMIT below a grouping"),

@@ -19,6 +19,7 @@ from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
@@ -46,6 +47,7 @@ from tests.planner.builders import (
     project,
     ref,
     rel,
+    scalar,
     table,
     union,
     where,
@@ -79,6 +81,15 @@ def _items(value: Scalar) -> tuple[tuple[Column, Scalar], ...]:
 
 def _unnested(value: Scalar) -> Relation:
     return Unnest(Values((), ((),)), _items(value))
+
+
+def _quotient(*parts: Scalar) -> Scalar:
+    """A correlated subquery that may fail."""
+    return scalar(project(where(S, both(eq(S.a, R.a), *parts)), x=call("div", S.b, R.b)))
+
+
+def _picked(value: Scalar) -> Relation:
+    return project(R, x=Case(((call("gt", R.b, 0), value),), lit(0), INT4))
 
 
 def _in_rows() -> Scalar:
@@ -174,6 +185,16 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         push_down_filters,
         lambda: where(u := Unnest(rel(R), _items(R.a)), both(eq(R.b, 1), call("gt", ref(u, "item"), 2))),
     ),
+    "guard_subqueries": (guard_subqueries, lambda: _picked(_quotient(call("gt", call("div", S.c, R.c), 1)))),
+    "guard_subqueries_in_coalesce": (
+        guard_subqueries,
+        lambda: project(R, x=call("coalesce", R.b, _quotient(), _quotient())),
+    ),
+    "guard_subqueries_not_safe": (
+        guard_subqueries,
+        lambda: _picked(scalar(group(where(S, eq(S.a, R.a)), x=agg("max", S.b)))),
+    ),
+    "guard_subqueries_not_alone": (guard_subqueries, lambda: _picked(scalar(project(S, x=call("div", S.b, S.c))))),
     "prune_columns": (
         prune_columns,
         lambda: project(

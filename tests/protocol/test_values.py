@@ -158,24 +158,27 @@ def test_psycopg_reads_what_we_write(name: str, format_: int, data: st.DataObjec
             assert read == item
 
 
+WRITTEN: list[tuple[Any, str]] = [
+    (True, "bool"),
+    (7, "int2"),
+    (-5, "int8"),
+    (0.1, "float8"),
+    (Decimal("-12.50"), "numeric"),
+    ("déjà", "text"),
+    (b"\0\xff", "bytea"),
+    (dt.date(2020, 2, 29), "date"),
+    (dt.time(1, 2, 3, 4), "time"),
+    (dt.datetime(1999, 12, 31, 23, 59, 59, 999999), "timestamp"),
+    (dt.datetime(2020, 7, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))), "timestamptz"),
+    ([1, 2, 3], "int2"),
+]
+
+
 @pytest.mark.parametrize(
-    ("value", "type_name"),
-    [
-        (True, "bool"),
-        (7, "int2"),
-        (-5, "int8"),
-        (0.1, "float8"),
-        (Decimal("-12.50"), "numeric"),
-        ("déjà", "text"),
-        (b"\0\xff", "bytea"),
-        (dt.date(2020, 2, 29), "date"),
-        (dt.time(1, 2, 3, 4), "time"),
-        (dt.datetime(1999, 12, 31, 23, 59, 59, 999999), "timestamp"),
-        (dt.datetime(2020, 7, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))), "timestamptz"),
-        ([1, 2, 3], "int2"),
-    ],
+    ("value", "type_name", "format_"),
+    # What libpq writes for the text of bytea depends on the process's connections; test_clients has one.
+    [(*each, way) for way in (PyFormat.TEXT, PyFormat.BINARY) for each in WRITTEN if (each[1], way) != ("bytea", "t")],
 )
-@pytest.mark.parametrize("format_", [PyFormat.TEXT, PyFormat.BINARY])
 def test_we_read_what_psycopg_writes(value: Any, type_name: str, format_: PyFormat) -> None:
     dumper = Transformer().get_dumper(value, format_)
     type_ = array(by_name(type_name)) if isinstance(value, list) else by_name(type_name)

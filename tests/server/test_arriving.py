@@ -132,6 +132,7 @@ def test_notices_tell_how_far_a_query_is(sql: Client, wire: Wire, stream: str) -
         assert letters(quiet.query(f"SELECT n FROM {stream}")) == "TCZ"
 
 
+@pytest.mark.slow
 def test_a_query_sees_every_row_of_each_writer_once_and_in_order(
     running: Millstream, stream: str, wait_queries: Callable[[int], None]
 ) -> None:

@@ -16,13 +16,13 @@ VIEW = "CREATE VIEW counts AS SELECT count(*), sum(sensor) FROM readings"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Millstream]:
-    with Millstream(settings={"maintenance_engine": "embedded", "spark_enabled": False}) as running:
-        with running.connect() as client:
-            client.execute(STREAM.encode())
-            client.execute(VIEW.encode())
-            client.execute("CREATE TABLE plants (id integer PRIMARY KEY, name text NOT NULL, height numeric(5,2))")
+def server(running: Millstream) -> Iterator[Millstream]:
+    with running.connect() as client:
+        client.execute(STREAM.encode())
+        client.execute(VIEW.encode())
+        client.execute("CREATE TABLE plants (id integer PRIMARY KEY, name text NOT NULL, height numeric(5,2))")
         yield running
+        client.execute("DROP TABLE plants; DROP FOREIGN TABLE readings CASCADE")
 
 
 @pytest.fixture
@@ -94,6 +94,7 @@ def test_malformed_text_row_names_its_line(client: psycopg.Connection[Any], bad:
     assert (error.diag.context or "").startswith("COPY readings, line 5")
 
 
+@pytest.mark.slow
 def test_bad_row_far_into_a_large_copy_undoes_all_of_it(client: psycopg.Connection[Any]) -> None:
     error = copy_fails(client, "COPY readings FROM STDIN (FORMAT csv)", GOOD * 300_000 + b"x,2,2024-01-01,1.5\n")
     assert error.sqlstate == "22P02"

@@ -55,6 +55,7 @@ def psql(server: Millstream, *commands: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_every_command_of_psql_is_answered(described: Millstream) -> None:
     shown = psql(described, *COMMANDS)

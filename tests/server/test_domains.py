@@ -90,6 +90,7 @@ def test_streams_take_domains_without_constraints(client: Client) -> None:
     client.execute("DROP DOMAIN amount")
 
 
+@pytest.mark.slow
 def test_constraints_survive_a_restart() -> None:
     with Millstream(settings={"spark_enabled": False}) as server:
         with server.connect() as client:

@@ -117,6 +117,7 @@ def test_details_of_errors_show_labels(server: Millstream) -> None:
         assert "'sad'::mood" in plan
 
 
+@pytest.mark.slow
 def test_oids_and_values_survive_a_restart(server: Millstream) -> None:
     def described(client: Connection) -> tuple[int, object]:
         cursor = client.execute("SELECT m FROM t WHERE id = 9")

@@ -544,6 +544,7 @@ SESSION = st.sampled_from(
 ROW = "INSERT INTO feed VALUES (%d, 'row', now())"
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_script_gets_the_same_answers_whole_and_in_pieces(house: House, data: st.DataObject) -> None:

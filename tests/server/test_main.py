@@ -24,6 +24,7 @@ QUIET = {"maintenance_engine": "embedded", "spark_enabled": False}
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARNING|ERROR) [\w.]+ .+")
 
 
+@pytest.mark.slow
 def test_the_socket_answers_before_the_database_is_open(tmp_path: Path) -> None:
     """The first byte comes from a process that has not loaded an engine yet."""
     port = free_port()
@@ -104,6 +105,7 @@ def test_termination_does_not_wait_for_a_statement_that_cannot_be_stopped() -> N
             assert rows(again.query("SELECT a FROM t")) == [(b"0",)]
 
 
+@pytest.mark.slow
 def test_every_logged_event_is_one_line() -> None:
     with Millstream(settings={**QUIET, "log_level": "debug"}) as server:
         with Wire(server.port) as client:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from tests.rig.server import Millstream
 
 
+@pytest.mark.slow
 def test_cached_answers_mind_the_search_path_and_temporary_tables() -> None:
     with Millstream(settings={"spark_enabled": False}) as server:
         with server.connect() as one, server.connect() as two:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import threading
 from collections.abc import Iterator
@@ -65,6 +66,16 @@ QUERIES = (
     "(ARRAY[k, 2])[1], 2 = ANY (ARRAY[k, NULL]) FROM t ORDER BY n, k",
     "SELECT k, unnest(ARRAY[k, NULL, 3]) FROM t WHERE n < -390 ORDER BY n, 2",
     "SELECT x FROM t WHERE x ~ '^x[1-3]$' OR x ILIKE 'Y%' ORDER BY n",
+    "SELECT k, initcap(x), to_hex(k), to_char(d, 'Mon YYYY'), d::text, regexp_split_to_array(x, ''), random() < 2, "
+    "CASE WHEN k <> 0 THEN to_hex(10 / k) END, (SELECT initcap(max(b.x)) FROM t b), round(n, k) FROM t ORDER BY n, k",
+    "SELECT d - timestamp '2024-01-02 03:04', make_time(k, 1, 2.5), make_interval(days => k) + time '01:00', "
+    "ARRAY[make_interval(months => k)], ('{\"a\": ' || k || '}')::jsonb -> 'a' FROM t WHERE k < 24 ORDER BY n, k",
+    "SELECT k FROM t WHERE make_interval(months => k) = interval '60 days' AND k <> 0 AND to_hex(6 / k) = '3'",
+    "SELECT to_hex(k), make_time(k, 0, 0), count(*), max(initcap(x)) FILTER (WHERE to_hex(k) > '1') FROM t "
+    "WHERE k < 24 GROUP BY 1, 2 ORDER BY make_interval(hours => max(k)) DESC",
+    "SELECT a.n, c.n FROM t a LEFT JOIN c ON to_hex(a.k) = to_hex(c.k) AND c.n > 1 ORDER BY a.n, a.k, c.n",
+    "SELECT x, row_number() OVER (PARTITION BY initcap(x) ORDER BY to_hex(k), n) FROM t ORDER BY n, k",
+    "SELECT k FROM t WHERE to_hex(k) IN (SELECT to_hex(c.k) FROM c) ORDER BY n",
 )
 
 
@@ -141,25 +152,41 @@ def test_errors_of_the_data_and_what_spark_lacks(client: Client) -> None:
     for query, sqlstate, words in (
         ("SELECT n / (k - k) FROM t", "22012", "division by zero"),
         ("SELECT d + 2147483647 FROM t", "22008", "date out of range"),
-        ("SELECT initcap(x) FROM t", "0A000", "function initcap is not supported on Spark"),
+        ("SELECT DISTINCT make_interval(k) FROM t", "0A000", "grouping by interval is not supported on Spark"),
+        ("SELECT to_hex(1 / (k - k)) FROM t", "22012", "division by zero"),
+        ("SELECT (x || 'y')::date FROM t WHERE n = 1.25 - 400", "22007", 'invalid input syntax for type date: "x1y"'),
         ("SELECT ln(f - f) FROM t WHERE k = 1", "2201E", "cannot take logarithm of zero"),
         ("SELECT x::int FROM t", "22P02", 'invalid input syntax for type integer: "x1"'),
         (
-            "SELECT sum(n) OVER (ORDER BY n GROUPS 1 PRECEDING) FROM t",
+            "SELECT sum(n) OVER (ORDER BY n ROWS 1 PRECEDING EXCLUDE TIES) FROM t",
             "0A000",
-            "GROUPS with an offset in a window's frame is not supported on Spark",
+            "EXCLUDE TIES in a window's frame is not supported on Spark",
         ),
-        ("SELECT stddev(n) FROM t", "0A000", "aggregate stddev_samp(numeric(15,2)) is not supported on Spark"),
         ("SELECT (SELECT n FROM t) FROM t", "21000", "more than one row returned by a subquery used as an expression"),
     ):
         with pytest.raises(SqlError) as caught:
             client.run(query)
         assert (caught.value.sqlstate, caught.value.message) == (sqlstate, words)
     assert scratch(client.session.database) == []
-    client.session.time_zone = "Europe/Berlin"
+
+
+@pytest.mark.spark
+def test_local_time_is_the_session_s(client: Client) -> None:
+    query = (
+        "SELECT k, z, z::date, z::text, z + k * interval '1 month', extract(hour FROM z), d::timestamptz, z = d, "
+        "z > '2020-01-01', date_trunc('day', z), z AT TIME ZONE 'Asia/Tokyo' FROM t "
+        "WHERE k IN (1, 6) AND z < '2025-01-01' ORDER BY n"
+    )
+    rows = {}
+    for zone in ("UTC", "Europe/Berlin"):
+        for engine in ("embedded", "spark"):
+            client.session.time_zone, client.session.query_engine = zone, engine
+            rows[zone, engine] = client.run(query)
+        assert rows[zone, "spark"] == rows[zone, "embedded"]
+    assert rows["UTC", "spark"] != rows["Europe/Berlin", "spark"]
+    windows = "SELECT count(*) OVER (ORDER BY z RANGE interval '1 day' PRECEDING) FROM t"
     with pytest.raises(SqlError, match="TimeZone is Europe/Berlin"):
-        client.run("SELECT z FROM t")
-    assert client.run("SELECT count(*) FROM t") == [(1002,)]
+        client.run(windows)
 
 
 @pytest.mark.spark
@@ -284,3 +311,31 @@ def test_without_spark_it_says_so(tmp_path: Path) -> None:
     assert client.run("SELECT 1") == [(1,)]
     assert scratch(database) == []
     database.close()
+
+
+@pytest.mark.spark
+def test_joins_are_ordered_by_what_is_known_of_the_inputs(client: Client, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"i": range(5000), "b": [i % 9 for i in range(5000)]}), tmp_path / "facts.parquet")
+    client.run(
+        "CREATE TABLE wide (i int PRIMARY KEY, v int); CREATE TABLE few (b int PRIMARY KEY, name text);"
+        "INSERT INTO wide SELECT g, g % 3 FROM generate_series(0, 4999) g;"
+        "INSERT INTO few VALUES (1, 'one'), (2, 'two');"
+        f"CREATE FOREIGN TABLE facts (i bigint, b bigint) SERVER files OPTIONS (path '{tmp_path}')"
+    )
+    query = (
+        "SELECT name, v, count(*) FROM wide, facts, few "
+        "WHERE facts.i = wide.i AND facts.b = few.b AND name <> $1 GROUP BY 1, 2 ORDER BY 1, 2"
+    ).replace("$1", "'two'")
+    client.session.query_engine = "embedded"
+    expected = client.run(query)
+    assert not any("rows=" in line for (line,) in client.run(f"EXPLAIN {query}"))
+    client.session.query_engine = "spark"
+    assert client.run(query) == expected
+    plan = [line.strip() for (line,) in client.run(f"EXPLAIN {query}")]
+    scans = [line for line in plan if "Scan on" in line]
+    assert [line.split(" on ")[1].split()[0] for line in scans] == ["wide", "facts", "few"]
+    assert scans[1].endswith("(rows=5000)")
+    (joined,) = [place for place, line in enumerate(plan) if "(b = b)" in line or "facts.b = few.b" in line]
+    assert joined > plan.index(scans[0])  # below the join with wide
+    document = json.loads(client.run(f"EXPLAIN (FORMAT JSON) {query}")[0][0])[0]["Plan"]
+    assert document["Plan Rows"] >= 1

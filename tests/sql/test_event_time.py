@@ -82,7 +82,19 @@ QUERIES = [
         "WHERE v < 50 AND ts < w + interval '20 seconds' GROUP BY w",
     ),
 ]
+IN_SESSIONS = (
+    "(SELECT *, CASE WHEN ts IS NOT NULL THEN max(CASE WHEN ts <= before + interval '1 minute' THEN NULL ELSE ts END) "
+    "OVER (PARTITION BY k ORDER BY ts) END AS w FROM (SELECT *, lag(ts) OVER (PARTITION BY k ORDER BY ts) AS before "
+    "FROM {}) a) b"
+)
+KEEPING = (
+    "string_agg(v::text, ',' ORDER BY v DESC) FILTER (WHERE v <> 2) AS words, array_agg(v ORDER BY v), "
+    "count(DISTINCT v % 3) AS d, sum(v), count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY v), "
+    "string_agg(DISTINCT d::text, '-') AS days, bool_and(v > 1), json_agg(v ORDER BY v)::text AS j "
+    "FROM {} GROUP BY w, k"
+)
 SESSIONS = [
+    ("SELECT session(ts, '1 minute') AS w, k, " + KEEPING, "SELECT w, k, " + KEEPING.replace("{}", IN_SESSIONS)),
     (
         "SELECT session(ts, '1 minute') AS w, k, count(*), sum(v), avg(v), stddev(v), "
         "count(ts) FILTER (WHERE v > 2) AS m FROM {} GROUP BY w, k HAVING max(v) > 1",
@@ -122,7 +134,7 @@ def test_over_a_stream(mirror: Mirror) -> None:
         mirror.view(f"v{number}", ours.replace("FROM r", "FROM s"), theirs.replace("FROM r", "FROM s"))
     for number, (ours, theirs) in enumerate(SESSIONS):
         mirror.view(f"w{number}", ours.format("s"), theirs.format("s"))
-        grouped = "(SELECT ts, tz, k, v FROM s GROUP BY ts, tz, k, v) AS g"
+        grouped = "(SELECT ts, tz, d, k, v FROM s GROUP BY ts, tz, d, k, v) AS g"
         mirror.view(f"g{number}", ours.format(grouped), theirs.format(grouped))
     for row in ROWS:
         mirror.insert("s", [row], one_statement=True)
@@ -148,12 +160,22 @@ REFUSED = [
 ]
 
 
-def test_an_aggregate_that_keeps_values_is_refused_over_sessions_of_a_stream(mirror: Mirror) -> None:
+def test_arrays_are_not_kept_over_sessions_of_a_stream(mirror: Mirror) -> None:
     mirror.client.execute("CREATE FOREIGN TABLE of_sessions (ts timestamp, v integer) SERVER stream")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"string_agg\(\) of a stream's sessions"):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="arrays kept over a stream's sessions"):
         mirror.client.execute(
-            "CREATE VIEW refused AS SELECT session(ts, '1 s'), string_agg(v::text, '') FROM of_sessions GROUP BY 1"
+            "CREATE VIEW refused AS SELECT session(ts, '1 s'), count(DISTINCT array[v]) FROM of_sessions GROUP BY 1"
         )
+
+
+def test_values_of_a_session_are_in_order_of_time_and_arrival(mirror: Mirror) -> None:
+    mirror.client.execute("CREATE FOREIGN TABLE in_order (ts timestamp, v integer) SERVER stream")
+    mirror.client.execute(
+        "CREATE VIEW words AS SELECT session(ts, '1 minute') AS w, string_agg(v::text, ',') FROM in_order GROUP BY 1"
+    )
+    for time, value in (("00:02", 1), ("00:01", 2), ("00:02", 3), ("00:01", 4), ("00:09", 5)):
+        mirror.client.execute(f"INSERT INTO in_order VALUES ('2024-01-01 {time}', {value})".encode())
+    assert [row[1] for row in mirror.client.execute("SELECT * FROM words ORDER BY 1")] == ["2,4,1,3", "5"]
 
 
 @pytest.mark.parametrize(("state", "word", "text"), REFUSED)

@@ -18,7 +18,7 @@ from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
-from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
+from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar, WindowCall
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -31,6 +31,7 @@ REGRESSIONS: Final = (
     *("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
     *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
 )
+_OVERFLOWING: Final = frozenset(("sum", "avg", *_SPREADS, *REGRESSIONS)) - {"regr_count"}
 _MOST_GROUPED: Final = 31
 _ORDERED: Final = (
     *_NUMBERS,
@@ -82,7 +83,23 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     call = aggregate_call(env.inside_aggregate(), node, bind)
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
-    return register(env, names_of(node.funcname)[-1], call, node)
+    found = register(env, names_of(node.funcname)[-1], call, node)
+    if not may_overflow(call):
+        return found
+    greatest = AggregateCall("max", (size_of(call),), FLOAT8, filter=condition)
+    return Call("finite", (found, register(env, "max", greatest, node)), FLOAT8)
+
+
+def may_overflow(call: AggregateCall | WindowCall) -> bool:
+    """Whether the result may leave what a double holds although no argument is infinite: 22003. Engines then make it
+    infinite or NaN, so that the greatest size among the arguments tells an overflow from infinite arguments."""
+    return call.function in _OVERFLOWING and call.arguments[0].type == FLOAT8
+
+
+def size_of(call: AggregateCall | WindowCall) -> Scalar:
+    """The arguments' size: of a pair, the greater."""
+    sizes = tuple(Call("abs", (item,), FLOAT8) for item in call.arguments)
+    return sizes[0] if len(sizes) == 1 else Call("greatest", sizes, FLOAT8)
 
 
 def check_place(env: Environment, node: Any) -> None:

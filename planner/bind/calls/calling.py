@@ -1,7 +1,7 @@
 """How the binder's functions make calls of canonical functions.
 
-Owns: the forms of those that need more than a signature (``Special``), and the note that a call makes of what is not
-immutable.
+Owns: the forms of those that need more than a signature (``Special``), the note that a call makes of what is not
+immutable, and the call that is an error once a value is met (``wrong_for``).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from catalog.types import SqlType
+from catalog.types import BOOL, TEXT, SqlType
 from planner.bind.environment import Environment
-from planner.expression import Call, Scalar
+from planner.expression import Call, Literal, Scalar
 from planner.functions import FUNCTIONS
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -26,3 +26,9 @@ def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlTy
         env.binding.remember(call, node, name)
         env.binding.volatile |= FUNCTIONS[function].volatility == "volatile"
     return call
+
+
+def wrong_for(value: Scalar, kind: SqlType, sqlstate: str, message: str) -> Call:
+    """NULL for NULL; any other value is an error."""
+    words = Literal(f"!{sqlstate}!{message}", TEXT)
+    return Call("require", (Call("is_null", (value,), BOOL), Literal(None, kind), words), kind)

@@ -32,6 +32,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "generate_subscripts": "array_subscripts: anyarray int4 > int4; anyarray int4 bool > int4",
     "unnest": "=: anyarray > anyelement",
     "regexp_split_to_table": "regexp_split_to_array: text text > text; text text text > text",
+    "regexp_matches": "=: text text > text; text text text > text",
     "string_to_table": "string_to_array: text text > text; text text text > text",
 }
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
@@ -94,6 +95,10 @@ def _values(env: Environment, chosen: Overload, arguments: list[Scalar], node: A
     if chosen.name == "unnest":
         return arguments[0]
     kind = result(chosen, arguments)
+    if chosen.name == "regexp_matches":
+        return Call(
+            chosen.name, (*arguments, *([Literal("", TEXT)] if len(arguments) == 2 else [])), array(array(TEXT))
+        )
     if chosen.name == "series":
         return _series(env, arguments, kind, node)
     return Call(chosen.name, tuple(arguments), array(kind))

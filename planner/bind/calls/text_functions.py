@@ -13,7 +13,7 @@ from pglast import keywords
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
-from planner.bind.calls.calling import Special
+from planner.bind.calls.calling import Special, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.late import late
 from planner.bind.environment import Environment
@@ -177,11 +177,11 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
     encoding = arguments[1]
     assert isinstance(encoding, Literal)
     word = str(encoding.value).lower()
-    if encoding.value is not None and word not in ("hex", "base64", "escape"):
-        raise env.error("22023", f'unrecognized encoding: "{encoding.value}"', None)
     kind = TEXT if name == "encode" else BYTEA
     if encoding.value is None:
         return Literal(None, kind)
+    if word not in ("hex", "base64", "escape"):
+        return wrong_for(arguments[0], kind, "22023", f'unrecognized encoding: "{encoding.value}"')
     if word == "escape":
         return Call("octets_encode_escape" if name == "encode" else "octets_read", (arguments[0],), kind)
     return Call(f"{name}_{word}", (arguments[0],), kind)

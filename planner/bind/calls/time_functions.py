@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, SqlType, numeric
-from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display
@@ -54,11 +54,13 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     if not isinstance(field, Literal) or not isinstance(field.value, str):
         raise unsupported(f"{name}() of a computed field", "Name the field as a constant.", env.binding.position(node))
     word = _SPELLINGS.get(field.value.lower(), field.value.lower())
-    shown = display(source.type)
+    if name == "date_part" and source.type == DATE:  # of a date it is that of its midnight
+        source = Cast(source, TIMESTAMP)
+    kind = FLOAT8 if name == "date_part" else SqlType("numeric", QUOTIENT)
     if word not in (*_DATE_FIELDS, *_TIME_FIELDS, *_ZONE_FIELDS, "julian", "epoch"):
-        raise env.error("22023", f'unit "{field.value}" not recognized for type {shown}', None)
+        return wrong_for(source, kind, "22023", f'unit "{field.value}" not recognized for type {display(source.type)}')
     if word in _REFUSED.get(source.type.name, ()):
-        raise env.error("0A000", f'unit "{field.value}" not supported for type {shown}', None)
+        return wrong_for(source, kind, "0A000", f'unit "{field.value}" not supported for type {display(source.type)}')
     digits = (12, 0) if (word, source.type.name) == ("epoch", "date") else (20, 6) if word == "epoch" else (10, 0)
     if word == "julian" and source.type.name != "date":
         call = Call("julian", (source,), SqlType("numeric", QUOTIENT))
@@ -105,20 +107,24 @@ def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -
 _CUTS: Final = ("year", "month", "day", "quarter", "week", "decade", "century", "millennium", *_TIME_FIELDS)
 
 
-def _check_cut(env: Environment, field: Scalar, kind: SqlType) -> None:
-    """Raises 22023, and 0A000 where the field exists and not for date_trunc() of this type."""
+def _wrong_cut(field: Scalar, moment: Scalar) -> Scalar | None:
+    """What date_trunc() is where the field does not exist (22023), or not for the type (0A000)."""
     if not isinstance(field, Literal) or field.value is None:
-        return
+        return None
+    kind = moment.type
     word = str(field.value).lower()
     word = _SPELLINGS.get(word, word)
     if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
-        raise env.error("0A000", f'unit "{field.value}" not supported for type {display(kind)}', None)
+        return wrong_for(moment, kind, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
     if word not in _CUTS:
-        raise env.error("22023", f'unit "{field.value}" not recognized for type {display(kind)}', None)
+        return wrong_for(moment, kind, "22023", f'unit "{field.value}" not recognized for type {display(kind)}')
+    return None
 
 
 def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    _check_cut(env, arguments[0], arguments[1].type)
+    wrong = _wrong_cut(arguments[0], arguments[1])
+    if wrong is not None:
+        return wrong
     if len(arguments) == 3:
         arguments[2] = _zone(env, arguments[2], node)
     return called(env, "date_trunc", arguments, arguments[1].type, name, node)

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
-from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter
+from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
 from planner.bind.context import Binding
@@ -23,6 +23,7 @@ from planner.bind.ordering import check_sortable, direction
 from planner.bind.typenames import names_of
 from planner.bind.types import NUMBERS, coerce, common_type, display
 from planner.expression import (
+    Call,
     ColumnRef,
     FrameBound,
     FrameExclusion,
@@ -84,10 +85,12 @@ def bind_window(env: Environment, node: Any, bind: Bind) -> Scalar:
         order_by=_order(inner, over, bind),
     )
     call = _framed(inner, call, over, bind)
-    column = env.windows.add(env.binding, name, call)
-    found = ColumnRef(column)
+    found = ColumnRef(env.windows.add(env.binding, name, call))
     env.binding.remember(found, node, name)
-    return found
+    if not may_overflow(call):
+        return found
+    greatest = replace(call, function="max", arguments=(size_of(call),), type=FLOAT8)
+    return Call("finite", (found, ColumnRef(env.windows.add(env.binding, "max", greatest))), FLOAT8)
 
 
 # --- the function -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """ALTER TABLE: its actions, in PostgreSQL's order of passes.
 
 Owns: which action is whose, which means nothing, and which is refused. ``altered_columns`` and ``altered_constraints``
-have the actions, ``alteration`` the end.
+have the actions, ``alteration`` the end, ``altered_streams`` those of streams.
 RENAME is ``planner.bind.definitions.renames``.
 
 https://www.postgresql.org/docs/15/sql-altertable.html
@@ -15,7 +15,7 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Table, View
+from catalog.objects import Stream, Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions import altered_columns, altered_constraints
 from planner.bind.definitions.alteration import (
@@ -23,6 +23,7 @@ from planner.bind.definitions.alteration import (
     finish,
     start,
 )
+from planner.bind.definitions.altered_streams import bind_alter_stream
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.views import bind_alter_view
@@ -87,6 +88,8 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+    if isinstance(found, Stream) and node.objtype in (ObjectType.OBJECT_TABLE, ObjectType.OBJECT_FOREIGN_TABLE):
+        return bind_alter_stream(binding, node, found, words)
     if not isinstance(found, Table):
         raise unsupported(f"this form of ALTER {words}", "Drop it and create it again.", binding.position(name))
     if node.objtype != ObjectType.OBJECT_TABLE:

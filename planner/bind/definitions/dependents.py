@@ -31,8 +31,8 @@ def readers(catalog: Catalog, oid: int) -> list[View]:
     return found
 
 
-def broken_by(binding: Binding, after: Table) -> list[View]:
-    """The views that do not mean the same any more when a table is as ``after`` says."""
+def broken_by(binding: Binding, after: Table | Stream) -> list[View]:
+    """The views that do not mean the same any more when a table or stream is as ``after`` says."""
     before = binding.context.catalog
     changed = before.change(after)
     return [

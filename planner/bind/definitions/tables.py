@@ -80,7 +80,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
     if not parts.columns:
         hint = "Give each stream at least one column."
         raise SqlError("42601", f'stream "{name}" has no columns', hint=hint, position=binding.position(base.relation))
-    options = tuple(_stream_option(binding, item) for item in node.options or ())
+    options = tuple(stream_option(binding, item) for item in node.options or ())
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
     if dict(options).get("source") == "files":
@@ -141,7 +141,7 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
-    name, value = _stream_option(binding, item, _FILE_OPTIONS)
+    name, value = stream_option(binding, item, _FILE_OPTIONS)
     if name == "header" and value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
         raise SqlError("42601", "header requires a Boolean value")
     if name == "delimiter" and len(value.encode()) != 1:
@@ -149,7 +149,8 @@ def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
     return name, value
 
 
-def _stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
+def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
+    """A stream's option and its value. Raises HV00D, 22023 and 0A000."""
     if item.defname in ("retention", "emit"):
         instead = f"Give it to the views of the stream: CREATE VIEW ... WITH ({item.defname} = ...)."
         raise unsupported(f"the stream option {item.defname}", instead, binding.position(item))

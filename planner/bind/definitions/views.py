@@ -21,7 +21,7 @@ from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.table_as import bind_table_as
-from planner.bind.definitions.watermarks import bind_length, keeping_of
+from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
 from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
@@ -66,6 +66,8 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
 def _create(
     binding: Binding, name: Any, aliases: Any, options: Any, query_node: Any, replaces: bool, tolerated: bool
 ) -> CreateView:
+    given = _options((), options, binding)
+    binding.keeps_windows = keeps_windows(dict(given))
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
@@ -87,7 +89,7 @@ def _create(
         continuous,
         0,
         tuple(binding.depends_on),
-        _options((), options, binding),
+        given,
         settings_of(binding.context),
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),

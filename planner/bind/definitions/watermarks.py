@@ -68,12 +68,17 @@ def bind_length(text: str, name: str, position: int | None) -> int:
     return length
 
 
+def keeps_windows(options: Mapping[str, str]) -> bool:
+    """Whether a view's options say which of its groups it shows."""
+    return "retention" in options or options.get("emit") == "final"
+
+
 def keeping_of(binding: Binding, options: Mapping[str, str], continuous: bool) -> Keeping | None:
     """What a view's options say of its windows. Raises 55000 where a stream has no watermark."""
+    if not keeps_windows(options):
+        return None
     retention = options.get("retention")
     final = options.get("emit") == "final"
-    if retention is None and not final:
-        return None
     name = "emit" if retention is None else "retention"
     if not continuous:
         raise unsupported(f"{name} of a view that reads no stream", "Leave it out: such a view keeps nothing.")

@@ -204,3 +204,18 @@ CREATE TABLE t (a int);
 SET search_path = sa, sb;
 SELECT current_schema();
 RESET search_path;
+
+-- A foreign key names its target as the path needs it.
+CREATE SCHEMA sg;
+CREATE TABLE sg.p (id int PRIMARY KEY);
+CREATE TABLE q (id int PRIMARY KEY, p int REFERENCES sg.p ON DELETE CASCADE CHECK (p > 0));
+CREATE TABLE sg.r (q int REFERENCES q);
+SELECT conname, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class r ON r.oid = conrelid
+    WHERE relname IN ('p', 'q', 'r') ORDER BY conname;
+SET search_path = sg;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conname IN ('q_p_fkey', 'r_q_fkey') ORDER BY conname;
+SET search_path = public, sg;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conname IN ('q_p_fkey', 'r_q_fkey') ORDER BY conname;
+RESET search_path;
+DROP SCHEMA sg CASCADE;
+DROP TABLE q;

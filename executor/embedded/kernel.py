@@ -1,0 +1,53 @@
+"""Expressions over columns, computed for another process: what a worker of Spark's asks of this engine.
+
+Owns: ``evaluate``, an instance of the engine for this process, made when first asked, and the relations that it was
+asked for, which stay prepared. An expression comes as the projection of it over a leaf of its arguments (``LEAF``), in
+JSON (``planner.serialize``). Values come and go as ``executor.carriers`` has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Final
+
+import pyarrow as pa
+
+from executor.carriers import packed, unpacked
+from executor.embedded.connection import Connection, Database
+from executor.nodes import leaf_name
+from planner.algebra import Project, Snapshot
+from planner.serialize import decode_relation
+
+#: The name of the snapshot that stands for the arguments.
+LEAF: Final = "arguments"
+_RELATIONS: Final = 256
+
+
+def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC") -> pa.Array:
+    """The expression's values for rows of its arguments. Raises SqlError.
+
+    A call without arguments has one column, which says how many rows there are.
+    """
+    relation, leaf = _relation(document)
+    kinds = [column.type.arrow for column in leaf.columns] or [columns[0].type]
+    names = list(leaf.sources) or ["rows"]
+    table = pa.Table.from_arrays(list(map(unpacked, columns, kinds)), names)
+    found = _connection().query(relation, {leaf_name(leaf): table}, timezone=time_zone).column(0)
+    return packed(found.combine_chunks() if found.num_chunks != 1 else found.chunk(0))
+
+
+@cache
+def _connection() -> Connection:
+    """The process's own; a worker computes on one core."""
+    return Database(threads=1).acquire()
+
+
+@lru_cache(_RELATIONS)
+def _relation(document: str) -> tuple[Project, Snapshot]:
+    """The relation, which must stay the same object for its plan to be found again, and its leaf."""
+    relation = decode_relation(json.loads(document))
+    assert isinstance(relation, Project)
+    assert isinstance(relation.input, Snapshot)
+    return relation, relation.input

@@ -1,0 +1,77 @@
+"""Types that Spark has not, as a query's SQL has them (``executor.carriers``): names, constants, and intervals' order.
+
+Owns: ``spark_name``, ``constant`` and ``INTERVAL_LENGTH``. A time is its microseconds, so that it compares, groups and
+orders by itself. An interval is a struct, which does not: a month counts as 30 days and a day as 24 hours, so that what
+compares intervals compares lengths, and what would group them is refused (``holds_interval``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
+from executor.nodes import Expr
+from executor.spark.calls import once
+from executor.spark.dialect import spark_type
+from planner.expression import Call, Literal, Scalar
+
+_CARRIERS: Final = {"interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>", "time": "BIGINT"}
+#: The call of an interval's length in microseconds, and its type.
+INTERVAL_LENGTH: Final = "interval_length"
+_LENGTH: Final = SqlType("numeric", (38, 0))
+_IN_MICROSECONDS: Final = (
+    "((CAST({0}.months AS BIGINT) * 30 + {0}.days) * CAST(86400000000 AS DECIMAL(12,0)) + {0}.microseconds)"
+)
+
+
+def spark_name(kind: SqlType) -> str:
+    """The name of a type or of its carrier. Raises 0A000 for a type that a query on Spark does not hold."""
+    if kind.element is not None:
+        return f"ARRAY<{spark_name(kind.element)}>"
+    return _CARRIERS.get(kind.name) or spark_type(kind)
+
+
+def is_held(kind: SqlType) -> bool:
+    """Whether ``spark_name`` has a name for a type."""
+    try:
+        spark_name(kind)
+    except SqlError:
+        return False
+    return True
+
+
+def holds_interval(kind: SqlType) -> bool:
+    """Whether values of a type compare otherwise than their carriers."""
+    return kind.name == "interval" or (kind.element is not None and holds_interval(kind.element))
+
+
+def length(interval: Scalar) -> Call:
+    """What an interval is ordered by."""
+    return Call(INTERVAL_LENGTH, (interval,), _LENGTH)
+
+
+def printed_length(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """``length`` in Spark's SQL."""
+    return exp.Cast(this=once(dialect, arguments, node, _IN_MICROSECONDS), to=exp.Var(this="DECIMAL(38,0)"))
+
+
+def constant(literal: Literal) -> str | None:
+    """A constant that is not NULL as its carrier; None for what Spark has itself."""
+    match literal.value:
+        case (months, days, microseconds) if literal.type.name == "interval":
+            return f"NAMED_STRUCT('months', {months}, 'days', {days}, 'microseconds', {microseconds}L)"
+        case dt.time() as time:
+            day = dt.timedelta(hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond)
+            return f"{day // dt.timedelta(microseconds=1)}L"
+        case _:
+            return None
+
+
+def require_groups(kind: SqlType) -> None:
+    """Raises 0A000 for a type whose equal values Spark would not find equal."""
+    if holds_interval(kind):
+        raise unsupported(f"grouping by {kind}")

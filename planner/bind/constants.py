@@ -1,0 +1,51 @@
+"""Constants of the grammar -> literals.
+
+Owns: the types of numbers as they are written (bigint where integer is too small, else numeric).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from catalog.errors import unsupported
+from catalog.types import BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
+from planner.bind.environment import Environment
+from planner.expression import Literal, Scalar
+
+
+def bind_constant(env: Environment, node: Any) -> Scalar:
+    """A_Const."""
+    if node.isnull:
+        return Literal(None, UNKNOWN)
+    value = node.val
+    match type(value).__name__:
+        case "Integer":
+            return Literal(value.ival, INT4)
+        case "Float":
+            return _number(value.fval)
+        case "String":
+            return Literal(value.sval, UNKNOWN)
+        case "Boolean":
+            return Literal(bool(value.boolval), BOOL)
+        case _:
+            raise unsupported("bit string literal", position=env.binding.position(node))
+
+
+def _number(text: str) -> Literal:
+    """A number with a point or exponent, or too large for integer: bigint where it fits, else numeric."""
+    plain = text.replace("_", "")
+    if plain.lower().lstrip("-").startswith(("0x", "0o", "0b")):
+        plain = str(int(plain, 0))
+    if plain.lstrip("-").isdigit() and -(1 << 63) <= int(plain) < 1 << 63:
+        return Literal(int(plain), INT4 if -(1 << 31) <= int(plain) < 1 << 31 else INT8)
+    value = Decimal(plain)
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    whole = max(value.adjusted() + 1, 1)
+    if whole + scale > MAX_PRECISION:
+        return Literal(value, NUMERIC)  # for a context that makes it a float; printers refuse it elsewhere
+    if exponent > 0:
+        value = Decimal(int(value))
+    return Literal(value, numeric(whole + scale, scale))

@@ -1,0 +1,40 @@
+"""Relations made of simpler ones, for an engine that lacks some of what the algebra has.
+
+Owns: ``lowered``, for Spark. Each step turns one node into equal ones; none knows the engine's dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from planner.algebra import Relation
+from planner.lowering.aggregates import simple_calls
+from planner.lowering.frames import by_number, counted
+from planner.lowering.orders import by_keys
+from planner.lowering.subqueries import columns_of_subqueries, in_place
+from planner.rules.support import Fresh
+from planner.walk import transform
+
+#: In this order: what an earlier step makes is what a later one may take apart.
+_STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (
+    in_place,
+    counted,
+    columns_of_subqueries,
+    by_keys,
+    by_number,
+    simple_calls,
+)
+
+
+def lowered(relation: Relation) -> Relation:
+    """An equal relation of what the engine has."""
+    fresh = Fresh(relation)
+    for step in _STEPS:
+        relation = transform(relation, partial(_changed, step, fresh))
+    return relation
+
+
+def _changed(step: Callable[[Any, Fresh], Any], fresh: Fresh, node: Any) -> Any:
+    return step(node, fresh)

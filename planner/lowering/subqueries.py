@@ -1,0 +1,130 @@
+"""Subqueries and lateral items where an engine takes them: as columns of their own.
+
+    SELECT f((SELECT ...))                         SELECT f(c) FROM (SELECT *, (SELECT ...) AS c ...)
+    r LEFT JOIN s ON r.a = (SELECT ...)            (SELECT *, (SELECT ...) AS c FROM r) LEFT JOIN s ON r.a = c
+    r, LATERAL (SELECT r.a + 1 AS b)               SELECT *, r.a + 1 AS b FROM r
+
+A scalar subquery stays where a comparison has it, which engines know as a join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from planner.algebra import Filter, Join, Project, Relation, Values
+from planner.expression import Call, Column, ColumnRef, Scalar, ScalarSubquery
+from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
+from planner.walk import descend, is_dependent, replace_columns, used_columns
+
+#: Around a subquery that stays.
+_TRANSPARENT: Final = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def columns_of_subqueries(node: Any, fresh: Fresh) -> Any:
+    """One operator with its scalar subqueries where they stand alone."""
+    match node:
+        case Project():
+            lifted = _Lifted(fresh)
+            outputs = tuple((column, lifted.scalar(value)) for column, value in node.outputs)
+            return Project(lifted.above(node.input), outputs) if lifted.columns else node
+        case Filter():
+            lifted = _Lifted(fresh)
+            predicate = lifted.scalar(node.predicate)
+            return keep_columns(Filter(lifted.above(node.input), predicate), node.columns) if lifted.columns else node
+        case Join() if node.predicate is not None and node.kind != "inner":
+            return _join(node, node.predicate, fresh)
+        case _:
+            return node
+
+
+def in_place(node: Any, fresh: Fresh) -> Any:
+    """A lateral item that is one row of expressions as columns of a projection."""
+    if not isinstance(node, Join) or node.kind != "inner" or not isinstance(node.right, Project):
+        return node
+    values = node.right.input
+    if not (isinstance(values, Values) and values.rows == ((),) and is_dependent(node.right, node.left)):
+        return node
+    passed = tuple((column, ColumnRef(column)) for column in node.left.columns)
+    found = Project(node.left, (*passed, *node.right.outputs))
+    return found if node.predicate is None else Filter(found, node.predicate)
+
+
+class _Lifted:
+    """Subqueries of some expressions, and the columns that took their place."""
+
+    def __init__(self, fresh: Fresh) -> None:
+        self._fresh = fresh
+        self.columns: list[tuple[Column, Scalar]] = []
+
+    def above(self, relation: Relation) -> Relation:
+        """The relation with the columns beside its own."""
+        passed = ((column, ColumnRef(column)) for column in relation.columns)
+        return Project(relation, (*passed, *self.columns))
+
+    def scalar(self, value: Scalar) -> Scalar:
+        """An expression without scalar subqueries but where they may stand."""
+        stays = _staying(value)
+        return _outside(value, lambda node: None if id(node) in stays else self.column(node))
+
+    def column(self, node: ScalarSubquery) -> ColumnRef:
+        """What stands in a subquery's place."""
+        column = self._fresh.column("subquery", node.type)
+        self.columns.append((column, node))
+        return ColumnRef(column)
+
+
+def _outside(value: Scalar, change: Callable[[ScalarSubquery], ColumnRef | None]) -> Scalar:
+    """An expression with columns for those of its own subqueries for which there is one; nothing in a subquery changes.
+
+    A subquery that stays is away while the others are looked for.
+    """
+    away: dict[Column, Scalar] = {}
+
+    def visit(node: Any) -> Any:
+        if not isinstance(node, SUBQUERIES):
+            return node
+        found = change(node) if isinstance(node, ScalarSubquery) else None
+        if found is None:
+            found = ColumnRef(Column(-1 - len(away), "away", node.type))
+            away[found.column] = node
+        return found
+
+    found: Scalar = replace_columns(descend(value, visit), away)
+    return found
+
+
+def _staying(value: Scalar) -> set[int]:
+    """Identities of the subqueries that are the whole, or compared."""
+    found: set[int] = set()
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ScalarSubquery):
+            found.add(id(item))
+        elif isinstance(item, Call) and item.function in _TRANSPARENT:
+            stack.extend(item.arguments)
+    return found
+
+
+def _join(node: Join, predicate: Scalar, fresh: Fresh) -> Relation:
+    """Subqueries in ON as columns of the side that they need."""
+    sides = {"left": _Lifted(fresh), "right": _Lifted(fresh)}
+    of_right = set(node.right.columns)
+    of_left = set(node.left.columns)
+
+    def change(item: ScalarSubquery) -> ColumnRef | None:
+        used = used_columns(item)
+        if used.isdisjoint(of_right):
+            return sides["left"].column(item)
+        return sides["right"].column(item) if used.isdisjoint(of_left) else None
+
+    parts = [_outside(part, change) for part in conjuncts(predicate)]
+    if not any(side.columns for side in sides.values()):
+        return node
+    left, right = (
+        side.above(below) if side.columns else below
+        for side, below in zip(sides.values(), (node.left, node.right), strict=True)
+    )
+    return keep_columns(replace(node, left=left, right=right, predicate=conjunction(parts)), node.columns)

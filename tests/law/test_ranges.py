@@ -1,0 +1,86 @@
+"""Sums of doubles in continuous views: an overflow is the view's error on read, and infinite values are no overflow.
+
+Both are told apart by the state alone, whichever batch brought the values, and after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import LiteralString
+
+import psycopg
+import pytest
+
+from tests.rig.compare import assert_same_rows
+from tests.rig.mirror import Mirror, mirrored
+from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream, java_is_there
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+VIEWS = {
+    "total": "SELECT k, sum(x) AS s FROM readings WHERE k = {0} GROUP BY k",
+    "spread": "SELECT k, sum(x) FILTER (WHERE x > 0) AS p, avg(x) AS a, stddev(x) AS d FROM readings WHERE k = {0} "
+    "GROUP BY k",
+    "scaled": "SELECT k, count(*) AS c, sum(x * 0.5 + 1) AS s FROM readings WHERE k = {0} GROUP BY k",
+}
+#: Rows in the order of arrival: 1 is ordinary, 2 and 3 overflow, 4 to 6 are infinite or no number, 7 has NULLs.
+BATCHES: tuple[tuple[tuple[int, str | None], ...], ...] = (
+    ((1, "1.5"), (2, "1e308"), (3, "-1.7e308"), (4, "Infinity"), (5, "NaN"), (6, "-Infinity"), (7, None)),
+    ((1, "-0.25"), (4, "1e308"), (6, "Infinity")),
+    ((2, "1.5e308"), (2, "1"), (3, "-1.7e308"), (3, "-1.7e308"), (7, None), (7, "1e-320")),
+    ((2, "-1e308"), (4, "1e308"), (4, "1e308"), (5, "1"), (1, "1e300")),
+)
+KEYS = range(1, 8)
+Found = list[tuple[object, ...]] | str | None
+
+
+@pytest.fixture
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
+    if request.param == "spark" and not java_is_there():
+        pytest.skip("needs Java")
+    on_spark = request.param == "spark"
+    settings = {
+        "maintenance_engine": request.param,
+        "spark_enabled": on_spark,
+        "maintenance_rows": 8 if on_spark else 1,
+    }
+    with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
+        pair.stream("readings", "k integer, x double precision")
+        for name, query in VIEWS.items():
+            for key in (2, 4) if on_spark else KEYS:
+                pair.view(f"{name}_{key}", query.format(key))
+        yield pair
+
+
+@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+def test_an_overflow_is_the_views_error(mirror: Mirror) -> None:
+    engine = "spark" if len(mirror.views) == 2 * len(VIEWS) else "embedded"
+    for number, batch in enumerate(BATCHES):
+        mirror.insert("readings", batch, one_statement=True)
+        compare(mirror)
+        if number == 1:
+            wait_until(lambda: mirror.jobs(engine) > 0, 120, "maintenance")
+        if number == 1 and engine == "embedded":  # another Spark would take as long as all else
+            mirror.restart(crash=True)
+            compare(mirror)
+
+
+def compare(mirror: Mirror) -> None:
+    for name, query in mirror.views.items():
+        found = outcome(mirror.client, f"SELECT * FROM {name}")
+        wanted = outcome(mirror.judge, query)
+        if isinstance(found, list) and isinstance(wanted, list):
+            assert_same_rows(found, wanted, name)
+        else:
+            assert found == wanted, name
+
+
+def outcome(connection: psycopg.Connection[tuple[object, ...]], text: str) -> Found:
+    """The rows, or the error's SQLSTATE."""
+    query: LiteralString = text  # type: ignore[assignment]
+    try:
+        return connection.execute(query).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate

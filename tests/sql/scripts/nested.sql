@@ -1,0 +1,21 @@
+-- Subqueries where few engines take them: in functions, in conditions of outer joins, in LIMIT, under grouping sets.
+CREATE TABLE ns (id int, k int, a int[], t text[], n numeric[], s text, b bool, f float8[]);
+INSERT INTO ns VALUES (1, 2, '{1,2,3}', '{x,NULL}', '{1.5}', 'o', true, '{1,NaN}'), (2, NULL, '{}', '{a,b,c}', NULL, 't', false, '{2}'), (3, 5, NULL, '{}', '{1.5,2.5}', 'x', NULL, '{1}'), (0, 5, '{1,NULL}', NULL, '{}', 'x', NULL, '{1,2}'), (4, 5, '{NULL}', '{x}', '{}', 'x', NULL, NULL);
+SELECT (ARRAY['x','y'])[2], ('{5,6}'::int[])[1], (ARRAY(SELECT id FROM ns ORDER BY id))[3];
+SELECT id, k = ANY(ARRAY(SELECT m.k FROM ns m)), k <> ALL(ARRAY(SELECT m.k FROM ns m WHERE m.id < 3)) FROM ns ORDER BY id;
+SELECT id, (SELECT count(*) FROM ns o WHERE o.id = ns.id) FROM ns GROUP BY ROLLUP (id) ORDER BY id;
+SELECT c.id, (SELECT max(q.v) FROM ns o, LATERAL (SELECT o.k + c.id AS v) q) FROM ns c ORDER BY id;
+SELECT x.id, y.id FROM ns x LEFT JOIN ns y ON x.id = (SELECT max(z.id) FROM ns z WHERE z.id < 3) ORDER BY 1, 2;
+SELECT x.id, y.id FROM ns x LEFT JOIN ns y ON x.id = (SELECT max(z.id) FROM ns z WHERE z.id < y.id) ORDER BY 1, 2;
+SELECT x.id, y.id FROM ns x FULL JOIN ns y ON x.id = y.id AND x.k = (SELECT max(z.k) FROM ns z WHERE z.id = x.id) ORDER BY 1, 2;
+SELECT x.id, (SELECT y.id FROM ns y WHERE y.id = x.id AND y.id IN (SELECT z.id FROM ns z WHERE z.id >= x.id)) FROM ns x ORDER BY 1;
+SELECT x.id, (SELECT count(*) FROM ns y WHERE y.id = x.id AND EXISTS (SELECT FROM ns z WHERE z.id = y.id AND z.k = x.k)) FROM ns x ORDER BY 1;
+SELECT id FROM ns ORDER BY id LIMIT (SELECT min(id) + 2 FROM ns);
+SELECT id FROM ns ORDER BY id DESC LIMIT (SELECT NULL::int FROM ns WHERE id = 1) OFFSET (SELECT 2 FROM ns WHERE id = 1);
+SELECT id FROM ns ORDER BY id OFFSET (SELECT count(*) - 2 FROM ns);
+SELECT id, k * 1.5 / (SELECT sum(k) FROM ns) FROM ns ORDER BY id;
+SELECT id FROM ns WHERE k * 1.5 / (SELECT sum(k) FROM ns) > 0.2 ORDER BY id;
+SELECT x.id, v.y FROM ns x, LATERAL (SELECT x.k + 1 AS y) v WHERE v.y > 3 ORDER BY 1;
+SELECT x.id, v.y FROM ns x LEFT JOIN LATERAL (SELECT x.k + 1 AS y) v ON v.y > 3 ORDER BY 1;
+SELECT CASE WHEN id > 1 THEN (SELECT max(k) FROM ns) ELSE id + (SELECT min(k) FROM ns m WHERE m.id <= ns.id) END FROM ns ORDER BY id;
+DROP TABLE ns;
