@@ -233,7 +233,6 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         "ALTER TABLE side ALTER k TYPE bigint",
         "ALTER TABLE side ALTER w DROP NOT NULL",
         "ALTER TABLE side DROP CONSTRAINT side_pkey",
-        "ALTER TABLE clicks ADD COLUMN c int",
     ],
 )
 def test_what_a_continuous_view_stands_on_stays(standing: Client, text: str) -> None:
