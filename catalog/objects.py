@@ -58,6 +58,7 @@ class UniqueKey:
     index: bool = False
     deferrable: bool = False
     deferred: bool = False
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Index:
     name: str
     parts: tuple[str, ...]
     columns: tuple[str, ...]
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class ForeignKey:
     deferrable: bool = False
     deferred: bool = False
     validated: bool = True
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

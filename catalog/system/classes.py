@@ -13,12 +13,16 @@ from catalog.objects import (
     PG_TEMP,
     Catalog,
     CatalogObject,
+    Check,
     ColumnDefinition,
     FileTable,
+    ForeignKey,
+    Index,
     Sequence,
     Stream,
     SystemView,
     Table,
+    UniqueKey,
     View,
 )
 from catalog.system.indexes import IndexEntry, indexes_of
@@ -216,9 +220,22 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
             continue
         if item.comment is not None:
             yield {"objoid": item.oid, "classoid": PG_CLASS, "description": item.comment}
+        if isinstance(item, Table):
+            yield from _part_comments(item)
         for place, column in enumerate(item.columns, 1):
             if column.comment is not None:
                 yield {"objoid": item.oid, "classoid": PG_CLASS, "objsubid": place, "description": column.comment}
+
+
+def _part_comments(table: Table) -> Iterator[Row]:
+    """Comments on a table's constraints and indexes."""
+    parts: tuple[UniqueKey | ForeignKey | Check | Index, ...]
+    parts = (*table.keys, *table.foreign_keys, *table.checks, *table.indexes)
+    for part in parts:
+        if part.comment is not None:
+            is_index = isinstance(part, Index) or (isinstance(part, UniqueKey) and part.index)
+            oid = part_oid(table.oid, "index" if is_index else "constraint", part.name)
+            yield {"objoid": oid, "classoid": PG_CLASS if is_index else PG_CONSTRAINT, "description": part.comment}
 
 
 def pg_rewrite(catalog: Catalog) -> Iterator[Row]:

@@ -66,6 +66,9 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
     if name not in _KNOWN:
+        context, where = binding.context, schema[-1] if schema else None
+        if context.catalog.find(written, where, context.search_path) is not None:
+            raise unsupported(f'the type of the rows of "{written}"', "Name its columns.", position)
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
     return (array(kind) if is_array else kind), None

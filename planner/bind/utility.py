@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from pglast.enums import DiscardMode, TransactionStmtKind, VariableSetKind
+from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import join_names
+from catalog.objects import Index, Table, UniqueKey
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
+from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.levels import Level
+from planner.bind.relations import require_object
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
 from planner.bind.typenames import type_of
@@ -184,7 +187,44 @@ def _close(binding: Binding, node: Any) -> Statement:
 
 
 def _vacuum(binding: Binding, node: Any) -> Statement:
+    for item in node.rels or ():
+        if item.relation is not None:
+            require_object(binding, item.relation)
     return NoOperation("VACUUM" if node.is_vacuumcmd else "ANALYZE")
+
+
+def _cluster(binding: Binding, node: Any) -> Statement:
+    """CLUSTER: rows lie in the order in which they came."""
+    if node.relation is not None:
+        table = require_object(binding, node.relation)
+        parts: tuple[UniqueKey | Index, ...] = (*table.keys, *table.indexes) if isinstance(table, Table) else ()
+        names = [item.name for item in parts]
+        if node.indexname not in (None, *names):
+            raise SqlError("42704", f'index "{node.indexname}" for table "{table.name}" does not exist')
+    return NoOperation("CLUSTER")
+
+
+def _reindex(binding: Binding, node: Any) -> Statement:
+    if node.kind == ReindexObjectType.REINDEX_OBJECT_TABLE:
+        require_object(binding, node.relation)
+    elif node.kind == ReindexObjectType.REINDEX_OBJECT_INDEX:
+        find_index(binding, node.relation.relname, node.relation.schemaname)
+    return NoOperation("REINDEX")
+
+
+#: What CREATE ... (options) defines, and what to do instead.
+_DEFINED: Final = {
+    ObjectType.OBJECT_TYPE: ("CREATE TYPE of a base type or shell", "Use an enum or a domain."),
+    ObjectType.OBJECT_AGGREGATE: ("CREATE AGGREGATE", "Use the aggregates there are, or array_agg."),
+    ObjectType.OBJECT_OPERATOR: ("CREATE OPERATOR", "Use the operators there are."),
+    ObjectType.OBJECT_COLLATION: ("CREATE COLLATION", 'Use COLLATE "C".'),
+}
+
+
+def _define(binding: Binding, node: Any) -> Statement:
+    words = ObjectType(node.kind).name.removeprefix("OBJECT_").replace("TS", "TEXT SEARCH ")
+    construct, instead = _DEFINED.get(node.kind, (f"CREATE {words}", None))
+    raise unsupported(construct, instead)
 
 
 def _refuse(construct: str, instead: str | None = None) -> Callable[[Binding, Any], Statement]:
@@ -215,7 +255,10 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "ClosePortalStmt": _close,
     "VacuumStmt": _vacuum,
     "CheckPointStmt": _nothing("CHECKPOINT"),
-    "ReindexStmt": _nothing("REINDEX"),
+    "ReindexStmt": _reindex,
+    "ClusterStmt": _cluster,
+    "DefineStmt": _define,
+    "CreateStatsStmt": _refuse("CREATE STATISTICS", "Leave it out: the planner keeps its own."),
     "ListenStmt": _refuse("LISTEN"),
     "NotifyStmt": _refuse("NOTIFY"),
     "DeclareCursorStmt": _refuse("DECLARE CURSOR", "Fetch in portions through the protocol's portals."),

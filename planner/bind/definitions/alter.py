@@ -24,6 +24,7 @@ from planner.bind.definitions.alteration import (
     start,
 )
 from planner.bind.definitions.altered_streams import bind_alter_stream
+from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object
@@ -74,8 +75,11 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
     words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
     name = node.relation
-    if node.missing_ok and look_up(binding, name.relname, name.schemaname) is None:
+    is_index = node.objtype == ObjectType.OBJECT_INDEX
+    if node.missing_ok and not is_index and look_up(binding, name.relname, name.schemaname) is None:
         return NoOperation(f"ALTER {words}", (f'relation "{name.relname}" does not exist, skipping',))
+    if is_index:
+        return _alter_index(binding, node)
     found = require_object(binding, name)
     for command in node.cmds:
         if command.subtype == AlterTableType.AT_ChangeOwner:
@@ -94,6 +98,16 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
     for command in sorted(node.cmds, key=_pass):
         _act(change, command)
     return finish(change, "ALTER TABLE")
+
+
+def _alter_index(binding: Binding, node: Any) -> Statement:
+    """ALTER INDEX: options and statistics mean nothing."""
+    find_index(binding, node.relation.relname, node.relation.schemaname)
+    for command in node.cmds:
+        if command.subtype not in _NOTHING | _NOTHING_OF_COLUMNS:
+            words, instead = _REFUSED.get(command.subtype, (AlterTableType(command.subtype).name[3:], None))
+            raise unsupported(f"ALTER INDEX ... {words}", instead, binding.position(command.def_))
+    return NoOperation("ALTER INDEX")
 
 
 def _pass(command: Any) -> int:

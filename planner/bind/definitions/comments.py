@@ -42,10 +42,12 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
         table, name = _found(binding, names[:-1]), names[-1]
         if not isinstance(table, Table) or name not in constraint_names(table):
             raise SqlError("42704", f'constraint "{name}" for table "{table.name}" does not exist')
-        return NoOperation("COMMENT")  # nothing shows it
+        return _on_part(table, name, node.comment)
     if node.objtype == ObjectType.OBJECT_INDEX:
-        find_index(binding, *written(node.object))
-        return NoOperation("COMMENT")
+        name, within = written(node.object)
+        table = find_index(binding, name, within)
+        own = name in constraint_names(table)  # a constraint's index, whose comment is the constraint's
+        return NoOperation("COMMENT") if own else _on_part(table, name, node.comment)
     if node.objtype == ObjectType.OBJECT_SCHEMA:
         schema = find_schema(binding.context.catalog, node.object.sval)
         return AlterSchema("COMMENT", schema, replace(schema, comment=node.comment))
@@ -79,6 +81,20 @@ def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, c
         raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
     columns = tuple(replace(item, comment=comment) if item.name == name else item for item in found.columns)
     return _changed(found, replace(found, columns=columns))
+
+
+def _on_part(table: Table, name: str, comment: str | None) -> AlterTable:
+    """A comment on a constraint or an index of a table."""
+    after = replace(
+        table,
+        keys=tuple(replace(item, comment=comment) if item.name == name else item for item in table.keys),
+        indexes=tuple(replace(item, comment=comment) if item.name == name else item for item in table.indexes),
+        foreign_keys=tuple(
+            replace(item, comment=comment) if item.name == name else item for item in table.foreign_keys
+        ),
+        checks=tuple(replace(item, comment=comment) if item.name == name else item for item in table.checks),
+    )
+    return AlterTable("COMMENT", table, after, renames=True)
 
 
 def _changed(before: CatalogObject, after: CatalogObject) -> Statement:

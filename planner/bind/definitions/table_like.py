@@ -46,9 +46,14 @@ def like(binding: Binding, node: Any) -> Copied:
         for item in binding.context.catalog.owned(source.oid)
         if item.owner is not None and item.owner[1] in identities
     )
-    checks = source.checks if options & _CONSTRAINTS else ()
+    checks = tuple(replace(check, validated=True) for check in source.checks) if options & _CONSTRAINTS else ()
     keys, indexes = (source.keys, source.indexes) if options & _INDEXES else ((), ())
-    return Copied(columns, sequences, checks, keys, indexes)
+    if options & _COMMENTS:
+        keys = tuple(key if key.index else replace(key, comment=None) for key in keys)
+        return Copied(columns, sequences, checks, keys, indexes)
+    checks = tuple(replace(check, comment=None) for check in checks)
+    keys = tuple(replace(key, comment=None) for key in keys)
+    return Copied(columns, sequences, checks, keys, tuple(replace(index, comment=None) for index in indexes))
 
 
 def _column(column: ColumnDefinition, options: int) -> ColumnDefinition:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
+from pglast.stream import RawStream
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
@@ -18,6 +19,7 @@ from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
+from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
 from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
@@ -37,6 +39,8 @@ from planner.walk import walk
 _OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": ("changes", "final")}
 #: Options that are part of a view's query.
 _FIXED: Final = ("retention", "emit")
+#: Options that mean nothing where one role reads everything.
+_OF_SECURITY: Final = ("security_barrier", "security_invoker")
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -81,7 +85,7 @@ def _create(
         old.oid if old is not None and replaces else catalog.next_oid,
         name.relname,
         columns,
-        text_after_as(binding.raw),
+        _definition(binding, query_node),
         continuous,
         0,
         tuple(binding.depends_on),
@@ -97,6 +101,13 @@ def _create(
     position = binding.streams[0][1] if binding.streams else None
     keeping = keeping_of(binding, dict(view.options), continuous)
     return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping)
+
+
+def _definition(binding: Binding, query_node: Any) -> str:
+    """A view's text; of a recursive one as the parser has completed it."""
+    clause = getattr(query_node, "withClause", None)
+    is_written = clause is None or not clause.recursive or (clause.location or 0) > 0
+    return text_after_as(binding.raw) if is_written else str(RawStream()(query_node))
 
 
 def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[str, ...]]:
@@ -182,6 +193,10 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             if value != "materialize":
                 raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
             continue
+        if name in _OF_SECURITY:
+            continue
+        if name == "check_option":
+            raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.", position)
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
         if name == "retention":
@@ -212,6 +227,8 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
             _refuse_fixed(binding, command.def_)
             reset = {item.defname.lower() for item in command.def_}
             view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
+        elif command.subtype == AlterTableType.AT_ChangeOwner:
+            require_role(binding, command.newowner)
         else:
             raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
     return AlterView(view)
