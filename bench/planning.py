@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import ROOT, Rig, Row
-from catalog.objects import Catalog
+from catalog.catalog import Catalog
 from executor.embedded.dialect import DuckPrinter
 from executor.plans import PlanCache as Optimised
 from planner.bind import Context, bind

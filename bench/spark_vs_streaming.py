@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.harness import ROOT, Rig, Row
-from catalog.objects import Catalog, ColumnDefinition, Stream
+from catalog.catalog import Catalog
+from catalog.objects import ColumnDefinition, Stream
 from catalog.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job

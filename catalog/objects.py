@@ -1,21 +1,17 @@
-"""What names stand for: schemas, tables, streams, views, sequences and types, in an immutable catalog with a version.
+"""What names stand for: schemas, tables, streams, views, sequences and types.
 
-Owns: the objects' definitions and name look-up. Knows nothing of storage or SQL text; expressions (defaults,
-checks) and view definitions are kept as SQL text and bound by the planner each time.
-A DDL statement makes a new ``Catalog``; whoever holds the old one goes on seeing it (a statement's snapshot).
+Owns: the objects' definitions. Knows nothing of storage, of SQL text, and of the ``Catalog`` that has them (see
+``catalog.catalog``); expressions (defaults, checks) and view definitions are kept as SQL text and bound by the planner
+each time.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.names import quote_name
-from catalog.types import BOOL, INT8, Enumeration, SqlType, array, enum, redeclared
+from catalog.types import BOOL, INT8, Enumeration, SqlType, redeclared
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -295,184 +291,6 @@ UserType = Enumeration | Domain
 Kind = Literal["table", "stream", "files", "view", "system"]
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
-
-    ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
-    and name. A relation is a type, too (of its rows), so that both share their names.
-    """
-
-    objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
-    names: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
-    version: int = 0
-    next_oid: int = FIRST_OID
-    schemas: Mapping[str, Schema] = field(
-        default_factory=lambda: MappingProxyType({item.name: item for item in BUILT_IN})
-    )
-    types: Mapping[tuple[str, str], UserType] = field(default_factory=lambda: MappingProxyType({}))
-
-    def find_type(
-        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
-    ) -> UserType | None:
-        """The user's type that a possibly unqualified name means, or None."""
-        for candidate in (schema,) if schema is not None else search_path:
-            found = self.types.get((candidate, name))
-            if found is not None:
-                return found
-        return None
-
-    def declared(self, oid: int) -> UserType | None:
-        """The user's type with an oid."""
-        return next((item for item in self.types.values() if item.oid == oid), None)
-
-    def type_of(self, oid: int) -> SqlType | None:
-        """The values' type of a user's type or of its arrays, by oid."""
-        for item in self.types.values() if oid >= FIRST_OID else ():
-            if isinstance(item, Enumeration) and oid in (item.oid, item.oid - 1):
-                return enum(item) if oid == item.oid else array(enum(item))
-        return None
-
-    def domain(self, oid: int) -> Domain:
-        """A domain by its oid."""
-        return next(item for item in self.types.values() if isinstance(item, Domain) and item.oid == oid)
-
-    def type_oid(self) -> int:
-        """The oid of the next type: odd, and the one before it is for its array type."""
-        return self.next_oid + 1 + self.next_oid % 2
-
-    def add_type(self, item: UserType) -> Catalog:
-        """A catalog with one type more. Raises 42710 when the name is taken."""
-        key = (item.schema, item.name)
-        if key in self.types or key in self.names:
-            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
-            raise SqlError(
-                "42710",
-                f'type "{item.name}" already exists',
-                hint=None if key in self.types else f"{hint}with any existing type.",
-            )
-        return replace(
-            self,
-            types=MappingProxyType({**self.types, key: item}),
-            version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
-        )
-
-    def drop_type(self, oid: int) -> Catalog:
-        """A catalog without one type."""
-        types = {key: item for key, item in self.types.items() if item.oid != oid}
-        return replace(self, types=MappingProxyType(types), version=self.version + 1)
-
-    def change_type(self, item: UserType) -> Catalog:
-        """A catalog with one type's definition replaced (same oid; the name may differ)."""
-        return replace(self.drop_type(item.oid).add_type(item), version=self.version + 1)
-
-    def find(
-        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
-    ) -> CatalogObject | None:
-        """The object that a possibly unqualified name means, or None."""
-        for candidate in (schema,) if schema is not None else whole_path(search_path):
-            oid = self.names.get((candidate, name))
-            if oid is not None:
-                return self.objects[oid]
-        return None
-
-    def require(self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)) -> CatalogObject:
-        """The object that a name means. Raises 3F000 and 42P01."""
-        found = self.find(name, schema, search_path)
-        if found is not None:
-            return found
-        if schema not in (None, PG_TEMP, *self.schemas):
-            raise SqlError("3F000", f'schema "{schema}" does not exist')
-        raise undefined_table(f"{schema}.{name}" if schema else name)
-
-    def permanent(self) -> Catalog:
-        """The catalog without temporary relations."""
-        catalog = self
-        for item in list(self.contents(PG_TEMP)):
-            catalog = catalog.drop(item.oid)
-        return catalog
-
-    def contents(self, schema: str) -> Iterator[CatalogObject]:
-        """The relations in a schema."""
-        return (item for item in self.objects.values() if item.schema == schema)
-
-    def schema(self, oid: int) -> Schema | None:
-        """The schema with an oid."""
-        return next((item for item in self.schemas.values() if item.oid == oid), None)
-
-    def add(self, item: CatalogObject | Schema) -> Catalog:
-        """A catalog with one object more. Raises 42P07 and 42P06 when the name is taken."""
-        next_oid = self.next_oid if is_temporary(item) else max(self.next_oid, item.oid + 1)
-        if isinstance(item, Schema):
-            if item.name in self.schemas:
-                raise SqlError("42P06", f'schema "{item.name}" already exists')
-            schemas = MappingProxyType({**self.schemas, item.name: item})
-            return replace(self, schemas=schemas, version=self.version + 1, next_oid=next_oid)
-        key = (item.schema, item.name)
-        if key in self.names:
-            raise duplicate_table(item.name)
-        if key in self.types:
-            hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict "
-            raise SqlError("42710", f'type "{item.name}" already exists', hint=f"{hint}with any existing type.")
-        objects, names = {**self.objects, item.oid: item}, {**self.names, key: item.oid}
-        return replace(
-            self,
-            objects=MappingProxyType(objects),
-            names=MappingProxyType(names),
-            version=self.version + 1,
-            next_oid=next_oid,
-        )
-
-    def with_system(self, items: Iterable[SystemView]) -> Catalog:
-        """A catalog with the server's own relations, which are no change of it."""
-        found = tuple(items)
-        return replace(
-            self,
-            objects=MappingProxyType({**self.objects, **{item.oid: item for item in found}}),
-            names=MappingProxyType({**self.names, **{(item.schema, item.name): item.oid for item in found}}),
-        )
-
-    def drop(self, oid: int) -> Catalog:
-        """A catalog without one object; of a schema nothing may be left."""
-        schema = None if oid in self.objects else self.schema(oid)
-        if schema is not None:
-            assert next(self.contents(schema.name), None) is None
-            schemas = {name: item for name, item in self.schemas.items() if item is not schema}
-            return replace(self, schemas=MappingProxyType(schemas), version=self.version + 1)
-        item = self.objects[oid]
-        objects = {key: value for key, value in self.objects.items() if key != oid}
-        names = {key: value for key, value in self.names.items() if value != oid}
-        assert item.oid == oid
-        return replace(self, objects=MappingProxyType(objects), names=MappingProxyType(names), version=self.version + 1)
-
-    def change(self, item: CatalogObject | Schema) -> Catalog:
-        """A catalog with one object's definition replaced (same oid; the name may differ)."""
-        if isinstance(item, Schema):
-            kept = {name: known for name, known in self.schemas.items() if known.oid != item.oid}
-            return replace(self, schemas=MappingProxyType(kept), version=self.version).add(item)
-        return replace(self.drop(item.oid).add(item), version=self.version + 1)
-
-    def dependents(self, oid: int) -> Iterator[View | Table]:
-        """Views that read an object, tables that reference it or call it in a default."""
-        for item in self.objects.values():
-            match item:
-                case View() if oid in item.depends_on:
-                    yield item
-                case Table() if item.oid != oid and any(key.target == oid for key in item.foreign_keys):
-                    yield item
-                case Table() if any(oid in column.sequences for column in item.columns):
-                    yield item
-                case _:
-                    pass
-
-    def owned(self, oid: int) -> Iterator[Sequence]:
-        """Sequences that go with a table's columns."""
-        for item in self.objects.values():
-            if isinstance(item, Sequence) and item.owner is not None and item.owner[0] == oid:
-                yield item
-
-
 def is_temporary(item: CatalogObject | Schema) -> bool:
     """Whether an object is a session's own."""
     return not isinstance(item, Schema) and item.schema == PG_TEMP
@@ -484,12 +302,6 @@ def qualified(item: CatalogObject) -> str:
 
 
 Typed = CatalogObject | UserType
-
-
-def following(catalog: Catalog, declared: Enumeration) -> tuple[tuple[Typed, Typed], ...]:
-    """The relations with columns of an enum, and the domains over it, before and after its new definition."""
-    found = ((item, retyped(item, declared)) for item in (*catalog.types.values(), *catalog.objects.values()))
-    return tuple((item, new) for item, new in found if new != item)
 
 
 def retyped(item: Typed, declared: Enumeration) -> Typed:
@@ -506,9 +318,3 @@ def retyped(item: Typed, declared: Enumeration) -> Typed:
             item if (columns, labels) == (item.columns, item.labels) else replace(item, columns=columns, labels=labels)
         )
     return item if columns == item.columns else replace(item, columns=columns)
-
-
-@functools.lru_cache(256)
-def whole_path(search_path: tuple[str, ...]) -> tuple[str, ...]:
-    """The schemas in which a relation's name is looked up: what a path leaves out of these two comes first."""
-    return tuple(name for name in (PG_TEMP, PG_CATALOG) if name not in search_path) + search_path

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError
-from catalog.objects import Catalog, CatalogObject, Sequence, Table
+from catalog.objects import CatalogObject, Sequence, Table
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
 from executor.transaction import OutdatedError, Transaction

@@ -18,8 +18,9 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import undefined_table
-from catalog.objects import Catalog, Sequence, Stream, SystemView, View
+from catalog.objects import Sequence, Stream, SystemView, View
 from catalog.system.rows import Own
 from executor import stored_catalog
 from executor.admission import Admission

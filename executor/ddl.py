@@ -13,20 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import (
-    PG_TEMP,
-    Catalog,
-    CatalogObject,
-    Schema,
-    Sequence,
-    Stream,
-    SystemView,
-    Table,
-    View,
-    is_temporary,
-)
+from catalog.objects import PG_TEMP, CatalogObject, Schema, Sequence, Stream, SystemView, Table, View, is_temporary
 from executor.altering import alter_rows, require_free, require_same
 from executor.result import Result
 from executor.statistics import statistics_of

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.names import split_name
-from catalog.objects import Catalog, Sequence
+from catalog.objects import Sequence
 from executor.embedded.connection import NOTHING, Run
 from executor.embedded.effects import numbered
 from executor.nodes import column_name

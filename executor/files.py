@@ -19,8 +19,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import Catalog, ColumnDefinition, FileTable
+from catalog.objects import ColumnDefinition, FileTable
 from catalog.types import SqlType
 from executor import delta
 from executor.footers import Footer, footer, is_exact

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from catalog.objects import Catalog, Sequence, Stream, Table
+from catalog.catalog import Catalog
+from catalog.objects import Sequence, Stream, Table
 from catalog.system.rows import Row
 
 if TYPE_CHECKING:

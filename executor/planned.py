@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from catalog.objects import Catalog, Table
+from catalog.catalog import Catalog
+from catalog.objects import Table
 from executor import ddl
 from planner.definitions import CreateTableAs, Truncate
 from planner.statements import CopyIn, Delete, Insert, Merge, Modifying, Statement, Update

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Catalog, View
+from catalog.objects import View
 from catalog.system.rows import Own
 from executor import files
 from executor.analytics import SparkQuery, Stored, joined_scans, spark_query, spark_relation

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from catalog.objects import Catalog, Table
+from catalog.catalog import Catalog
+from catalog.objects import Table
 from executor import stored_catalog
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, TableChange

@@ -21,8 +21,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Sequence
+from catalog.objects import Sequence
 from executor.commit.files import Files, disk_error, replace_file
 
 #: Values that a line of the file is ahead (SEQ_LOG_VALS).

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import PG_TEMP, PUBLIC, Catalog, Stream, Table, View
+from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
 from executor import ddl
 from executor.arriving import ArrivingQuery, Notify, Patience

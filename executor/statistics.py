@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from catalog.objects import Catalog, Table
+from catalog.catalog import Catalog
+from catalog.objects import Table
 from executor import files
 from executor.embedded.tables import TableStore
 from executor.sources import OwnFiles

@@ -10,8 +10,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, Catalog, CatalogObject, Schema, SystemView, Table, View
+from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, SystemView, Table, View
 from executor.user_types import apply_type_change
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from catalog.objects import Catalog, ColumnDefinition, SystemView, qualified
+from catalog.catalog import Catalog
+from catalog.objects import ColumnDefinition, SystemView, qualified
 from catalog.system import rows_of, system_catalog
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Catalog, View
+from catalog.objects import View
 from executor.commit.records import Spooled, StreamRows
 from executor.embedded.deferral import Timing
 from executor.embedded.tables import ReadSnapshot, WriteTransaction

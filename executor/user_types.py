@@ -10,8 +10,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.objects import Catalog, Domain, Table, Typed, UserType, following
+from catalog.objects import Domain, Table, Typed, UserType
 from catalog.types import Enumeration
 from executor.altering import require_same
 from executor.result import Result

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from catalog.objects import Catalog
+    from catalog.catalog import Catalog
     from executor.database import Database
 
 #: An entry's own weight beside its bytes.

@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Catalog
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind

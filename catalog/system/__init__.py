@@ -14,7 +14,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.objects import Catalog, ColumnDefinition, SystemView
+from catalog.catalog import Catalog
+from catalog.objects import ColumnDefinition, SystemView
 from catalog.system import classes, cluster, indexes, texts, types
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from catalog.catalog import Catalog
 from catalog.objects import (
     PG_TEMP,
-    Catalog,
     CatalogObject,
     Check,
     ColumnDefinition,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.objects import PG_TEMP, Catalog
+from catalog.catalog import Catalog
+from catalog.objects import PG_TEMP
 from catalog.system.naming import (
     DATABASE,
     DATABASE_NAME,

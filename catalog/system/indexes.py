@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import Catalog, Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
 from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
-from catalog.objects import Catalog, Table, whole_path
+from catalog.objects import Table
 from catalog.postgres import function, functions
 from catalog.system.indexes import indexes_of
 from catalog.system.naming import ROLE, ROLE_NAME

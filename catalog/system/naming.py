@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
+from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, Catalog, CatalogObject
+from catalog.objects import PG_TEMP, CatalogObject
 
 #: The one role, and the one database.
 ROLE: Final = 10

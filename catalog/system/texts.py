@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, Catalog, Schema, View
+from catalog.objects import PG_TEMP, Schema, View
 from catalog.postgres import rows, types
 from catalog.system.classes import pg_class
 from catalog.system.naming import TEMPORARY

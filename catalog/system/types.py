@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from catalog.objects import Catalog, Check, Domain, Sequence, UserType
+from catalog.catalog import Catalog
+from catalog.objects import Check, Domain, Sequence, UserType
 from catalog.postgres import rows
 from catalog.system.naming import ROLE, default_text, own_objects, part_oid, schema_oid
 from catalog.system.rows import Row

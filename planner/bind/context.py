@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import PUBLIC, Catalog
+from catalog.objects import PUBLIC
 from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.objects import Catalog, Table
+from catalog.catalog import Catalog
+from catalog.objects import Table
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import Changes, TableStore, WriteTransaction
 from planner.bind.context import Context

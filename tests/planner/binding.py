@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from catalog.objects import Catalog
+from catalog.catalog import Catalog
 from catalog.types import SqlType
 from planner.bind import Bound, Context, bind
 from planner.definitions import CreateStream, CreateTable, CreateView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catalog.objects import Catalog
+from catalog.catalog import Catalog
 from planner.bind import Context, bind
 from planner.definitions import CreateStream, CreateTable, CreateView
 from planner.parse import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.objects import Catalog
+from catalog.catalog import Catalog
 from catalog.system import system_catalog
 from catalog.system.functions import READ, SCALARS, SHOWN
 from planner.bind import Context, bind

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from catalog.objects import Catalog
+from catalog.catalog import Catalog
 from catalog.types import (
     BOOL,
     BYTEA,

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.objects import Catalog, ColumnDefinition, Stream
+from catalog.catalog import Catalog
+from catalog.objects import ColumnDefinition, Stream
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.spark.statements import reason

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
+from catalog.catalog import whole_path
 from catalog.errors import unsupported
-from catalog.objects import PG_TEMP, whole_path
+from catalog.objects import PG_TEMP
 from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
 from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project

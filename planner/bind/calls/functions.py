@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pglast import ast
 
+from catalog.catalog import Catalog
 from catalog.errors import unsupported
-from catalog.objects import Catalog
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate

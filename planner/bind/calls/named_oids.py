@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
-from catalog.objects import Catalog, Table
+from catalog.objects import Table
 from catalog.postgres import functions, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of

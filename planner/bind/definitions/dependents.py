@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Catalog, Domain, Stream, Table, View
+from catalog.objects import Domain, Stream, Table, View
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pglast.enums import DropBehavior, ObjectType
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import (
     PG_TEMP,
     SYSTEM_SCHEMAS,
-    Catalog,
     CatalogObject,
     FileTable,
     Schema,

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from catalog.catalog import Catalog, following
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, Domain, View, following
+from catalog.objects import Domain, View
 from catalog.types import Enumeration, enum_of
 from planner.algebra import Relation
 from planner.bind.context import Binding

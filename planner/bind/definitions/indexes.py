@@ -13,9 +13,10 @@ from typing import Any, Final
 from pglast.enums import DropBehavior
 from pglast.stream import RawStream
 
+from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
-from catalog.objects import Catalog, Index, Table, UniqueKey, whole_path
+from catalog.objects import Index, Table, UniqueKey
 from planner.bind.context import Binding
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object

@@ -14,8 +14,9 @@ from pglast.ast import String
 from pglast.enums import ObjectType
 from pglast.stream import RawStream
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.objects import Catalog, CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import readers

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from pglast.enums import ObjectType, RoleSpecType
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, Catalog, CatalogObject, Schema, Sequence, SystemView, Table
+from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
 from planner.bind.definitions.user_types import bind_move_type, named_type

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from pglast.ast import A_Const, Integer
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.names import made_name
-from catalog.objects import Catalog, ColumnDefinition, Sequence, Table
+from catalog.objects import ColumnDefinition, Sequence, Table
 from catalog.types import INT2, INT4, INT8, SqlType
 from planner.bind.calls.sequence_calls import sequence_named, written_name
 from planner.bind.context import Binding

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.catalog import whole_path
 from catalog.errors import SqlError
-from catalog.objects import Table, whole_path
+from catalog.objects import Table
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import constraint_names
 from planner.statements import SetConstraints

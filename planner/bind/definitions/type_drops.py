@@ -13,8 +13,9 @@ from typing import Any
 
 from pglast.enums import DropBehavior, ObjectType
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Catalog, ColumnDefinition, Domain, Stream, Table, UserType, View
+from catalog.objects import ColumnDefinition, Domain, Stream, Table, UserType, View
 from catalog.types import enum_of
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
