@@ -78,13 +78,16 @@ def compared(
     is_wanted: Callable[[str], bool] | None = None,
 ) -> list[str]:
     """What differs; ``run`` is how Millstream runs a statement. Statements that are not wanted are left out."""
-    theirs.execute(f"CREATE SCHEMA script_{script.stem}; SET search_path = script_{script.stem}".encode())
+    for connection in (ours, theirs):
+        connection.execute(f"CREATE SCHEMA script_{script.stem}".encode())
+        connection.execute(f"SET search_path = script_{script.stem}".encode())
     different = []
     for statement in filter(is_wanted, split(script.read_text(), with_parser=False)):
         found, wanted = run(ours, statement), outcome(theirs, statement)
         if found != wanted:
             different.append(f"{statement}\n  found  {found}\n  wanted {wanted}")
-    theirs.execute(f"DROP SCHEMA script_{script.stem} CASCADE".encode())
+    for connection in (ours, theirs):
+        connection.execute(f"DROP SCHEMA script_{script.stem} CASCADE".encode())
     return different
 
 
