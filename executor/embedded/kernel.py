@@ -7,6 +7,7 @@ JSON (``planner.serialize``). Values come and go as ``executor.carriers`` has th
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -41,8 +42,10 @@ def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC")
 
 @cache
 def _connection() -> Connection:
-    """The process's own; a worker computes on one core."""
-    return Instance(threads=1).acquire()
+    """The process's own; a worker computes on one core. It is closed while the interpreter, which it needs, is there."""
+    instance = Instance(threads=1)
+    atexit.register(instance.close)
+    return instance.acquire()
 
 
 @lru_cache(_RELATIONS)
