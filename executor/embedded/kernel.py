@@ -42,7 +42,7 @@ def evaluate(document: str, columns: Sequence[pa.Array], time_zone: str = "UTC")
 
 @cache
 def _connection() -> Connection:
-    """The process's own; a worker computes on one core. It is closed while the interpreter, which it needs, is there."""
+    """The process's own; a worker computes on one core. It is closed before the interpreter, which it needs, ends."""
     instance = Instance(threads=1)
     atexit.register(instance.close)
     return instance.acquire()
