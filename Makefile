@@ -23,9 +23,13 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 	@exec $(BIN)/python -m server --listen 127.0.0.1:$(PORT) --data $(DATA)
 
 .PHONY: test
-test: $(VENV)/.installed-dev java postgres  ## the whole test suite
+test: $(VENV)/.installed-dev java postgres clients  ## the whole test suite
 	$(PYTEST) $(ARGS) -m "not spark" $(OR_NONE)
 	$(BIN)/python -m pytest $(ARGS) -m spark $(OR_NONE)
+
+.PHONY: test-clients
+test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real clients: drivers, ORMs, frameworks and tools
+	$(PYTEST) tests/clients $(ARGS)
 
 # Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -34,7 +38,7 @@ OR_NONE := || test $$? -eq 5
 FAST := $(PYTEST) -m "not slow and not spark" -p no:cacheprovider
 
 .PHONY: check
-check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests, within a minute
+check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests, in about a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target format-check lint layers mypy fast
 
 .PHONY: format-check lint types mypy pyright layers fast
@@ -82,11 +86,13 @@ lock: $(VENV)/.installed-dev  ## resolve pyproject.toml's pins again, with hashe
 	$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url \
 		--extra connect --group build --group dev pyproject.toml --output-file requirements-dev.lock
 
-.PHONY: java postgres
+.PHONY: java postgres clients
 java: $(VENV)/.installed
 	@tools/java.sh $(BIN)/python
 postgres:
 	@tools/postgres.sh
+clients:
+	@tools/clients.sh
 
 .PHONY: clean
 clean:  ## remove everything that was generated; never the data

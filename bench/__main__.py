@@ -13,7 +13,10 @@ from typing import Final
 
 from bench.harness import RESULTS, ROOT, Rig, Row, machine
 
-MODULES: Final = ("copy", "inserts", "reads", "freshness", "spark_vs_streaming", "memory", "planning", "engines")
+MODULES: Final = (
+    *("copy", "inserts", "reads", "freshness", "spark_vs_streaming", "memory", "planning", "engines"),
+    *("results", "connections", "separation"),
+)
 SUMMARY: Final = ROOT / "docs" / "benchmarks.md"
 BEGIN: Final = "<!-- measured: begin -->"
 END: Final = "<!-- measured: end -->"

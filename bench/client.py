@@ -1,18 +1,37 @@
 """A PostgreSQL client with as little of its own time in the figures as Python allows: bytes on a blocking socket.
 
-Owns: start-up without a password, simple queries, and COPY from memory in 64 KiB messages. Results are counted, not
-decoded; a server's error is raised as text.
+Owns: start-up without a password, simple queries, COPY from memory in 64 KiB messages, and large results and pipelines
+of which only the bytes are counted. Nothing is decoded; a server's error is raised as text.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
+import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
 BLOCK: Final = 64 * 1024
 _HEADER: Final = struct.Struct("!ci")
+
+
+def _frame(kind: bytes, body: bytes) -> bytes:
+    return _HEADER.pack(kind, len(body) + 4) + body
+
+
+#: ReadyForQuery outside a transaction.
+_READY: Final = b"Z\0\0\0\5I"
+_EXECUTE: Final = _frame(b"E", b"\0\0\0\0\0")
+_SYNC: Final = _frame(b"S", b"")
+
+
+def _extended(text: str, form: int) -> bytes:
+    """Parse, Bind, Execute and Sync of a statement without parameters."""
+    parse = _frame(b"P", b"\0" + text.encode() + b"\0\0\0")
+    bind = _frame(b"B", b"\0\0\0\0\0\0" + struct.pack("!hh", 1, form))
+    return parse + bind + _EXECUTE + _SYNC
 
 
 class Client:
@@ -39,6 +58,29 @@ class Client:
         self._send(b"Q", text.encode() + b"\0")
         return self._until_ready()
 
+    def fetch(self, text: str, binary: bool = False) -> int:
+        """Reads a result as fast as the socket gives it, in text or by the extended protocol in binary; its bytes."""
+        if not binary:
+            self._send(b"Q", text.encode() + b"\0")
+        else:
+            self._socket.sendall(_extended(text, 1))
+        return self._drain()
+
+    def pipeline(self, text: str, keys: Sequence[int]) -> int:
+        """One prepared statement for every key, all sent before an answer is awaited; the answers' bytes."""
+        requests = [_frame(b"P", b"\0" + text.encode() + b"\0\0\0")]
+        for key in keys:
+            value = str(key).encode()
+            requests.append(_frame(b"B", b"\0\0\0\0" + struct.pack("!hi", 1, len(value)) + value + b"\0\0"))
+            requests.append(_EXECUTE)
+        requests.append(_SYNC)
+        sender = threading.Thread(target=self._socket.sendall, args=(b"".join(requests),))
+        sender.start()
+        try:
+            return self._drain()
+        finally:
+            sender.join()
+
     def copy(self, command: str, data: memoryview | bytes) -> None:
         """COPY ... FROM STDIN of these bytes; returns when they are acknowledged."""
         self._send(b"Q", command.encode() + b"\0")
@@ -54,6 +96,20 @@ class Client:
 
     def _send(self, kind: bytes, body: bytes | memoryview) -> None:
         self._socket.sendall(b"".join((_HEADER.pack(kind, len(body) + 4), body)))
+
+    def _drain(self) -> int:
+        """Reads until the server is ready; how many bytes came. The end of an answer is told by its last bytes."""
+        assert not self._buffer
+        size, tail = 0, b""
+        while not tail.endswith(_READY):
+            data = self._socket.recv(1 << 20)
+            if not data:
+                raise ConnectionError("the server closed the connection")
+            if not size and data[:1] == b"E":
+                raise RuntimeError(_error(data[5:]))
+            size += len(data)
+            tail = (tail + data)[-len(_READY) :]
+        return size
 
     def _until_ready(self) -> int:
         rows, failure = 0, None

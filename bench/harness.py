@@ -83,8 +83,8 @@ class Rig:
 
     @cached_property
     def postgres(self) -> Postgres:
-        """PostgreSQL with its default settings."""
-        return Postgres({})
+        """PostgreSQL with its default settings, but for more clients than they admit."""
+        return Postgres({"max_connections": "600"})
 
     @contextmanager
     def millstream(self, **settings: object) -> Iterator[Millstream]:

@@ -30,8 +30,12 @@ from catalog.objects import (
     View,
     is_temporary,
     retyped,
+    rows_of,
 )
-from catalog.types import Enumeration, SqlType, array, enum
+from catalog.oids import FIRST_ROW, row_oid
+from catalog.privileges import DATABASE, DATABASE_RIGHTS, Rights, initial_rights
+from catalog.roles import Roles
+from catalog.types import Composite, Enumeration, SqlType, array, enum, row
 
 _SHARED: Final = (
     "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing"
@@ -39,12 +43,16 @@ _SHARED: Final = (
 )
 
 
+_NOBODY_ELSES: Final = Rights()
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
 
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
-    and name. A relation is a type, too (of its rows), so that both share their names.
+    and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
+    from an object's that only the first superuser has ever touched, by oid.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -55,6 +63,23 @@ class Catalog:
         default_factory=lambda: MappingProxyType({item.name: item for item in BUILT_IN})
     )
     types: Mapping[tuple[str, str], UserType] = field(default_factory=lambda: MappingProxyType({}))
+    roles: Roles = field(default_factory=Roles)
+    rights: Mapping[int, Rights] = field(
+        default_factory=lambda: MappingProxyType({item.oid: initial_rights(item.name) for item in BUILT_IN})
+    )
+
+    def with_roles(self, roles: Roles) -> Catalog:
+        """A catalog with other roles."""
+        next_oid = max(self.next_oid, *(item.oid + 1 for item in roles.items))
+        return replace(self, roles=roles, version=self.version + 1, next_oid=next_oid)
+
+    def rights_of(self, oid: int) -> Rights:
+        """Who owns an object, and who else may do something with it."""
+        return self.rights.get(oid, DATABASE_RIGHTS if oid == DATABASE else _NOBODY_ELSES)
+
+    def with_rights(self, oid: int, rights: Rights) -> Catalog:
+        """A catalog in which an object has other rights."""
+        return replace(self, rights=MappingProxyType({**self.rights, oid: rights}), version=self.version + 1)
 
     def find_type(
         self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
@@ -73,8 +98,15 @@ class Catalog:
     def type_of(self, oid: int) -> SqlType | None:
         """The values' type of a user's type or of its arrays, by oid."""
         for item in self.types.values() if oid >= FIRST_OID else ():
-            if isinstance(item, Enumeration) and oid in (item.oid, item.oid - 1):
-                return enum(item) if oid == item.oid else array(enum(item))
+            if isinstance(item, Domain):
+                continue
+            kind = enum(item) if isinstance(item, Enumeration) else row(item)
+            if oid in (kind.oid, kind.array_oid):
+                return kind if oid == kind.oid else array(kind)
+        for relation in self.objects.values() if oid >= FIRST_ROW else ():
+            if row_oid(relation.oid) == oid | 1:
+                kind = row(rows_of(relation))
+                return kind if oid == kind.oid else array(kind)
         return None
 
     def domain(self, oid: int) -> Domain:
@@ -88,6 +120,8 @@ class Catalog:
     def add_type(self, item: UserType) -> Catalog:
         """A catalog with one type more. Raises 42710 when the name is taken."""
         key = (item.schema, item.name)
+        if isinstance(item, Composite) and key in self.names:
+            raise duplicate_table(item.name)
         if key in self.types or key in self.names:
             hint = None if key in self.types else _SHARED
             raise SqlError("42710", f'type "{item.name}" already exists', hint=hint)
@@ -101,11 +135,11 @@ class Catalog:
     def drop_type(self, oid: int) -> Catalog:
         """A catalog without one type."""
         types = {key: item for key, item in self.types.items() if item.oid != oid}
-        return replace(self, types=MappingProxyType(types), version=self.version + 1)
+        return replace(self, types=MappingProxyType(types), rights=self._without(oid), version=self.version + 1)
 
     def change_type(self, item: UserType) -> Catalog:
         """A catalog with one type's definition replaced (same oid; the name may differ)."""
-        return replace(self.drop_type(item.oid).add_type(item), version=self.version + 1)
+        return replace(self.drop_type(item.oid).add_type(item), rights=self.rights, version=self.version + 1)
 
     def find(
         self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
@@ -152,6 +186,8 @@ class Catalog:
         key = (item.schema, item.name)
         if key in self.names:
             raise duplicate_table(item.name)
+        if isinstance(self.types.get(key), Composite):
+            raise duplicate_table(item.name)
         if key in self.types:
             raise SqlError("42710", f'type "{item.name}" already exists', hint=_SHARED)
         objects, names = {**self.objects, item.oid: item}, {**self.names, key: item.oid}
@@ -178,19 +214,30 @@ class Catalog:
         if schema is not None:
             assert next(self.contents(schema.name), None) is None
             schemas = {name: item for name, item in self.schemas.items() if item is not schema}
-            return replace(self, schemas=MappingProxyType(schemas), version=self.version + 1)
+            return replace(self, schemas=MappingProxyType(schemas), rights=self._without(oid), version=self.version + 1)
         item = self.objects[oid]
         objects = {key: value for key, value in self.objects.items() if key != oid}
         names = {key: value for key, value in self.names.items() if value != oid}
         assert item.oid == oid
-        return replace(self, objects=MappingProxyType(objects), names=MappingProxyType(names), version=self.version + 1)
+        return replace(
+            self,
+            objects=MappingProxyType(objects),
+            names=MappingProxyType(names),
+            rights=self._without(oid),
+            version=self.version + 1,
+        )
+
+    def _without(self, oid: int) -> Mapping[int, Rights]:
+        if oid not in self.rights:
+            return self.rights
+        return MappingProxyType({key: item for key, item in self.rights.items() if key != oid})
 
     def change(self, item: CatalogObject | Schema) -> Catalog:
         """A catalog with one object's definition replaced (same oid; the name may differ)."""
         if isinstance(item, Schema):
             kept = {name: known for name, known in self.schemas.items() if known.oid != item.oid}
             return replace(self, schemas=MappingProxyType(kept), version=self.version).add(item)
-        return replace(self.drop(item.oid).add(item), version=self.version + 1)
+        return replace(self.drop(item.oid).add(item), rights=self.rights, version=self.version + 1)
 
     def dependents(self, oid: int) -> Iterator[View | Table]:
         """Views that read an object, tables that reference it or call it in a default."""
@@ -212,9 +259,11 @@ class Catalog:
                 yield item
 
 
-def following(catalog: Catalog, declared: Enumeration) -> tuple[tuple[Typed, Typed], ...]:
-    """The relations with columns of an enum, and the domains over it, before and after its new definition."""
-    found = ((item, retyped(item, declared)) for item in (*catalog.types.values(), *catalog.objects.values()))
+def following(catalog: Catalog, declared: Enumeration | Composite) -> tuple[tuple[Typed, Typed], ...]:
+    """What has columns, a base or fields of a type, before and after the type's new definition."""
+    types = (item for item in catalog.types.values() if item.oid != declared.oid)
+    objects = (item for item in catalog.objects.values() if not isinstance(item, SystemView))
+    found = ((item, retyped(item, declared)) for item in (*types, *objects))
     return tuple((item, new) for item, new in found if new != item)
 
 

@@ -27,7 +27,9 @@ from catalog.objects import (
     UniqueKey,
     View,
 )
-from catalog.types import Enumeration, SqlType
+from catalog.privileges import Grant, Rights
+from catalog.roles import Membership, Role, Roles
+from catalog.types import Composite, Enumeration, SqlType
 
 Classes = Mapping[str, type]
 
@@ -38,8 +40,9 @@ def classes(*items: type) -> dict[str, type]:
 
 
 CATALOG_CLASSES: Classes = classes(
-    *(SqlType, Enumeration, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
+    *(SqlType, Enumeration, Composite, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
+    *(Roles, Role, Membership, Rights, Grant),
 )
 
 

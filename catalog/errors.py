@@ -9,12 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a constraint that was broken belongs to: fields of an error that clients read instead of its text."""
+
+    schema: str
+    table: str | None = None
+    column: str | None = None
+    constraint: str | None = None
+    datatype: str | None = None
+
+
 @dataclass(slots=True)
 class SqlError(Exception):
     """An error that the client caused or must know of.
 
     ``position`` is the 1-based index of a character in the statement's text; ``where`` is PostgreSQL's CONTEXT
-    line, such as ``COPY t, line 3, column a: "x"``.
+    line, such as ``COPY t, line 3, column a: "x"``; ``routine`` is PostgreSQL's function that would have raised it,
+    where drivers know an error by that.
     """
 
     sqlstate: str
@@ -23,6 +35,8 @@ class SqlError(Exception):
     hint: str | None = None
     position: int | None = None
     where: str | None = None
+    about: Subject | None = None
+    routine: str | None = None
 
     def __str__(self) -> str:
         return f"{self.sqlstate}: {self.message}"

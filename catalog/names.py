@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from catalog.errors import SqlError
+from catalog.postgres import rows
 
 _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
 _ELEMENT: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*(,|$)')
-_PLAIN: Final = re.compile("[a-z_][a-z0-9_$]*")
+_PLAIN: Final = re.compile("[a-z_][a-z0-9_]*")
 #: Bytes of PostgreSQL's type name.
 _LONGEST: Final = 63
 
@@ -53,9 +55,16 @@ def join_names(names: Iterable[str]) -> str:
     return ", ".join(map(quote_name, names))
 
 
+@cache
+def quoted_words() -> frozenset[str]:
+    """Keywords that are names only in quotes: all but those that PostgreSQL calls unreserved."""
+    return frozenset(str(row["word"]) for row in rows("keywords") if row["catcode"] != "U")
+
+
 def quote_name(name: str) -> str:
-    """A name as SQL text, quoted where it must be (reserved words apart)."""
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    """A name as SQL text, quoted where it must be (quote_identifier)."""
+    is_plain = _PLAIN.fullmatch(name) and name not in quoted_words()
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 def made_name(table: str, column: str, label: str) -> str:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from catalog.errors import SqlError, Subject
 from catalog.names import quote_name
-from catalog.types import BOOL, INT8, Enumeration, SqlType, redeclared
+from catalog.nesting import redeclared
+from catalog.types import BOOL, INT4, INT8, UNCONSTRAINED, Composite, Enumeration, SqlType
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -27,7 +29,8 @@ class ColumnDefinition:
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
-    type of a ``domain`` (its oid).
+    type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which a table stores
+    in a column beside it (``Table.stored``).
     """
 
     name: str
@@ -39,6 +42,17 @@ class ColumnDefinition:
     comment: str | None = None
     generated: str | None = None
     domain: int = 0
+    keeps_scale: bool = False
+
+
+def scale_name(name: str) -> str:
+    """What the column is called that stores how many decimals the numerics of another one show."""
+    return f"__scale_{name}"
+
+
+def is_unconstrained(kind: SqlType) -> bool:
+    """Whether a column's type is numeric without digits, so that each value has decimals of its own."""
+    return kind.name == "numeric" and kind.modifiers == UNCONSTRAINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +73,22 @@ class UniqueKey:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that enforces nothing: its name, the texts of its parts, and the columns that they use. (Tables are
-    scanned with zone maps; PostgreSQL's clients expect that an index that they made is there.)
+    """An index: its name, the texts of its parts, and the columns that they use. (Tables are scanned with zone maps;
+    PostgreSQL's clients expect that an index that they made is there.) It enforces nothing unless it is ``unique``,
+    which one that is over columns and all rows never is here: that is a ``UniqueKey``.
+
+    ``orders`` are the key parts' as written behind them ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
+    ``included`` parts are INCLUDE's, and ``predicate`` is WHERE's text.
     """
 
     name: str
     parts: tuple[str, ...]
     columns: tuple[str, ...]
     comment: str | None = None
+    orders: tuple[str, ...] = ()
+    included: int = 0
+    predicate: str | None = None
+    unique: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +137,12 @@ class Table:
     indexes: tuple[Index, ...] = ()
     comment: str | None = None
     on_commit: Literal["", "delete", "drop"] = ""
+
+    @property
+    def stored(self) -> tuple[ColumnDefinition, ...]:
+        """What a row holds: the columns, then the scales of those that keep them."""
+        scales = tuple(ColumnDefinition(scale_name(item.name), INT4) for item in self.columns if item.keeps_scale)
+        return self.columns + scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +203,8 @@ class View:
     ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
     as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
     now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
-    ``kept_labels`` the oids of those whose text its states hold.
+    ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is a view over tables
+    that was created so: its rows are computed when it is read, as if it were refreshed each time.
     """
 
     oid: int
@@ -195,6 +224,7 @@ class View:
     moved: tuple[tuple[int, str, str], ...] = ()
     labels: tuple[SqlType, ...] = ()
     kept_labels: tuple[int, ...] = ()
+    materialized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +317,30 @@ class Domain:
         return quote_name(self.name)
 
 
-UserType = Enumeration | Domain
+UserType = Enumeration | Domain | Composite
 Kind = Literal["table", "stream", "files", "view", "system"]
+
+
+def rows_of(item: CatalogObject) -> Composite:
+    """The type of a relation's rows."""
+    fields = tuple((column.name, column.type) for column in item.columns)
+    return Composite(item.oid, item.name, fields, item.schema)
 
 
 def is_temporary(item: CatalogObject | Schema) -> bool:
     """Whether an object is a session's own."""
     return not isinstance(item, Schema) and item.schema == PG_TEMP
+
+
+def subject(item: CatalogObject, column: str | None = None, constraint: str | None = None) -> Subject:
+    """What an error of a relation's constraint is about."""
+    return Subject(item.schema, item.name, column, constraint)
+
+
+def null_value(item: CatalogObject, column: str, detail: str | None = None) -> SqlError:
+    """23502 for a row of a table or a stream."""
+    message = f'null value in column "{column}" of relation "{item.name}" violates not-null constraint'
+    return SqlError("23502", message, detail, about=subject(item, column))
 
 
 def qualified(item: CatalogObject) -> str:
@@ -304,10 +351,12 @@ def qualified(item: CatalogObject) -> str:
 Typed = CatalogObject | UserType
 
 
-def retyped(item: Typed, declared: Enumeration) -> Typed:
-    """A relation whose columns of an enum are of its new definition, or a domain over it."""
+def retyped(item: Typed, declared: Enumeration | Composite) -> Typed:
+    """A relation whose columns of a type are of its new definition, or a domain over it, or rows with fields of it."""
     if isinstance(item, Sequence | Enumeration):
         return item
+    if isinstance(item, Composite):
+        return item.over(lambda kind: redeclared(kind, declared))
     if isinstance(item, Domain):
         base = redeclared(item.base, declared)
         return item if base == item.base else replace(item, base=base)

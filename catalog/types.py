@@ -6,6 +6,8 @@ own types (executor/).
 
 An enum's values are carried as the ``places`` of its labels: bigints that compare as the labels are declared, so that
 every layer orders, groups and stores them like any number, and renaming or adding a label changes no stored value.
+A row is carried as a struct whose fields are called by their places (f1, f2, ...): PostgreSQL lets two fields have one
+name, and a field that is renamed changes no stored value.
 
 A ``numeric`` always has a precision and a scale here, since both engines compute in 38 decimal digits. What the
 client sees as its type modifier is said apart, by the column's declaration (``SqlType.typmod``).
@@ -13,12 +15,14 @@ client sees as its type modifier is said apart, by the column's declaration (``S
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from catalog.names import quote_name
+from catalog.oids import row_oid
 
 MAX_PRECISION: Final = 38
 #: Storage of a numeric whose precision nobody declared: 20 digits before the point and 18 after it.
@@ -150,23 +154,64 @@ class Enumeration:
         return quote_name(self.name)
 
 
+#: The oids of ``record``, which rows without a declared type are of, and of its arrays.
+RECORD_OID: Final = 2249
+_RECORDS_OID: Final = 2287
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """What rows are of: names and types of their fields. A type of CREATE TYPE ... AS (...), a relation's rows, or,
+    without a name, what ROW(...) makes.
+
+    ``oid`` is that in pg_class, odd for a declared type.
+    """
+
+    oid: int
+    name: str
+    fields: tuple[tuple[str, SqlType], ...]
+    schema: str = "public"
+    comment: str | None = None
+
+    @property
+    def type_oid(self) -> int:
+        """The oid in pg_type: odd, and the one before it is its array type's."""
+        return row_oid(self.oid) if self.oid else RECORD_OID
+
+    @property
+    def array_oid(self) -> int:
+        """The oid of the type of its arrays."""
+        return self.type_oid - 1 if self.oid else _RECORDS_OID
+
+    def over(self, change: Callable[[SqlType], SqlType]) -> Composite:
+        """The same with other types of its fields."""
+        fields = tuple((name, change(kind)) for name, kind in self.fields)
+        return self if fields == self.fields else replace(self, fields=fields)
+
+    def __str__(self) -> str:
+        """The name as format_type() prints it."""
+        return quote_name(self.name) if self.oid else "record"
+
+
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
     ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. ``enum`` is
-    what a user declared, where ``name`` is ``"enum"``.
+    what a user declared, where ``name`` is ``"enum"``; ``row`` are the fields, where ``name`` is ``"record"``.
     """
 
     name: str
     modifiers: tuple[int, ...] = ()
     element: SqlType | None = None
     enum: Enumeration | None = None
+    row: Composite | None = None
 
     def __post_init__(self) -> None:
         is_array = self.name == "array" and self.element is not None
-        assert self.name in TYPES or is_array or (self.name == "enum" and self.enum is not None), self.name
+        is_user = (self.name == "enum" and self.enum is not None) or (self.name == "record" and self.row is not None)
+        assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
         assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
 
@@ -175,22 +220,33 @@ class SqlType:
         """PostgreSQL's type oid."""
         if self.enum is not None:
             return self.enum.oid
+        if self.row is not None:
+            return self.row.type_oid
         if self.element is not None and self.name == "array":
-            return TYPES[self.element.name].array_oid if self.element.enum is None else self.element.enum.oid - 1
+            return self.element.array_oid
         return TYPES[self.name].oid
+
+    @property
+    def array_oid(self) -> int:
+        """The oid of the type of its arrays."""
+        if self.enum is not None:
+            return self.enum.oid - 1
+        return TYPES[self.name].array_oid if self.row is None else self.row.array_oid
 
     @property
     def length(self) -> int:
         """pg_type.typlen: bytes, or -1 when it varies."""
         if self.enum is not None:
             return 4
-        return -1 if self.element is not None else TYPES[self.name].length
+        return -1 if self.element is not None or self.row is not None else TYPES[self.name].length
 
     @property
     def category(self) -> str:
         """pg_type.typcategory ('N' numeric, 'S' string, 'D' date and time, 'A' array, ...)."""
         if self.enum is not None:
             return "E"
+        if self.row is not None:
+            return "C" if self.row.oid else "P"
         return "A" if self.element is not None else TYPES[self.name].category
 
     @property
@@ -209,6 +265,9 @@ class SqlType:
         """The Arrow type that carries values of this type in every layer."""
         if self.element is not None:
             return pa.list_(self.element.arrow)
+        if self.row is not None:
+            kinds = [kind.arrow for _, kind in self.row.fields]
+            return pa.struct([(f"f{place}", kind) for place, kind in enumerate(kinds, 1)])
         if self.name == "numeric":
             return pa.decimal128(*self.modifiers)
         return _ARROW[self.name]
@@ -227,8 +286,8 @@ class SqlType:
         """The name as format_type() prints it."""
         if self.element is not None and self.name == "array":
             return f"{self.element}[]"
-        if self.enum is not None:
-            return str(self.enum)
+        if self.enum is not None or self.row is not None:
+            return str(self.enum or self.row)
         name = DISPLAY.get(self.name, self.name)
         if self.typmod == -1:
             return name
@@ -293,23 +352,21 @@ def enum(declared: Enumeration) -> SqlType:
     return SqlType("enum", enum=declared)
 
 
-def enum_of(kind: SqlType) -> Enumeration | None:
-    """The enum that a type, or an array's element type, is."""
-    return kind.enum if kind.element is None else enum_of(kind.element)
+def row(declared: Composite) -> SqlType:
+    """The type of rows."""
+    return SqlType("record", row=declared)
 
 
-def redeclared(kind: SqlType, declared: Enumeration) -> SqlType:
-    """The type with an enum's new definition, where it is of this enum."""
-    if kind.element is not None:
-        return array(redeclared(kind.element, declared))
-    return enum(declared) if kind.enum is not None and kind.enum.oid == declared.oid else kind
+def record(*fields: tuple[str, SqlType]) -> SqlType:
+    """The type of rows that no type was declared for."""
+    return row(Composite(0, "record", fields))
 
 
 def plain(kind: SqlType) -> SqlType:
     """The type without modifiers."""
     if kind.element is not None:
         return array(plain(kind.element))
-    return kind if kind.enum is not None else by_name(kind.name)
+    return kind if kind.name not in TYPES else by_name(kind.name)
 
 
 def by_name(name: str) -> SqlType:

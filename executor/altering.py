@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError
-from catalog.objects import CatalogObject, Sequence, Table
+from catalog.objects import CatalogObject, Sequence, Table, subject
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, add_step
+from executor.literals import literal_value
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
 from planner.definitions import AlterTable
@@ -47,7 +46,9 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
     if not statement.renames:
         writer.require_settled(statement.before, statement.tag)
     document = {"change": encode(table)}
-    steps = None if statement.rows is None else _steps(transaction, statement.rows, table)
+    steps = None
+    if statement.rows is not None and statement.before.columns:
+        steps = _steps(transaction, statement.rows, table)
     if statement.rows is None:
         writer.define(table)
     elif steps is not None:
@@ -59,7 +60,8 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
         writer.verify(statement.before, table, statement.rows is not None and steps is None)
     for name, relation in statement.checks:
         if writer.query(relation, {}, (), session.time_zone).num_rows:
-            raise SqlError("23514", f'check constraint "{name}" of relation "{table.name}" is violated by some row')
+            message = f'check constraint "{name}" of relation "{table.name}" is violated by some row'
+            raise SqlError("23514", message, about=subject(table, constraint=name))
     return json.dumps(document)
 
 
@@ -71,7 +73,7 @@ def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step
     kept: list[Step] = []
     added: list[Step] = []
     left = set(names.values())
-    for (_, scalar), definition in zip(rows.outputs, table.columns, strict=True):
+    for (_, scalar), definition in zip(rows.outputs, table.stored, strict=True):
         if isinstance(scalar, ColumnRef):
             old = names[scalar.column]
             left.discard(old)
@@ -96,7 +98,4 @@ def _value(transaction: Transaction, scalar: Scalar) -> Literal:
     if isinstance(scalar, Literal):
         return scalar
     row = transaction.writer().query(Project(Values((), ((),)), ((Column(-1, "value", scalar.type), scalar),)), {}, ())
-    value = row.column(0)[0].as_py()
-    if isinstance(value, pa.MonthDayNano):
-        value = (value.months, value.days, value.nanoseconds // 1000)
-    return Literal(value, scalar.type)
+    return Literal(literal_value(row.column(0)[0]), scalar.type)

@@ -21,7 +21,9 @@ from catalog.types import INT4
 from executor.carriers import packed_schema, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.sources import OwnFiles
+from executor.spark.delegation import values_of
 from executor.spark.engine import SparkEngine
+from executor.spark.statements import Printed
 from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
@@ -30,9 +32,10 @@ from planner.expression import Column, Literal, Value
 from planner.lowering import lowered
 from planner.placement import Power
 from planner.program import State, Statement
-from planner.rules import decorrelate, optimise, with_ordered_joins
+from planner.rules import optimise, unnest, with_ordered_joins
+from planner.rules.guard_subqueries import may_fail
 from planner.rules.inline_shared import inline_shared
-from planner.statistics import Statistics
+from planner.statistics import Statistics, TableStatistics
 from planner.walk import replace_parameters, transform, walk
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
@@ -64,33 +67,60 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    """A query as Spark gets it."""
+    """A query as Spark gets it, made once for a statement and handed on.
 
+    ``relation`` has its joins in the order that ``statistics`` of its inputs suggest; ``printed`` is what the driver
+    gets, or why Spark does not compute it.
+    """
+
+    relation: Relation
+    statistics: Statistics
     leaves: tuple[Leaf, ...]
-    statements: tuple[Statement, ...]
-    states: tuple[State, ...]
+    statement: Statement
+    state: State
+    time_zone: str
+    printed: Printed | str
+
+    def values_of_kernel(self, rows: Mapping[int, int]) -> float:
+        """How many values the embedded engine's kernel computes, about, by the rows that are read of relations."""
+        if isinstance(self.printed, str) or not self.printed.functions:
+            return 0.0
+        found: dict[int | str, TableStatistics] = {}
+        for leaf in self.leaves:
+            oid = leaf.scan.oid
+            table = self.statistics.get(oid) or (TableStatistics(rows[oid]) if oid in rows else None)
+            if table is not None:
+                found[leaf.trace] = table
+        return values_of(self.printed.relations, found)
 
 
-def spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
-    """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given."""
+def _spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
+    """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given.
+
+    What it makes of a subquery asks for values that no row needs, so that those that may raise are joins of ours."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
-    return lowered(with_ordered_joins(replace_parameters(relation, parameters), statistics))
+    relation = replace_parameters(relation, parameters)
+    if any(may_fail(node) for node in walk(relation)):
+        relation = _with_joins(relation) or relation
+    return lowered(with_ordered_joins(relation, statistics))
 
 
-def spark_query(relation: Relation) -> SparkQuery:
-    """The form for Spark of what ``spark_relation`` made."""
+def _with_joins(relation: Relation) -> Relation | None:
+    """An equal relation with joins for its subqueries; None where no rule makes them."""
+    try:
+        return optimise(unnest(relation))
+    except SqlError:
+        return None
+
+
+def _over_files(relation: Relation) -> Statement:
+    """The statement that reads files for scans."""
 
     def change(node: object) -> object:
-        if isinstance(node, Scan):
-            return Snapshot(_trace(node), node.columns, node.sources)
-        return node
+        return Snapshot(_trace(node), node.columns, node.sources) if isinstance(node, Scan) else node
 
-    leaves = tuple(
-        Leaf(_trace(scan), scan) for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan))
-    )
-    statement = Statement(_STATE, transform(relation, change))
-    return SparkQuery(leaves, (statement,), (State(_STATE, "concatenate", relation.columns, ()),))
+    return Statement(_STATE, transform(relation, change))
 
 
 def _trace(scan: Scan) -> str:
@@ -120,9 +150,22 @@ class Analytics:
         #: Below zero: those of background maintenance are above.
         self._ids = itertools.count(-1, -1)
 
-    def reason(self, query: SparkQuery, time_zone: str) -> str | None:
-        """Why Spark does not compute a query; None when it does."""
-        return None if self._spark is None else self._spark.supports(query.statements, query.states, True, time_zone)
+    def query(
+        self, relation: Relation, parameters: tuple[Value, ...], statistics: Statistics, time_zone: str
+    ) -> SparkQuery | None:
+        """An optimised query for Spark, by what is known of its inputs now; None where Spark is switched off."""
+        if self._spark is None:
+            return None
+        relation = _spark_relation(relation, parameters, statistics)
+        scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan))
+        statement = _over_files(relation)
+        state = State(_STATE, "concatenate", relation.columns, ())
+        printed = self._spark.printed_query(statement, state, time_zone)
+        if isinstance(printed, str):
+            joined = self._unnested(self._spark, statement, state, time_zone)
+            statement, printed = joined or (statement, printed)
+        leaves = tuple(Leaf(_trace(scan), scan) for scan in scans)
+        return SparkQuery(relation, statistics, leaves, statement, state, time_zone, printed)
 
     @property
     def power(self) -> Power:
@@ -136,13 +179,14 @@ class Analytics:
         status = self._spark.status()
         return None if status.state == "ready" else status.reason or f"Spark is {status.state}"
 
-    def require(self, query: SparkQuery, time_zone: str) -> None:
-        """Raises 0A000 where Spark does not compute a query, 55000 where it takes none now."""
-        unready, reason = self.unready(), self.reason(query, time_zone)
-        if reason is not None:
-            raise SqlError("0A000", reason, hint=_HINT)
-        if unready is not None:
+    def require(self, query: SparkQuery | None) -> SparkQuery:
+        """The query. Raises 0A000 where Spark does not compute it, 55000 where it takes none now."""
+        if query is not None and isinstance(query.printed, str):
+            raise SqlError("0A000", query.printed, hint=_HINT)
+        unready = self.unready()
+        if query is None or unready is not None:
             raise SqlError("55000", f"Spark cannot run the query: {unready}", hint=_HINT)
+        return query
 
     @contextmanager
     def job(self) -> Iterator[tuple[int, Path]]:
@@ -159,39 +203,43 @@ class Analytics:
         query: SparkQuery,
         inputs: Mapping[str, Stored],
         output: Path,
-        time_zone: str,
         is_cancelled: Callable[[], bool],
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
         assert self._spark is not None
-        job = Job(number, query.statements, query.states, Inputs((), inputs), 0, 0, output, time_zone, is_query=True)
+        states = (query.state,)
+        job = Job(number, (query.statement,), states, Inputs((), inputs), 0, 0, output, query.time_zone)
         try:
-            result = self._run(self._spark, job, is_cancelled)
+            result = self._run(self._spark, query, job, is_cancelled)
         except EngineRefused as error:
             raise unsupported("the query on Spark", f"{error} {_HINT}") from None
         except EngineUnavailable as error:
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
-        schema = schema_of(query.states[0])
+        schema = schema_of(query.state)
         return unpacked_table(read_table(paths, packed_schema(schema)), schema)
 
-    @staticmethod
-    def _run(spark: SparkEngine, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
+    def _run(self, spark: SparkEngine, query: SparkQuery, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
         """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""
+        assert not isinstance(query.printed, str), "require() comes first"
         try:
-            return spark.run(job, is_cancelled)
+            return spark.run_query(job, query.printed, is_cancelled)
         except EngineRefused:
-            joined = _unnested(job.statements[0])
-            if joined is None or spark.supports((joined,), job.states, True, job.timezone) is not None:
+            joined = self._unnested(spark, query.statement, query.state, query.time_zone)
+            if joined is None:
                 raise
-            return spark.run(replace(job, statements=(joined,)), is_cancelled)
+            statement, printed = joined
+            return spark.run_query(replace(job, statements=(statement,)), printed, is_cancelled)
 
-
-def _unnested(statement: Statement) -> Statement | None:
-    """A statement with joins for its subqueries; None where that is the same or not known."""
-    try:
-        relation = lowered(optimise(decorrelate(statement.relation)))
-    except SqlError:
-        return None
-    return None if relation == statement.relation else replace(statement, relation=relation)
+    @staticmethod
+    def _unnested(
+        spark: SparkEngine, statement: Statement, state: State, time_zone: str
+    ) -> tuple[Statement, Printed] | None:
+        """The statement with joins for its subqueries; None where that is the same, not known or refused, too."""
+        relation = _with_joins(statement.relation)
+        if relation is None or relation == statement.relation:
+            return None
+        joined = replace(statement, relation=lowered(relation))
+        printed = spark.printed_query(joined, state, time_zone)
+        return None if isinstance(printed, str) else (joined, printed)

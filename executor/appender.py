@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
-from executor import ddl
 from executor.commit.delay import CommitDelay
 from executor.commit.files import Watch
 from executor.commit.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.row_values import Maker, row_makers
-from executor.trace.layout import stored_rows
+from executor.trace.layout import schema_of, stored_rows
 from planner.expression import Value
 from planner.statements import Insert
 
@@ -217,7 +216,7 @@ class Appender:
         stream, rows = waiting.stream, waiting.rows
         known = self._encoders.get(stream.oid)
         if known is None or known[0] is not stream:
-            schema = ddl.schema_of(stream)
+            schema = schema_of(stream)
             known = self._encoders[stream.oid] = (stream, schema, ValuesEncoder(schema))
         _, schema, encoder = known
         is_few = len(rows) <= _FEW and not stream.layout

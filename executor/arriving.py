@@ -1,28 +1,21 @@
 """A query of a stream itself, run: the rows that arrive from its beginning on, until none has come for a while.
 
-Owns: ``StreamScan``, which waits for rows and hands them out by LSN interval (thesis, algorithm 3.2, with intervals for
-morsels), and what the planner's three ways do with an interval (``planner.arriving``). The end is a session window's:
-no row for ``stream_timeout``. What is computed is the query over exactly the rows of (begin, end]. Nobody waits for a
-scan: rows that memory had no room for until it came are gone, and end it with 72000.
+Owns: what the planner's three ways do with an interval of rows (``planner.arriving``), for which ``executor.scanning``
+waits. What is computed is the query over exactly the rows of (begin, end]; the changes of a continuous view are rows
+like a stream's (``executor.changes``).
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from executor.change_scan import ChangeScan
 from executor.content import Content
 from executor.engine import Inputs, Job
-from executor.streams import StreamRuntime
-from executor.trace.layout import LSN, ORDINAL
-from executor.trace.ring import Ring
+from executor.scanning import ArrivalScan, Interval, StreamScan
 from executor.transaction import Transaction
 from executor.views import named, reads_places
 from planner.arriving import Arriving, plan_arriving
@@ -33,153 +26,7 @@ from planner.statement_nodes import rewrite
 from planner.statements import Query
 
 if TYPE_CHECKING:
-    from executor.database import Database
     from executor.queries import Reader
-
-#: Seconds from one look at the stream to the next: single rows are taken together, as much as nobody notices.
-PAUSE: Final = 0.02
-
-Notify = Callable[[SqlError], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds without a row after which a scan ends (0: it does not), and from one progress notice to the next (0:
-    there are none); by a clock like the one of the rows' arrival."""
-
-    timeout: float = 5.0
-    progress: float = 5.0
-    clock: Callable[[], float] = time.monotonic
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Rows that came in (after, upto]."""
-
-    after: int
-    upto: int
-    rows: pa.Table
-
-
-class StreamScan:
-    """One query's reading of one stream. ``cancel`` may be called from any thread, all else from the query's."""
-
-    def __init__(self, database: Database, oid: int, patience: Patience, notify: Notify) -> None:
-        runtime = database.streams.get(oid)
-        if runtime is None:
-            raise unsupported("a query of a stream in the transaction that creates it", "Commit it first.")
-        self._database = database
-        self._runtime: StreamRuntime = runtime
-        self._schema = runtime.schema
-        self._patience = patience
-        self._notify = notify
-        self._wake = threading.Event()
-        self._cancelled = threading.Event()
-        self._running: Job | None = None
-        self._mark = runtime.feed.mark() if isinstance(runtime.feed, Ring) else None
-        with database.sequencer.lock:
-            self._upto = database.sequencer.visible
-        self._total = 0
-        self._begun = patience.clock()
-
-    def begin(self, lsn: int) -> None:
-        """The query's other relations are as of an LSN: the rows after it count. A transaction's old snapshot does not
-        bring rows back that had arrived before the query."""
-        self._move(max(lsn, self._upto))
-
-    def _move(self, lsn: int) -> None:
-        self._upto = lsn
-        if self._mark is not None:
-            self._mark.after = lsn
-
-    def cancel(self) -> None:
-        """Ends what runs or waits with 57014."""
-        self._cancelled.set()
-        self._wake.set()
-        self._database.engine.interrupt(self)
-        if self._running is not None:
-            self._database.engine.interrupt(self._running)
-
-    @contextlib.contextmanager
-    def job(self, job: Job) -> Iterator[Job]:
-        """Makes a job of an engine one that ``cancel`` interrupts."""
-        self._running = job
-        try:
-            yield job
-        finally:
-            self._running = None
-
-    def intervals(self, places: bool) -> Iterator[Interval]:
-        """The rows that come, until none has come for the timeout. Raises 72000, 57014, and 42P01 for a dropped
-        stream."""
-        runtime, lock = self._runtime, self._database.sequencer.lock
-        with lock:
-            runtime.waiting += (self._wake,)
-        try:
-            told = self._patience.clock()
-            while True:
-                self._wake.clear()
-                interval = self._take(places)
-                told = self._tell(told)
-                if interval is not None:
-                    yield interval
-                    self._check(self._cancelled.wait(PAUSE))
-                elif not self._wait(told):
-                    return
-        finally:
-            with lock:
-                runtime.waiting = tuple(event for event in runtime.waiting if event is not self._wake)
-
-    def _take(self, places: bool) -> Interval | None:
-        """What has come since the last time, if anything."""
-        with self._database.sequencer.lock:
-            after, upto, newest = self._upto, self._database.sequencer.visible, self._runtime.last_lsn
-        if newest <= after:
-            self._move(upto)
-            return None
-        rows = self._as_begun(self._runtime.feed.delta(after, upto, places))
-        self._move(upto)
-        self._total += rows.num_rows
-        return Interval(after, upto, rows)
-
-    def _as_begun(self, rows: pa.Table) -> pa.Table:
-        """The columns that there were when the query began. Raises 42703 where one is no more."""
-        if self._runtime.schema is self._schema:
-            return rows
-        for item in self._schema:
-            if item.name not in rows.column_names or rows.schema.field(item.name).type != item.type:
-                message = f'column "{item.name}" of stream "{self._runtime.stream.name}" was dropped'
-                raise SqlError("42703", message)
-        return rows.select([*self._schema.names, LSN, ORDINAL])
-
-    def _wait(self, told: float) -> bool:
-        """Waits until there may be something to do; False when the stream has been silent for long enough."""
-        self._check(self._cancelled.is_set())
-        now, timeout, progress = self._patience.clock(), self._patience.timeout, self._patience.progress
-        until = []
-        if timeout:
-            until.append(max(self._begun, self._runtime.last_arrival) + timeout - now)
-            if until[0] <= 0:
-                return False
-        if progress:
-            until.append(max(told + progress - now, 0.0))
-        self._wake.wait(min(until, default=None))
-        self._check(self._cancelled.is_set())
-        return True
-
-    def _check(self, cancelled: bool) -> None:
-        if cancelled:
-            raise SqlError("57014", "canceling statement due to user request")
-        if self._runtime.is_dropped:
-            raise undefined_table(self._runtime.stream.name)
-
-    def _tell(self, told: float) -> float:
-        """Says how far the scan is, if it is time; when that was last done."""
-        now = self._patience.clock()
-        if not self._patience.progress or now - told < self._patience.progress:
-            return told
-        self._notify(SqlError("00000", f'stream "{self._runtime.stream.name}": {self._total} rows so far'))
-        return now
 
 
 class ArrivingQuery:
@@ -190,7 +37,7 @@ class ArrivingQuery:
         self._engine = reader.database.engine
         self._time_zone = reader.time_zone
         self._planned: Arriving = plan_arriving(with_values(query, parameters))
-        self._scan = StreamScan(reader.database, self._planned.stream, reader.patience, reader.notify)
+        self._scan = self._scanned(reader)
         relations = [static.relation for static in self._planned.statics]
         lsn, tables = reader.tables(relations, transaction)
         self._scan.begin(lsn)
@@ -202,6 +49,13 @@ class ArrivingQuery:
         if self._planned.rows is not None:
             statements = (Statement("", self._planned.rows),)
         self._places = reads_places(Path(self._planned.stream, statements))
+
+    def _scanned(self, reader: Reader) -> ArrivalScan:
+        """What is read as it arrives."""
+        oid, changes = self._planned.stream, self._planned.changes
+        if changes is not None:
+            return ChangeScan(reader, oid, changes)
+        return StreamScan(reader.database, oid, reader.patience, reader.notify)
 
     @property
     def is_live(self) -> bool:

@@ -7,11 +7,15 @@ nothing of other statements; what a transaction has done is ``executor/transacti
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from catalog.errors import SqlError, failed_transaction
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.statements import TransactionControl
+
+#: Levels whose transactions see the database of one moment.
+_FIXED: Final = ("repeatable read", "serializable")
 
 
 class Block:
@@ -85,7 +89,7 @@ class Block:
             notice = SqlError("25001", "there is already a transaction in progress")
             return Result("BEGIN", notices=(notice,))
         self.current.explicit = True
-        self.current.repeatable = statement.isolation in ("repeatable read", "serializable")
+        self.current.repeatable = statement.isolation in _FIXED
         self.current.read_only = bool(statement.read_only)
         return Result("BEGIN")
 
@@ -94,9 +98,23 @@ class Block:
         """Whether a statement of the open block has seen the data."""
         return self.current is not None and self.current.begun
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether a statement that begins now sees what is committed, and nothing of its transaction's own."""
+        transaction = self.current
+        if transaction is None:
+            return True
+        has_own = transaction.write is not None or transaction.catalog is not None or transaction.failed
+        return not has_own and not transaction.repeatable
+
+    def begins(self) -> None:
+        """A statement that needs no transaction reads in the open one."""
+        if self.current is not None:
+            self.current.begun = True
+
     def isolate(self, level: str) -> None:
         """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
-        transaction, repeatable = self.current, level == "repeatable read"
+        transaction, repeatable = self.current, level in _FIXED
         if transaction is None or repeatable == transaction.repeatable:
             return
         if transaction.begun:

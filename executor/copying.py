@@ -1,7 +1,7 @@
 """COPY FROM: where parsed batches go.
 
-Owns: completing rows with defaults, NOT NULL for streams, and the two targets: a stream (written ahead to the log while
-more is parsed, so that a large COPY needs little memory and one commit record) and a table (one change set).
+Owns: completing rows with defaults, WHERE, NOT NULL of streams, and the two targets: a stream (written ahead to the log
+while more is parsed, so that a large COPY needs little memory and one commit record) and a table (one change set).
 Knows nothing of text formats (protocol/copy) or of files: the server feeds a sink with those of COPY FROM 'file' too.
 """
 
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.objects import Stream, Table
+from catalog.objects import ColumnDefinition, Stream, Table, scale_name
+from catalog.types import BOOL
 from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
@@ -48,13 +49,15 @@ class CopySink:
         self._session = session
         self.statement = statement
         self._transaction = transaction
+        self._stored = _stored(statement.target)
+        self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in self._stored])
+        self._places = _places(statement)
         self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
         self._rows = 0
         self._held: list[pa.RecordBatch] = []
         self._references: list[SpoolReference] = []
         self._cancelled = threading.Event()
-        self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in statement.target.columns])
         if isinstance(statement.target, Stream):
             if statement.target.option("source"):
                 raise SqlError("42809", f'stream "{statement.target.name}" is fed from files and takes no COPY')
@@ -67,14 +70,15 @@ class CopySink:
         if not defaults or self._completion is not None:
             return {}
         outputs = tuple((Column(-1 - index, "", value.type), value) for index, value in defaults)
-        row = self._session.database.engine.query(Project(Values((), ((),)), outputs), {}, ())
+        query, zone = self._session.database.engine.query, self._session.time_zone
+        row = query(Project(Values((), ((),)), outputs), {}, (), zone)
         return {index: row.column(at)[0] for at, (index, _) in enumerate(defaults)}
 
     def _find_completion(self) -> Relation | None:
         """The complete rows over all that were copied, where a default takes values of a sequence."""
         statement = self.statement
         defaults = dict(statement.defaults)
-        if not any(statement.target.columns[index].sequences for index in defaults):
+        if not any(self._stored[index].sequences for index in defaults):
             return None
         outputs = tuple(
             (Column(-1 - index, column.name, column.type), defaults.get(index, ColumnRef(column)))
@@ -83,9 +87,9 @@ class CopySink:
         return Project(bound(statement.row), outputs)
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.statement.columns == tuple(range(len(self._schema))):
+        if self._places == tuple(range(len(self._schema))):
             return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-        given = dict(zip(self.statement.columns, batch.columns, strict=True))
+        given = dict(zip(self._places, batch.columns, strict=True))
         arrays = [
             given[index] if index in given else self._constant(index, item.type, batch.num_rows)
             for index, item in enumerate(self._schema)
@@ -97,15 +101,28 @@ class CopySink:
         return pa.nulls(count, kind) if value is None else pa.repeat(value.cast(kind), count)
 
     def prepare(self, batch: pa.RecordBatch) -> Prepared:
-        """Completes one parsed batch with the statement's columns in the statement's order. Raises 23502."""
+        """Completes one parsed batch with the statement's columns in the statement's order, and behind them the scales
+        of those that keep theirs. Raises 23502.
+        """
         complete, target = self._complete(batch), self.statement.target
+        if self._completion is None and (mask := self._mask(pa.Table.from_batches([complete]))) is not None:
+            complete = complete.filter(mask.combine_chunks())
         if not isinstance(target, Stream):
             return Prepared(complete, None)
         ddl.check_not_null(target, complete)
         (complete,) = stored_rows(target, (complete,))
         # Rows only become more, so what is to be written ahead now will be when its turn comes.
-        ahead = batch.num_rows > 0 and self._rows + batch.num_rows > SPOOL_ROWS
+        ahead = complete.num_rows > 0 and self._rows + complete.num_rows > SPOOL_ROWS
         return Prepared(complete, encode_data(complete) if ahead else None)
+
+    def _mask(self, rows: pa.Table) -> pa.ChunkedArray | None:
+        """Which rows meet WHERE; None where there is none."""
+        where, row = self.statement.where, self.statement.row
+        if where is None or not rows.num_rows:
+            return None
+        condition = Project(bound(row), ((Column(-1, "kept", BOOL), where),))
+        bindings = {f"s_{bound(row).trace}": numbered(rows)}
+        return self._session.database.engine.query(condition, bindings, (), self._session.time_zone).column(0)
 
     def write(self, prepared: Prepared) -> None:
         """Takes the next batch. Waits while the views of a stream lag too far behind; raises 57014 after ``cancel``."""
@@ -150,6 +167,8 @@ class CopySink:
             if self._completion is not None:
                 bindings = {f"s_{bound(copied.row).trace}": numbered(rows)}
                 rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
+                rows = rows if (mask := self._mask(rows)) is None else rows.filter(mask)
+                self._rows = rows.num_rows
             self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
@@ -167,3 +186,15 @@ class CopySink:
     def _ended(self) -> None:
         if isinstance(self.statement.target, Stream):
             self._session.database.copies_running(-1)
+
+
+def _stored(target: Table | Stream) -> tuple[ColumnDefinition, ...]:
+    """What a row holds."""
+    return target.stored if isinstance(target, Table) else target.columns
+
+
+def _places(statement: CopyIn) -> tuple[int, ...]:
+    """Where in a row each column of a parsed batch belongs."""
+    places = {item.name: place for place, item in enumerate(_stored(statement.target))}
+    given = [statement.target.columns[index] for index in statement.columns]
+    return (*statement.columns, *(places[scale_name(item.name)] for item in given if item.keeps_scale))

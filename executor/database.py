@@ -8,7 +8,6 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -20,26 +19,25 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.errors import undefined_table
-from catalog.objects import Sequence, Stream, SystemView, View
+from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor import stored_catalog
 from executor.admission import Admission
 from executor.analytics import Analytics
 from executor.appender import Appender
+from executor.changes import ViewChanges
 from executor.commit.background import background_files
 from executor.commit.files import require_space
 from executor.commit.log import Log
 from executor.commit.records import (
-    CatalogChange,
     FilesArrived,
-    Part,
     RowValues,
     Spooled,
     StreamRows,
     TableChange,
     TransactionRecord,
 )
-from executor.commit.recovery import StreamReader, replay
+from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Sequencer
 from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
@@ -49,17 +47,20 @@ from executor.indexes import ViewIndexes
 from executor.maintenance import Maintenance
 from executor.options import Options
 from executor.plans import PlanCache
-from executor.recovery import recover_tables
+from executor.recovery import recover_tables, refill_streams
+from executor.separation.service import Separation
 from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
 from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
+from executor.table_keys import TableKeys
 from executor.temporary import TemporaryOids
 from executor.trace.layout import Layout
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
+from executor.view_watch import ViewWatch
 from executor.views import ViewError, ViewRuntime
 from executor.watching import SourceWatcher
 
@@ -84,23 +85,31 @@ class Database:
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
-        self._versions = Versions()
+        self.versions = Versions()
         self._committing: dict[int, Transaction] = {}
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
         self._copies_lock = threading.Lock()
         self.indexes = ViewIndexes(self)
+        self.table_keys = TableKeys(self, options.table_keys_bytes)
         self.frontiers = Frontiers(self)
         self._recover()
+        self.tables.adopt(item for item in self._catalog.objects.values() if isinstance(item, Table))
+        self.tables.keyed = self.table_keys
         self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
         self.temporary = TemporaryOids(self.tables)
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
+        #: How far the log was at the opening: of changes before it nothing is known.
+        self.opened_lsn = self.sequencer.visible
+        self.changes = ViewChanges(self)
+        self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(self)
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
+        self.separation = Separation(self)
         self.watcher = SourceWatcher(self)
 
     @classmethod
@@ -114,6 +123,7 @@ class Database:
     def close(self) -> None:
         """Ends background work and closes all files; what was acknowledged is durable."""
         self.admission.close()
+        self.view_watch.close()
         self.watcher.close()
         self.maintenance.close()
         self.appender.close()
@@ -140,11 +150,15 @@ class Database:
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
-        return self._versions.newest(oids)
+        return self.versions.newest(oids)
+
+    def reads_of(self, oid: int) -> tuple[int, ...]:
+        """Everything whose change may change what a relation shows, itself included."""
+        return self.versions.reads.get(oid, (oid,))
 
     def _refresh_reads(self) -> None:
         """For each view, everything whose change may change its result."""
-        self._versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
+        self.versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
 
     def _closure(self, oid: int) -> Iterator[int]:
         runtime = self._views.get(oid)
@@ -209,7 +223,7 @@ class Database:
         try:
             if transaction.write is not None:
                 transaction.write.settle(everything=True)
-            record = self._record(transaction)
+            record = transaction.record()
             if not record:
                 self._commit_unlogged(transaction)
                 return
@@ -228,14 +242,6 @@ class Database:
         except BaseException:
             transaction.rollback()  # harmless where the tables' part is committed already
             raise
-
-    def _record(self, transaction: Transaction) -> TransactionRecord:
-        parts: list[Part] = list(transaction.parts)
-        if transaction.write is not None:
-            parts += [TableChange(*change) for change in transaction.write.changes()]
-            parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(transaction.write.rebuilt)]
-        parts += [CatalogChange(document) for document in transaction.catalog_changes]
-        return tuple(parts)
 
     def _commit_unlogged(self, transaction: Transaction) -> None:
         """What is temporary needs no record: the tables contain it at the LSN that they are at."""
@@ -265,7 +271,7 @@ class Database:
                 self._arrive(lsn, part)
             elif isinstance(part, TableChange):
                 self.tables_lsn = lsn
-                self._versions.change(part.table, lsn)
+                self.versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
 
@@ -280,7 +286,7 @@ class Database:
             return
         runtime.feed.publish(lsn, part)
         runtime.arrived(lsn, time.monotonic())
-        self._versions.change(part.stream, lsn)
+        self.versions.change(part.stream, lsn)
 
     def _publish_tables(self, lsn: int, transaction: Transaction) -> None:
         write, catalog = transaction.write, None
@@ -291,6 +297,7 @@ class Database:
                 if isinstance(item, View) and item.created_lsn == 0:
                     catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
             write.save_catalog(stored_catalog.dump_catalog(catalog))
+        self.table_keys.publish(lsn, write.journal)
         write.commit(lsn)
         transaction.write = None
         if catalog is not None:
@@ -311,6 +318,7 @@ class Database:
             self.storage.create(new.view.oid, lsn)
             self._open_view(replace(new.view, created_lsn=lsn))
         self._refresh_reads()
+        self.view_watch.redefined()
 
     def _forget(self, oid: int) -> None:
         if self._views.pop(oid, None) is not None:
@@ -319,8 +327,9 @@ class Database:
         if stream is not None:
             stream.dropped()
             self.storage.drop_stream(oid)
-        self._versions.forget(oid)
+        self.versions.forget(oid)
         self.indexes.forget(oid)
+        self.changes.forget(oid)
 
     def _open_stream(self, stream: Stream) -> None:
         feed: Ring | FileFeed
@@ -365,24 +374,9 @@ class Database:
                 self._open_view(item)
         self.storage.drop_orphans(set(self._views), set(self.streams))
         self._refresh_reads()
-        self._refill()
+        refill_streams(self)
         if self.log.last_lsn:
             _LOGGER.info("recovered to LSN %d in %.2f s", self.log.last_lsn, time.monotonic() - started)
-
-    def _refill(self) -> None:
-        """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
-        frontiers = {oid: self.frontiers.durable_lsn(oid, self.log.last_lsn) for oid in self.streams}
-        for lsn, record in replay(self.log, min(frontiers.values(), default=self.log.last_lsn)):
-            for part in record:
-                if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
-                    self._refill_part(lsn, part, frontiers[part.stream])
-
-    def _refill_part(self, lsn: int, part: Arrival, frontier: int) -> None:
-        runtime = self.streams[part.stream]
-        if lsn > frontier or isinstance(part, FilesArrived):
-            runtime.feed.publish(lsn, part)
-            runtime.last_lsn = lsn
-            self._versions.change(part.stream, lsn)
 
     # Other ------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,22 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.objects import PG_TEMP, CatalogObject, Schema, Sequence, Stream, SystemView, Table, View, is_temporary
+from catalog.objects import (
+    PG_TEMP,
+    CatalogObject,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+    is_temporary,
+    null_value,
+)
 from executor.altering import alter_rows, require_free, require_same
+from executor.finite import require_finite
 from executor.result import Result
+from executor.roles import change_rights, change_roles, own, set_rights
 from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
@@ -32,6 +45,8 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeRights,
+    ChangeRoles,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -68,31 +83,30 @@ Definition = (
     | AlterTable
     | AlterType
     | Redefine
+    | ChangeRoles
+    | ChangeRights
 )
-
-
-def schema_of(stream: Stream) -> pa.Schema:
-    """A stream's rows as Arrow."""
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
 
 
 def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
     """Raises 23502 where a NOT NULL column of a stream has a null."""
     for index, column in enumerate(stream.columns):
         if column.not_null and rows.column(index).null_count:
-            message = f'null value in column "{column.name}" of relation "{stream.name}" violates not-null constraint'
-            raise SqlError("23502", message)
+            raise null_value(stream, column.name)
 
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
     database = session.database
     catalog = transaction.sees(database.catalog)
+    transaction.role = session.role_of(catalog)
     match statement:
-        case CreateSchema(schema=schema, exists=exists):
+        case CreateSchema(schema=schema, exists=exists, owner=owner):
             if exists:
                 notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
                 return Result("CREATE SCHEMA", notices=(notice,))
+            if owner is not None:
+                transaction.role = owner
             _add(transaction, catalog, replace(schema, oid=_oid(database, catalog, schema)))
             return Result("CREATE SCHEMA")
         case AlterSchema():
@@ -123,8 +137,15 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case AlterView(view=view):
             _change(transaction, catalog, view)
             return Result("ALTER VIEW")
+        case ChangeRoles():
+            return change_roles(transaction, catalog, statement)
+        case ChangeRights():
+            return change_rights(transaction, catalog, statement)
         case CreateType() | AlterType():
-            return define_type(transaction, catalog, statement, session.time_zone)
+            result = define_type(transaction, catalog, statement, session.time_zone)
+            for alteration in statement.alterations if isinstance(statement, AlterType) else ():
+                _alter_table(session, transaction, transaction.catalog or catalog, alteration)
+            return result
         case DropType(kind=kind, notices=notices):
             _drop_types(session, transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
@@ -177,6 +198,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
+    transaction.role = catalog.rights_of(statement.before.oid).owner
     for sequence in statement.sequences:
         _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     _follow(transaction, transaction.catalog or catalog, statement.changes)
@@ -253,13 +275,15 @@ def _alter_sequence(database: Database, transaction: Transaction, catalog: Catal
 
 def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
     view = statement.view
-    tag = "CREATE VIEW"
+    tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
     missing = [oid for oid in view.depends_on if oid not in catalog.objects]
     if missing:
         raise undefined_table(str(missing[0]))
+    rights = None
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
+        rights = catalog.rights_of(old.oid)
         catalog = _drop(transaction, catalog, old.oid)
     view = replace(view, oid=_oid(database, catalog, view))
     notices = list(statement.notices)
@@ -268,11 +292,15 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        for table in statics.values():
+            require_finite(table.to_batches(), "a continuous view")
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
     _add(transaction, catalog, view)
+    if rights is not None and not is_temporary(view):
+        set_rights(transaction, view.oid, rights)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
 
 
@@ -321,6 +349,8 @@ def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[st
 def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
     transaction.catalog = catalog.add(item)
     _log(transaction, item, {"add": encode(item)})
+    if not is_temporary(item):
+        own(transaction, item.oid)
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
@@ -362,10 +392,12 @@ def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Cat
 
 def end_temporary(database: Database, transaction: Transaction) -> None:
     """ON COMMIT: rows of temporary tables go, or the tables themselves."""
+    writer = transaction.write
+    if writer is None:
+        return
     catalog = transaction.sees(database.catalog)
     tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
-    writer = transaction.write
-    if not tables or writer is None:
+    if not tables:
         return
     emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
     if emptied:

@@ -1,12 +1,13 @@
-"""Statements that call sequences' functions: the calls are made here, in the order of the rows, by no engine.
+"""Statements that call functions with an effect: the calls are made here, in the order of the rows, by no engine.
 
 Owns: the results of a step's calls beside its rows, and relations taken apart before (``planner/drawing``). Values come
-from ``executor/sequences``.
+from ``executor/sequences``; what becomes of notifications is the server's matter.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +18,9 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.names import split_name
-from catalog.objects import Sequence
+from catalog.objects import Sequence, is_temporary
+from catalog.privileges import OF_SEQUENCE
+from catalog.roles import BOOTSTRAP_NAME
 from executor.embedded.connection import NOTHING, Run
 from executor.embedded.effects import numbered
 from executor.nodes import column_name
@@ -26,9 +29,13 @@ from planner.algebra import Relation
 from planner.drawing import Drawing, Site, Step, calls_of, take_apart
 from planner.expression import Column, Literal
 
+#: Takes a channel and a payload. Raises 22023.
+Notify = Callable[[str, str], None]
 #: Values, or whether a row has one.
 Numbers = npt.NDArray[Any]
 _REMEMBERED: Final = 1024
+#: Of these privileges each function wants one.
+_LETTERS: Final = {"nextval": "Uw", "currval": "Ur", "setval": "w"}
 
 
 class Drawings:
@@ -39,7 +46,7 @@ class Drawings:
         self._lock = threading.Lock()
 
     def get(self, relation: Relation) -> Drawing | None:
-        """The relation's drawing; None where it calls no sequence's function."""
+        """The relation's drawing; None where it calls no such function."""
         known = self._known.get(id(relation))
         if known is not None and known[0] is relation:
             return known[1]
@@ -57,9 +64,12 @@ class Caller:
 
     drawings: Drawings
     sequences: SessionSequences
+    notify: Notify
     catalog: Catalog
     search_path: tuple[str, ...]
+    sleep: Callable[[float], None]
     read_only: bool = False
+    user: str = BOOTSTRAP_NAME
 
     def evaluate(self, relation: Relation, run: Run) -> pa.Table:
         """A relation's rows: those of its steps one after the other, and of the rest over them."""
@@ -92,7 +102,7 @@ class Caller:
             groups.setdefault(_oid(site), []).append(index)
         for oid, indexes in groups.items():
             total = sum(int(np.count_nonzero(places[index])) for index in indexes)
-            values = self._nextval(self._sequence(oid), total)
+            values = self._nextval(self._sequence(oid, "nextval"), total)
             for shift, index in enumerate(indexes):
                 found[index] = _scattered(values[shift :: len(indexes)], places[index])
         return found
@@ -100,13 +110,13 @@ class Caller:
     def _calls(self, step: Step, rows: pa.Table, places: list[Numbers]) -> list[pa.Array]:
         """Row by row, and in a row from left to right."""
         arguments = [[self._column(argument, rows) for argument in site.arguments] for site in step.sites]
-        results: list[list[int | None]] = [[] for _ in step.sites]
+        results: list[list[int | str | None]] = [[] for _ in step.sites]
         for row in range(rows.num_rows):
             for index, site in enumerate(step.sites):
                 values = [column[row] for column in arguments[index]]
-                made = places[index][row] and None not in values
+                made = places[index][row] and (None not in values or site.function == "pg_notify")
                 results[index].append(self._call(site.function, values) if made else None)
-        return [pa.array(values, pa.int64()) for values in results]
+        return [pa.array(values, site.column.type.arrow) for site, values in zip(step.sites, results, strict=True)]
 
     def _column(self, argument: Column | Literal, rows: pa.Table) -> list[object]:
         if isinstance(argument, Literal):
@@ -114,10 +124,16 @@ class Caller:
         found: list[object] = rows.column(column_name(argument)).to_pylist()
         return found
 
-    def _call(self, function: str, values: list[Any]) -> int:
+    def _call(self, function: str, values: list[Any]) -> int | str:
+        if function == "pg_sleep":
+            self.sleep(values[0])
+            return ""
+        if function == "pg_notify":
+            self.notify(*(value or "" for value in values))
+            return ""
         if function == "lastval":
             return self.sequences.lastval(self.catalog)
-        sequence = self._sequence(values[0])
+        sequence = self._sequence(values[0], function)
         if function == "nextval":
             return int(self._nextval(sequence, 1)[0])
         if function == "currval":
@@ -133,7 +149,8 @@ class Caller:
         if self.read_only:
             raise SqlError("25006", f"cannot execute {function}() in a read-only transaction")
 
-    def _sequence(self, named: object) -> Sequence:
+    def _sequence(self, named: object, function: str) -> Sequence:
+        """What a call names. Raises 42P01, 42809, and 42501 where the caller may not make it."""
         if isinstance(named, int):
             found = self.catalog.objects.get(named)
         else:
@@ -143,7 +160,25 @@ class Caller:
             raise undefined_table(str(named))
         if not isinstance(found, Sequence):
             raise SqlError("42809", f'"{found.name}" is not a sequence')
+        self._require(found, _LETTERS[function])
         return found
+
+    def _require(self, sequence: Sequence, letters: str) -> None:
+        """One of some privileges on a sequence; an identity column's comes with the column."""
+        roles, role = self.catalog.roles, self.catalog.roles.find(self.user)
+        if is_temporary(sequence) or (role is not None and role.superuser) or _is_identity(self.catalog, sequence):
+            return
+        rights = self.catalog.rights_of(sequence.oid)
+        if role is None or not rights.held(roles, role.oid, OF_SEQUENCE) & set(letters):
+            raise SqlError("42501", f"permission denied for sequence {sequence.name}")
+
+
+def _is_identity(catalog: Catalog, sequence: Sequence) -> bool:
+    if sequence.owner is None:
+        return False
+    table = catalog.objects.get(sequence.owner[0])
+    columns = table.columns if table is not None else ()
+    return any(column.name == sequence.owner[1] and column.identity for column in columns)
 
 
 def _oid(site: Site) -> int | None:

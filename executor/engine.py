@@ -44,8 +44,6 @@ class Job:
     output: Path | None = None
     #: The view's TimeZone, which conversions between time zones and local time use.
     timezone: str = "UTC"
-    #: Whether it is a query by itself, whose floating point numbers no other engine adds to.
-    is_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,13 @@ import pyarrow as pa
 from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
 from executor import files
-from executor.analytics import spark_relation
+from executor.analytics import SparkQuery
 from executor.arriving import with_values
+from executor.choosing import Choice
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
+from executor.separation.choosing import WHOLE, steps_of
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -28,6 +30,7 @@ from planner.definitions import CreateView
 from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
 from planner.rules.cardinality import Cardinality
+from planner.separation import Pipeline
 from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
@@ -44,22 +47,35 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     measured |= _files_in_words(reader, plan, parameters)
     shown: Relation = plan.relation
     rows: Rows | None = None
+    choice: Choice | None = None
     if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
-        measured["Engine"] = reader.explained(plan, parameters)
-        if reader.engine(plan, parameters)[0] == "spark":
-            shown, rows = _on_spark(reader, plan, parameters)
+        choice = reader.choice(plan, parameters)
+        if choice.engine == "spark":
+            shown, rows = _on_spark(database.analytics.require(choice.query))
+        measured["Engine"] = choice.words
+    pipelines: tuple[Pipeline, ...] = ()
+    if isinstance(statement.statement, Query) and (choice is None or choice.engine == "embedded"):
+        steps = steps_of(reader, plan, parameters, transaction) if plan.breakers else WHOLE
+        if steps.plan is not None or reader.separable == "on":
+            measured["Execution"] = steps.words
+        if steps.plan is not None:
+            pipelines = steps.plan.pipelines
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
         started = time.perf_counter()
-        answer = reader.answer(relation, parameters, transaction)
+        answer = reader.answer(relation, parameters, transaction, choice=choice)
         seconds = time.perf_counter() - started
         measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
-        text = [json.dumps([_document(database, relation_json(shown, rows), runtimes, measured)], indent=2)]
+        document = _document(database, relation_json(shown, rows), runtimes, measured)
+        if pipelines:
+            document["Pipelines"] = [_pipeline_document(item) for item in pipelines]
+        text = [json.dumps([document], indent=2)]
         kind = JSON
     else:
         text = _text(database, explain_relation(shown, rows), runtimes, measured)
+        text += [line for item in pipelines for line in _pipeline_text(item)]
         kind = TEXT
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
@@ -78,11 +94,9 @@ def _relation(statement: Explain) -> Relation:
             raise unsupported(f"EXPLAIN {'ANALYZE ' if statement.analyze else ''}{name}", "explain its query instead")
 
 
-def _on_spark(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> tuple[Relation, Rows | None]:
+def _on_spark(query: SparkQuery) -> tuple[Relation, Rows | None]:
     """A plan with its joins in Spark's order, and the estimated rows by which they came into it, if any did."""
-    statistics = reader.statistics(plan, parameters)
-    relation = spark_relation(plan.relation, parameters, statistics)
-    return relation, Cardinality(relation, statistics).rows if statistics else None
+    return query.relation, Cardinality(query.relation, query.statistics).rows if query.statistics else None
 
 
 def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[str, str]:
@@ -115,6 +129,16 @@ def _document(
         for runtime in runtimes
     }
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
+
+
+def _pipeline_text(pipeline: Pipeline) -> list[str]:
+    plan = explain_relation(pipeline.relation)
+    return [f"Pipeline {pipeline.name} ({pipeline.breaker})", *(f"  {line}" for line in plan)]
+
+
+def _pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
+    plan = relation_json(pipeline.relation)
+    return {"Name": pipeline.name, "Breaker": pipeline.breaker, "Reads": list(pipeline.reads), "Plan": plan}
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:

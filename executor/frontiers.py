@@ -6,12 +6,17 @@ of memory and log that nobody needs any more. The frontiers themselves are the v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
+from catalog.errors import SqlError
 from executor.streams import FileFeed
 
 if TYPE_CHECKING:
     from executor.database import Database
+
+#: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
+_LATE: Final = 1.0
 
 
 class Frontiers:
@@ -50,7 +55,13 @@ class Frontiers:
         with database.sequencer.lock:
             visible = database.sequencer.visible
             frontiers = {oid: self.durable_lsn(oid, visible) for oid in database.streams}
+            if database.tables.backlog.age > _LATE:
+                with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
+                    database.tables.backlog.apply()
+            waiting = database.tables.backlog.first_lsn
         lowest = held = min(database.sequencer.durable, visible)
+        if waiting is not None:
+            held = min(held, waiting - 1)
         for oid, upto in frontiers.items():
             stream = database.streams.get(oid)
             if stream is not None and isinstance(stream.feed, FileFeed):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from executor.points import Indexed, Row, ViewIndex
+from executor.trace.index import Row
+from executor.view_index import Indexed, ViewIndex
 from executor.views import ViewRuntime
 
 if TYPE_CHECKING:
@@ -68,11 +69,12 @@ class ViewIndexes:
             runtime.advance(lsn)
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.key_of(oid))
-            index = runtime.index.refresh(lambda states: self._final(runtime, states))
+            index = runtime.index.refresh(lambda states: self.final(runtime, states))
             self._indexes[oid] = _Kept(version, index)
             return index.get(key)
 
-    def _final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
+    def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows that a view with a point key has over its state, or over some groups of it."""
         final = self._database.plans.get(runtime.program.final)
         table = None if final.small is None else final.small.run(states)
         if table is None:

@@ -39,6 +39,15 @@ class JobRecord:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Of all jobs of one engine that ended in one status since the server's start."""
+
+    jobs: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+
 class JobList:
     """Written by the maintenance thread; may be read from any thread."""
 
@@ -47,6 +56,8 @@ class JobList:
         self._running: dict[int, JobRecord] = {}
         self._postponed: dict[str, JobRecord] = {}
         self._ids = itertools.count(1)
+        #: By engine and status.
+        self.totals: dict[tuple[str, JobStatus], Total] = {}
 
     def all(self) -> list[JobRecord]:
         """Oldest first; what runs and what is postponed now come last."""
@@ -71,6 +82,8 @@ class JobList:
         done = replace(record, status=status, seconds=seconds, detail=detail, engine_jobs=engine_jobs)
         self._ended.append(done)
         self._running.pop(record.id, None)
+        known = self.totals.get((done.engine, status), Total())
+        self.totals[done.engine, status] = Total(known.jobs + 1, known.rows + done.rows, known.seconds + seconds)
         _LOGGER.log(
             logging.WARNING if status == "failed" else logging.INFO,
             "job %d: %s maintained %s over LSN (%d, %d], %d rows in %.3f s, %s%s",

@@ -1,4 +1,5 @@
-"""What system relations show that is measured: rows and bytes of relations, and sequences' values.
+"""What system relations show that no catalog tells by itself: rows and bytes of relations, sequences' values, and
+views' texts, which the planner prints.
 
 Owns: these rows. Counting what a table holds is left to its file's own statistics.
 """
@@ -9,31 +10,37 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from catalog.catalog import Catalog
-from catalog.objects import Sequence, Stream, Table
+from catalog.objects import PUBLIC, Sequence, Stream, Table, View
 from catalog.system.rows import Row
+from catalog.system.stored import by_oid
+from executor.embedded.changes import Counts
+from planner.bind.definitions.view_texts import view_text
 
 if TYPE_CHECKING:
     from executor.database import Database
 
 
 def _tables(database: Database, catalog: Catalog) -> Iterator[Row]:
-    """pg_stat_all_tables."""
-    counts = database.tables.row_counts()
+    """pg_stat_all_tables; reads are not counted, and nothing is ever vacuumed."""
+    rows = database.tables.row_counts()
     for item in catalog.objects.values():
         if isinstance(item, Table):
-            yield _table_row(item, counts.get(item.oid, 0))
+            yield _table_row(item, rows.get(item.oid, 0), database.tables.counts.get(item.oid, Counts()))
 
 
-def _table_row(item: Table, rows: int) -> Row:
-    counters = ("seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del",
-                "n_tup_hot_upd", "n_dead_tup", "n_mod_since_analyze", "n_ins_since_vacuum", "vacuum_count",
-                "autovacuum_count", "analyze_count", "autoanalyze_count")  # fmt: skip
+def _table_row(item: Table, rows: int, counts: Counts) -> Row:
+    zeros = ("n_tup_hot_upd", "n_dead_tup", "n_mod_since_analyze", "n_ins_since_vacuum", "vacuum_count",
+             "autovacuum_count", "analyze_count", "autoanalyze_count", "seq_scan", "seq_tup_read", "idx_scan",
+             "idx_tup_fetch")  # fmt: skip
     return {
-        **dict.fromkeys(counters, 0),
+        **dict.fromkeys(zeros, 0),
         "relid": item.oid,
         "schemaname": item.schema,
         "relname": item.name,
         "n_live_tup": rows,
+        "n_tup_ins": counts.inserted,
+        "n_tup_upd": counts.updated,
+        "n_tup_del": counts.deleted,
     }
 
 
@@ -55,8 +62,19 @@ def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "last_value": last if called else None}
 
 
+def _view_definitions(database: Database, catalog: Catalog) -> Iterator[Row]:
+    """The queries of views: without the schema public, for paths that have it, and with it."""
+    for oid, text in by_oid("views", "definition").items():
+        yield {"oid": oid, "definition": text, "qualified": text}
+    for item in catalog.objects.values():
+        if isinstance(item, View):
+            bare, qualified = (f" {view_text(catalog, item, schema)};" for schema in (PUBLIC, ""))
+            yield {"oid": item.oid, "definition": bare, "qualified": qualified}
+
+
 MEASURES: Final[Mapping[str, Callable[[Database, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
     "sequence_values": _sequences,
+    "view_definitions": _view_definitions,
 }

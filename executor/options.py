@@ -19,6 +19,7 @@ class Options:
     maintenance_rows: int = 100_000
     maintenance_idle: float = 1.0
     ring_bytes: int = 1 << 30
+    table_keys_bytes: int = 512 << 20
     backlog_bytes: int = 8 << 30
     log_segment_bytes: int = 64 << 20
     lock_timeout: float = 0.0  # 0: wait for ever

@@ -25,6 +25,11 @@ class Planned:
     again: Callable[[], Planned]
 
     @property
+    def adds_rows(self) -> bool:
+        """Whether it is an INSERT or COPY, into a stream or a table."""
+        return isinstance(self.statement, Insert | CopyIn)
+
+    @property
     def writes_tables(self) -> bool:
         """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
         statement = self.statement

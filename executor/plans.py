@@ -15,6 +15,7 @@ from executor.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
 from planner.expression import ColumnRef
+from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.walk import Node, walk
 
@@ -25,7 +26,8 @@ _REMEMBERED: Final = 1024
 class Plan:
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
-    ``files`` are what it reads of foreign tables of files, one for each; ``arriving``: it reads a stream itself.
+    ``files`` are what it reads of foreign tables of files, one for each, ``left`` the queries that it goes on with;
+    ``arriving``: it reads a stream itself. ``breakers`` counts what an engine finishes before it goes on.
     """
 
     relation: Relation
@@ -33,27 +35,32 @@ class Plan:
     views: tuple[int, ...]
     system: tuple[int, ...]
     files: tuple[FileReading, ...]
+    left: tuple[Scan, ...]
     small: Small | None = None
     arriving: bool = False
+    breakers: int = 0
 
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
-    return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving)
+    arriving = any(isinstance(item, Scan) and item.arrives for item in walk(relation))
+    breakers = sum(isinstance(item, BREAKERS) for item in walk(relation))
+    return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 
 
 def reads(
     nodes: Sequence[Node],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...]]:
-    """The oids of the tables, continuous views and system views that some trees read, and what of which files."""
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...]]:
+    """The oids of the tables, continuous views and system views that some trees read, what of which files, and the
+    queries that they go on with."""
     scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
     readings = (FileReading(scan, filters_of(nodes, scan.oid)) for scan in joined_scans(scans) if scan.kind == "files")
-    return oids("table"), oids("view"), oids("system"), tuple(readings)
+    left = joined_scans(scan for scan in scans if scan.kind == "query")
+    return oids("table"), oids("view"), oids("system"), tuple(readings), left
 
 
 class PlanCache:

@@ -12,36 +12,37 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.objects import View
 from catalog.system.rows import Own
 from executor import files
-from executor.analytics import SparkQuery, Stored, joined_scans, spark_query, spark_relation
-from executor.arriving import ArrivingQuery, Notify, Patience, StreamScan
+from executor.analytics import SparkQuery, Stored, joined_scans
+from executor.arriving import ArrivingQuery
 from executor.carriers import packed_table
+from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.files import FileRows
+from executor.finite import require_finite
 from executor.nodes import column_name, leaf_name
 from executor.plans import Plan, bare_view, reads
 from executor.pruning import FileReading, needed
+from executor.scanning import ArrivalScan, Notify, Patience
+from executor.separation.running import Client
 from executor.sources import OwnFiles
-from executor.statistics import statistics_of
 from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
 from planner.expression import Value
-from planner.placement import Size, estimate
 from planner.statement_nodes import roots
-from planner.statements import Query, Statement
-from planner.statistics import Statistics
+from planner.statements import Output, Query, Statement
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class Reader:
         self.time_zone = "UTC"
         #: Where queries run: embedded, spark, or auto.
         self.query_engine = "auto"
+        #: Whether its queries run pipeline by pipeline: auto, on or off.
+        self.separable = "auto"
+        #: For whom they run.
+        self.client: Callable[[], Client] = Client
         self._is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
@@ -98,7 +103,7 @@ class Reader:
         #: How queries of streams wait, and whom they tell how far they are.
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
-        self.scan: StreamScan | None = None  # that runs now
+        self.scan: ArrivalScan | None = None  # that runs now
 
     def batches(
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
@@ -110,94 +115,56 @@ class Reader:
             return found if found.is_live else list(found)
         wanted = bare_view(plan.relation)
         if wanted is not None and self.query_engine != "spark":
-            return _batches(self._at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.answer(query.relation, parameters, transaction, evaluate))
+            return _batches(self.at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
+        return _batches(self.answer(query.relation, parameters, transaction, evaluate, outputs=query.outputs))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
 
-    def engine(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
-        """Which engine answers a query, and why."""
-        if plan.arriving:
-            return "embedded", "a stream is read as its rows arrive"
-        if not (plan.tables or plan.views or plan.files):
-            return "embedded", "no table, view or file is read"
-        if self.query_engine == "spark":
-            return "spark", "query_engine = spark"
-        if self.query_engine == "embedded":
-            return "embedded", "query_engine = embedded"
-        if not plan.files:
-            return "embedded", "no files are read"
-        return self._suited(plan, parameters)
-
-    def _suited(self, plan: Plan, parameters: Parameters) -> tuple[Literal["embedded", "spark"], str]:
-        """The engine for a query over files: the one that takes less time, if it may."""
-        sizes = list(self._sizes(plan, parameters))
-        analytics = self.database.analytics
-        cost = estimate(plan.relation, sizes, self.database.engine.power, analytics.power)
-        rows = sum(size.rows for size in sizes)
-        words = f"about {rows} rows of files: {cost.embedded:.2f} s embedded, {cost.spark:.2f} s on Spark"
-        if cost.embedded <= cost.spark:
-            return "embedded", words
-        reason = analytics.unready() or analytics.reason(self.spark_query(plan, parameters), self.time_zone)
-        return ("spark", words) if reason is None else ("embedded", f"{words}, but {reason}")
-
-    def _sizes(self, plan: Plan, parameters: Parameters) -> Iterator[Size]:
-        """How much each foreign table's files have for a plan; nothing of one that is not there."""
-        for reading in plan.files:
-            with contextlib.suppress(SqlError):
-                found = self.files_of(reading, self.database.catalog, parameters)
-                yield files.size(found, reading.scan.sources)
-
-    def explained(self, plan: Plan, parameters: Parameters) -> str:
-        """Which engine answers a query, and why. Raises as the query would where that is Spark and does not."""
-        engine, reason = self.engine(plan, parameters)
-        if engine == "spark":
-            self.database.analytics.require(self.spark_query(plan, parameters), self.time_zone)
-        return f"{engine} ({reason})"
-
-    def spark_query(self, plan: Plan, parameters: Parameters) -> SparkQuery:
-        """A query for Spark, its joins ordered by what is known of its inputs now."""
-        return spark_query(spark_relation(plan.relation, parameters, self.statistics(plan, parameters)))
-
-    def statistics(self, plan: Plan, parameters: Parameters) -> Statistics:
-        """What is known of a plan's inputs now."""
-        catalog, found = self.database.catalog, {}
-        for reading in plan.files:
-            with contextlib.suppress(SqlError):
-                found[reading.scan.oid] = self.files_of(reading, catalog, parameters)
-        return statistics_of(plan.relation, catalog, self.database.tables, found)
+    def choice(self, plan: Plan, parameters: Parameters) -> Choice:
+        """Which engine answers a query, with what that took to tell: for one run of it."""
+        return choose(self, plan, parameters)
 
     def answer(
-        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+        self,
+        relation: Relation,
+        parameters: Parameters,
+        transaction: Transaction,
+        evaluate: Evaluate = plainly,
+        choice: Choice | None = None,
+        outputs: tuple[Output, ...] = (),
     ) -> pa.Table:
         """A query's rows as one table, from the engine that suits it. Spark takes none that ``evaluate`` means."""
         plan = self.database.plans.get(relation)
-        if self.engine(plan, parameters)[0] == "embedded":
-            return self.table(relation, parameters, transaction, evaluate)
+        choice = choice or self.choice(plan, parameters)
+        if choice.engine == "embedded":
+            in_steps = self.database.separation.answer if plan.breakers and evaluate is plainly else None
+            found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
+            return self.table(relation, parameters, transaction, evaluate) if found is None else found
         try:
-            return self._on_spark(plan, parameters, transaction)
+            return self._on_spark(plan, choice.query, parameters, transaction)
         except SqlError as error:
             if self.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
                 raise
             return self.table(relation, parameters, transaction, evaluate)
 
-    def _on_spark(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table:
+    def _on_spark(
+        self, plan: Plan, wanted: SparkQuery | None, parameters: Parameters, transaction: Transaction
+    ) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
         analytics = self.database.analytics
-        query = self.spark_query(plan, parameters)
-        analytics.require(query, self.time_zone)
+        query = analytics.require(wanted)
         with analytics.job() as (number, folder):
-            inputs = self._at_moment(
+            inputs = self.at_moment(
                 plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
             )
-            return analytics.run(number, query, inputs, folder / "rows", self.time_zone, self._is_cancelled)
+            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
 
     def _store(
         self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
     ) -> dict[str, Stored]:
         """The files of a query's inputs as they are at a moment; Spark reads a foreign table's own."""
-        bindings = self._bindings(replace(plan, files=()), moment)
+        bindings = self.bound(replace(plan, files=()), moment)
         readings = {reading.scan.oid: reading for reading in plan.files}
         stored: dict[str, Stored] = {}
         for leaf in query.leaves:
@@ -209,6 +176,7 @@ class Reader:
                 stored[leaf.trace] = found
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
+            require_finite(table.to_batches(), "a query on Spark")
             path = folder / f"{leaf.trace}.parquet"
             write_table(path, packed_table(table.rename_columns(leaf.names)))
             stored[leaf.trace] = (path,)
@@ -226,7 +194,7 @@ class Reader:
             return pa.Table.from_batches(list(found), schema)
 
         def at(moment: Moment) -> pa.Table:
-            bindings = self._bindings(plan, moment, parameters)
+            bindings = self.bound(plan, moment, parameters)
 
             def run(part: Relation, more: Bindings) -> pa.Table:
                 optimised = plan.relation if part is relation else plans.get(part).relation
@@ -234,7 +202,7 @@ class Reader:
 
             return evaluate(relation, run)
 
-        return self._at_moment(plan, transaction, at)
+        return self.at_moment(plan, transaction, at)
 
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
@@ -252,10 +220,10 @@ class Reader:
         plan = Plan(Values((), ()), *reads(relations))
 
         def run(moment: Moment) -> tuple[int, list[pa.Table]]:
-            bindings = self._bindings(plan, moment)
+            bindings = self.bound(plan, moment)
             return moment.lsn, [self._computed(relation, bindings, (), moment) for relation in relations]
 
-        found: tuple[int, list[pa.Table]] = self._at_moment(plan, transaction, run)
+        found: tuple[int, list[pa.Table]] = self.at_moment(plan, transaction, run)
         return found
 
     def bindings(
@@ -263,7 +231,7 @@ class Reader:
     ) -> dict[str, pa.Table]:
         """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
         plan = Plan(Values((), ()), *reads(tuple(roots(statement))))
-        if not plan.views and not plan.system and not plan.files:
+        if not (plan.views or plan.system or plan.files or plan.left):
             return {}
         transaction.writer()
 
@@ -273,10 +241,10 @@ class Reader:
                 for reading, own in self._found(plan, moment.catalog, parameters)
             }
 
-        found: dict[str, pa.Table] = self._at_moment(plan, transaction, at)
+        found: dict[str, pa.Table] = self.at_moment(plan, transaction, at)
         return found
 
-    def _at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
+    def at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
         for attempt in range(ATTEMPTS):
             moment, owned = self._moment(plan, transaction)
@@ -298,6 +266,24 @@ class Reader:
                 if owned and moment.snapshot is not None:
                     moment.snapshot.close()
         raise AssertionError("unreachable")
+
+    def present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
+        database = self.database
+        with _locked([database.view(below) for below in database.views_below((oid,))]):
+            with database.sequencer.lock:  # nobody else brings the views further while their locks are held
+                lsn, changed = database.sequencer.visible, database.version_of((oid,))
+                snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
+                below = database.views_below((oid,))
+                versions = {each: database.version_of(database.tables_of_view(each)) for each in below}
+                moment = Moment(lsn, snapshot, versions, True, self, database.catalog)
+            try:
+                self._running = snapshot
+                return lsn, changed, self.view_table(oid, moment)
+            finally:
+                self._running = None
+                if snapshot is not None:
+                    snapshot.close()
 
     def _require_current(self, plan: Plan, catalog: Catalog) -> None:
         """Raises 40001 where another transaction has changed what the plan reads."""
@@ -323,6 +309,7 @@ class Reader:
             catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
+                _require_committed(plan.views, catalog, self.database.catalog)
                 own = {oid: next(self._private) for oid in views}
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write), True
             if transaction.snapshot is not None:
@@ -336,7 +323,7 @@ class Reader:
             transaction.snapshot = (lsn, snapshot)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
 
-    def _bindings(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
+    def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
         return self._views(plan, moment) | {
             leaf_name(reading.scan): files.rows(own, reading.scan.sources, self._is_cancelled)
@@ -345,6 +332,7 @@ class Reader:
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
+        found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
         return found | {f"v{oid}": self.database.system_table(oid, moment.catalog, self.own) for oid in plan.system}
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
@@ -371,7 +359,7 @@ class Reader:
             table = None if final.small is None else final.small.run(states)
             if table is not None:
                 return table
-            bindings = {**states, **self._bindings(final, moment)}
+            bindings = {**states, **self.bound(final, moment)}
             return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
@@ -386,6 +374,14 @@ class Reader:
         if running is not None:
             running.interrupt()
         self.database.engine.interrupt(self)
+
+
+def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
+    """A continuous view begins with its transaction's commit. Raises 0A000 where that is still to come."""
+    for oid in views:
+        if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
+            what = f'reading continuous view "{view.name}" in the transaction that creates it'
+            raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

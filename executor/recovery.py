@@ -1,34 +1,42 @@
 """Bringing the tables and the catalog to the log's end when a database is opened.
 
-Owns: how a logged record is applied again, in one table transaction that also notes its LSN. Streams and views are
-``executor.database``'s: they follow the catalog.
+Owns: how a logged record is applied again, in one table transaction that also notes its LSN, and how streams get what
+their views still need. What streams and views there are is ``executor.database``'s: they follow the catalog.
 """
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor import stored_catalog
 from executor.commit.log import Log
-from executor.commit.records import CatalogChange, TableChange
+from executor.commit.records import CatalogChange, FilesArrived, Spooled, StreamRows, TableChange
 from executor.commit.recovery import replay
 from executor.embedded.tables import TableStore, WriteTransaction
+from executor.streams import Arrival
+
+if TYPE_CHECKING:
+    from executor.database import Database
 
 
 def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
-    """Applies the records that the tables do not contain; the catalog after them."""
+    """Applies the records that the tables do not contain, small ones together; the catalog after them."""
     for lsn, record in replay(log, tables.applied_lsn):
         documents = [part.document for part in record if isinstance(part, CatalogChange)]
         changes = [part for part in record if isinstance(part, TableChange)]
-        if not documents and not changes:
+        if not documents and (
+            not changes or tables.recover(lsn, [(item.table, item.inserted, item.deleted) for item in changes])
+        ):
             continue
         after = catalog
         for document in documents:
             after = stored_catalog.apply_change(after, document, lsn)
         _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
         catalog = after
+    tables.backlog.apply()
     return catalog
 
 
@@ -69,3 +77,21 @@ def _recover_definitions(writer: WriteTransaction, before: Catalog, after: Catal
         assert isinstance(final, Table)
         writer.drop(oid)
         writer.create(final)
+
+
+def refill_streams(database: Database) -> None:
+    """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
+    log = database.log
+    frontiers = {oid: database.frontiers.durable_lsn(oid, log.last_lsn) for oid in database.streams}
+    for lsn, record in replay(log, min(frontiers.values(), default=log.last_lsn)):
+        for part in record:
+            if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
+                _refill(database, lsn, part, frontiers[part.stream])
+
+
+def _refill(database: Database, lsn: int, part: Arrival, frontier: int) -> None:
+    runtime = database.streams[part.stream]
+    if lsn > frontier or isinstance(part, FilesArrived):
+        runtime.feed.publish(lsn, part)
+        runtime.last_lsn = lsn
+        database.versions.change(part.stream, lsn)

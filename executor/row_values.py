@@ -12,8 +12,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import pyarrow as pa
 
 from catalog.errors import SqlError, out_of_range
-from catalog.objects import Stream
+from catalog.nesting import holds
+from catalog.objects import Stream, null_value
 from catalog.types import SqlType
+from executor.finite import is_moment, require_finite_values
 from planner.expression import Cast, Literal, Parameter, Scalar, Value
 from planner.statements import Insert
 
@@ -21,7 +23,16 @@ from planner.statements import Insert
 def row_values(
     rows: tuple[tuple[Scalar, ...], ...], parameters: tuple[Value, ...], target: Stream
 ) -> list[tuple[Value, ...]] | None:
-    """The values of literal rows; None when an expression needs an engine. Raises 23502, 22001 and 22003."""
+    """The values of literal rows; None when an expression needs an engine. Raises 23502, 22001, 22003 and
+    0A000."""
+    found = literal_rows(rows, parameters)
+    if found is not None and (check := _checker(target)) is not None:
+        check(found)
+    return found
+
+
+def literal_rows(rows: tuple[tuple[Scalar, ...], ...], parameters: tuple[Value, ...]) -> list[tuple[Value, ...]] | None:
+    """The same where nobody has said yet which columns must have values."""
     found = []
     for row in rows:
         values = []
@@ -31,15 +42,21 @@ def row_values(
                 return None
             values.append(value)
         found.append(tuple(values))
-    _check_not_null(target, found)
     return found
 
 
-def _check_not_null(target: Stream, rows: list[tuple[Value, ...]]) -> None:
-    for index, column in enumerate(target.columns):
-        if column.not_null and any(row[index] is None for row in rows):
-            message = f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint'
-            raise SqlError("23502", message)
+def _checker(target: Stream) -> Callable[[list[tuple[Value, ...]]], None] | None:
+    """What raises 23502 for a NULL and 0A000 for an infinite date where a stream takes none."""
+    required = [(place, column.name) for place, column in enumerate(target.columns) if column.not_null]
+    moments = [place for place, column in enumerate(target.columns) if holds(column.type, is_moment)]
+
+    def check(rows: list[tuple[Value, ...]]) -> None:
+        for place, name in required:
+            if any(row[place] is None for row in rows):
+                raise null_value(target, name)
+        require_finite_values((row[place] for row in rows for place in moments), "a stream")
+
+    return check if required or moments else None
 
 
 def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
@@ -73,6 +90,9 @@ def fit(value: Value, kind: SqlType) -> Value:
     """A value as its column's Arrow type takes it: numerics rounded to their scale, lengths and ranges checked."""
     if value is None:
         return None
+    if kind.element is not None:
+        assert isinstance(value, tuple)
+        return tuple(fit(item, kind.element) for item in value)
     if kind.name in _INTEGER_BITS:
         assert isinstance(value, int)
         if not -(1 << _INTEGER_BITS[kind.name]) <= value < 1 << _INTEGER_BITS[kind.name]:
@@ -149,7 +169,7 @@ def _maker(row: tuple[Scalar, ...], target: Stream) -> Maker:
     template = [_constant(item) for item in row]
     plain = [(place, item.index) for place, item in enumerate(row) if isinstance(item, Parameter) and _fits(item)]
     others = [(place, item) for place, item in enumerate(row) if _parameter(item) is not None and not _fits(item)]
-    checked = any(column.not_null for column in target.columns)
+    check = _checker(target)
 
     def make(parameters: tuple[Value, ...]) -> tuple[Value, ...]:
         made = template.copy()
@@ -158,8 +178,8 @@ def _maker(row: tuple[Scalar, ...], target: Stream) -> Maker:
         for place, item in others:
             made[place] = _value(item, parameters)[1]
         values = tuple(made)
-        if checked:
-            _check_not_null(target, [values])
+        if check is not None:
+            check([values])
         return values
 
     return make
@@ -177,7 +197,7 @@ def _constant(item: Scalar) -> Value:
 
 def _fits(item: Scalar) -> bool:
     """Whether a parameter's value is the column's as it comes."""
-    return isinstance(item, Parameter) and item.type.name not in _FITTED
+    return isinstance(item, Parameter) and not holds(item.type, lambda kind: kind.name in _FITTED)
 
 
 #: Parameters arrive in their type's range, but a numeric has a scale, a varchar a length, an interval its Arrow form.

@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,25 +20,20 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
-from executor import ddl
-from executor.arriving import ArrivingQuery, Notify, Patience
+from executor import changing, ddl, drawing
+from executor.arriving import ArrivingQuery
 from executor.block import Block
-from executor.commit.records import StreamRows
 from executor.copying import CopySink
 from executor.drawing import Caller
-from executor.embedded.changes import Changes
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
-from executor.embedded.effects import Modification, parts_of
-from executor.embedded.tables import WriteTransaction
 from executor.explaining import explain
+from executor.locking import begin_write, lock, lock_rows
 from executor.planned import Planned
-from executor.points import PointReader, point_reader
 from executor.queries import ATTEMPTS, Reader
-from executor.result import Result, changed
-from executor.row_values import row_values
+from executor.result import Result
+from executor.scanning import Notify, Patience
 from executor.sequences import SessionSequences
 from executor.temporary import Temporary, drop_temporary
-from executor.trace.layout import stored_rows
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
@@ -46,6 +42,8 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeRights,
+    ChangeRoles,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -62,6 +60,7 @@ from planner.expression import Value
 from planner.statements import (
     CopyIn,
     CopyOut,
+    DeclareCursor,
     Delete,
     Explain,
     Insert,
@@ -84,10 +83,12 @@ class DatabaseSession:
 
     def __init__(self, database: Database, user: str, name: str) -> None:
         self.database = database
+        #: The current role.
         self.user = user
         self.name = name
         self.synchronous_commit = True
         self.lock_timeout = database.options.lock_timeout
+        self.serializable = False
         #: Who maintains the continuous views that this session creates, where they do not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
         self._block = Block(self._new, self._commit)
@@ -97,33 +98,52 @@ class DatabaseSession:
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
         self._cancelled = threading.Event()
-        self._reader = Reader(database, self._cancelled.is_set)
+        #: Takes the notifications that statements make.
+        self.notify: drawing.Notify = lambda channel, payload: None
+        #: Reads in the session's transactions.
+        self.reader = Reader(database, self.is_cancelled)
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The open one, a statement's own included."""
+        return self._block.current
+
+    def is_cancelled(self) -> bool:
+        """Whether the running statement has been cancelled."""
+        return self._cancelled.is_set()
 
     @property
     def time_zone(self) -> str:
         """The session's TimeZone setting."""
-        return self._reader.time_zone
+        return self.reader.time_zone
 
     @time_zone.setter
     def time_zone(self, name: str) -> None:
-        self._reader.time_zone = name
+        self.reader.time_zone = name
 
     @property
     def query_engine(self) -> str:
         """The session's query_engine setting: where its queries run."""
-        return self._reader.query_engine
+        return self.reader.query_engine
 
     @query_engine.setter
     def query_engine(self, name: str) -> None:
-        self._reader.query_engine = name
+        self.reader.query_engine = name
+
+    def role_of(self, catalog: Catalog) -> int:
+        """The current role's oid. Raises 42704 where it has been dropped."""
+        found = catalog.roles.find(self.user)
+        if found is None:
+            raise SqlError("42704", f'role "{self.user}" does not exist')
+        return found.oid
 
     def describe_itself(self, own: Own) -> None:
         """What only this session knows, as relations."""
-        self._reader.own = own
+        self.reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
-        self._reader.patience, self._reader.notify = patience, notify
+        self.reader.patience, self.reader.notify = patience, notify
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -137,6 +157,15 @@ class DatabaseSession:
         """Whether a statement of the open block has seen the data."""
         return self._block.has_begun
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether a statement that begins now sees what is committed, and nothing of its transaction's own."""
+        return self._block.reads_committed
+
+    def begins_reading(self) -> None:
+        """A statement that needs no transaction reads in the open one, if any."""
+        self._block.begins()
+
     def isolate(self, level: str) -> None:
         """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
         self._block.isolate(level)
@@ -148,17 +177,7 @@ class DatabaseSession:
         return (self.temporary.over if transaction is None else transaction.sees)(self.database.catalog)
 
     def _new(self, explicit: bool) -> Transaction:
-        return Transaction(explicit, self._begin_write, self.temporary)
-
-    def _begin_write(self) -> WriteTransaction:
-        """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables."""
-        writer = self.database.tables.begin_write(self.lock_timeout, self._cancelled.is_set)
-        transaction = self._block.current
-        snapshot = None if transaction is None else transaction.snapshot
-        if snapshot is not None and self.database.tables_lsn > snapshot[0]:
-            writer.rollback()
-            raise OutdatedError
-        return writer
+        return Transaction(explicit, partial(begin_write, self), self.temporary)
 
     def _commit(self, transaction: Transaction) -> None:
         try:
@@ -184,7 +203,7 @@ class DatabaseSession:
 
     def admit(self, target: Stream, is_cancelled: Callable[[], bool] = lambda: False) -> None:
         """Waits until a writer of a stream may go on. Raises 57014."""
-        self.database.admission.wait(target.oid, target.name, lambda: self._cancelled.is_set() or is_cancelled())
+        self.database.admission.wait(target.oid, target.name, lambda: self.is_cancelled() or is_cancelled())
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Transaction]:
@@ -210,42 +229,43 @@ class DatabaseSession:
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
         with self._statement() as transaction:
-            if planned.writes_tables:
-                transaction.writer()
+            lock(self, planned, transaction)
             for attempt in range(ATTEMPTS):
                 if planned.catalog is not self.catalog:
                     planned = planned.again()
-                self._reader.planned = planned.catalog
+                self.reader.planned = planned.catalog
                 try:
                     return self._run(planned.statement, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
                 finally:
-                    self._reader.planned = None
+                    self.reader.planned = None
             raise AssertionError("unreachable")
 
     def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         match statement:
             case Query():
                 return self._query(statement, parameters, transaction)
+            case DeclareCursor(query=query):
+                return self._query(query, parameters, transaction)
             case Insert():
-                return self._insert(statement, parameters, transaction)
+                return changing.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
-                return self._change(statement, parameters, transaction)
+                return changing.change(self, statement, parameters, transaction)
             case Truncate():
                 ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
-                return self._create_as(statement, parameters, transaction)
+                return changing.create_as(self, statement, parameters, transaction)
             case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
-            case CreateType() | AlterType() | DropType():
+            case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
             case Explain():
-                return explain(self._reader, statement, parameters, transaction)
+                return explain(self.reader, statement, parameters, transaction)
             case CopyOut():
                 raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
             case SetConstraints(named=named, deferred=deferred):
@@ -259,73 +279,28 @@ class DatabaseSession:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        evaluate = self._evaluate(transaction) if statement.volatile else plainly
-        batches = self._reader.batches(statement, parameters, transaction, evaluate)
+        evaluate = self.evaluator(transaction) if statement.volatile else plainly
+        batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
 
     def copy_out(self, statement: CopyOut) -> Result:
         """COPY ... TO STDOUT: the rows; the server formats them."""
         with self._statement() as transaction:
+            if statement.query.locking is not None:
+                lock_rows(statement.query.locking, transaction)
             result = self._query(statement.query, (), transaction)
             return replace(result, tag="COPY")
 
-    def _insert(self, statement: Insert, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        target = statement.target
-        self._require(target)
-        if isinstance(target, Table):
-            bindings = self._reader.bindings(statement, transaction, parameters)
-            changes = self._changes(statement, parameters, transaction, bindings)
-            return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
-        if statement.returning is not None:
-            raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
-        self.admit(target)
-        batch = self._stream_rows(statement, parameters, transaction, target)
-        if batch.num_rows:
-            transaction.parts.append(StreamRows(target.oid, stored_rows(target, batch.to_batches())))
-        return Result(f"INSERT 0 {batch.num_rows}")
-
-    def _stream_rows(
-        self, statement: Insert, parameters: tuple[Value, ...], transaction: Transaction, target: Stream
-    ) -> pa.Table:
-        if target.option("source"):
-            raise SqlError("42809", f'stream "{target.name}" is fed from files and takes no INSERT')
-        runtime = self.database.streams.get(target.oid)
-        columns = runtime.schema if runtime is not None and runtime.stream is target else ddl.schema_of(target)
-        rows = None if statement.literals is None else row_values(statement.literals, parameters, target)
-        if rows is not None:
-            arrays = [
-                pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), columns, strict=True)
-            ]
-            return pa.Table.from_arrays(arrays, schema=columns)
-        table = self._reader.table(statement.source, parameters, transaction, self._evaluate(transaction))
-        table = pa.Table.from_arrays(table.columns, schema=columns)
-        ddl.check_not_null(target, table)
-        return table
-
-    def _change(
-        self, statement: Update | Delete | Merge | Modifying, parameters: tuple[Value, ...], transaction: Transaction
-    ) -> Result:
-        for part in parts_of(statement):
-            self._require(part.target)
-        bindings = self._reader.bindings(statement, transaction, parameters)
-        changes = self._changes(statement, parameters, transaction, bindings)
-        main = statement.main if isinstance(statement, Modifying) else statement
-        if isinstance(main, Query):
-            return Result("SELECT", main.outputs, () if changes.returned is None else changes.returned.to_batches())
-        word = "INSERT 0" if isinstance(main, Insert) else type(main).__name__.upper()
-        returning = None if isinstance(main, Merge) else main.returning
-        return changed(f"{word} {changes.count}", returning, changes.returned)
-
-    def _changes(
-        self, statement: Modification, parameters: tuple[Value, ...], transaction: Transaction, bindings: Bindings
-    ) -> Changes:
-        writer, evaluate = transaction.writer(), self._evaluate(transaction)
-        return writer.change(statement, parameters, bindings, self.time_zone, evaluate)
-
-    def _evaluate(self, transaction: Transaction) -> Evaluate:
+    def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
         drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
-        return Caller(drawings, self.sequences, catalog, self.search_path, self.read_only).evaluate
+        names = (catalog, self.search_path)
+        return Caller(drawings, self.sequences, self.notify, *names, self._sleep, self.read_only, self.user).evaluate
+
+    def _sleep(self, seconds: float) -> None:
+        """pg_sleep(). Raises 57014 where the statement is cancelled meanwhile."""
+        if seconds > 0 and self._cancelled.wait(min(seconds, threading.TIMEOUT_MAX)):
+            raise SqlError("57014", "canceling statement due to user request")
 
     def evaluated(
         self, relation: Relation, transaction: Transaction, schema: pa.Schema, bindings: Bindings = NOTHING
@@ -336,10 +311,11 @@ class DatabaseSession:
         def run(part: Relation, more: Bindings) -> pa.Table:
             return writer.query(part, {**bindings, **more}, (), self.time_zone)
 
-        found = self._evaluate(transaction)(relation, run)
+        found = self.evaluator(transaction)(relation, run)
         return pa.Table.from_arrays(found.columns, schema=schema)
 
-    def _require(self, target: Table | Stream | View) -> None:
+    def require(self, target: Table | Stream | View) -> None:
+        """Raises 42P01 for what another transaction has dropped."""
         if target.oid not in self.catalog.objects:
             raise undefined_table(target.name)
 
@@ -348,18 +324,6 @@ class DatabaseSession:
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
         return ddl.define(self, transaction, statement)
-
-    def _create_as(self, statement: CreateTableAs, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-        writer = transaction.writer()
-        filled = statement.filled and not statement.exists
-        evaluate, relation = self._evaluate(transaction), statement.query.relation
-        rows = self._reader.answer(relation, parameters, transaction, evaluate) if filled else None
-        created = ddl.define(self, transaction, CreateTable(statement.table, statement.exists))
-        if rows is None:
-            return replace(created, tag="CREATE TABLE AS")
-        found = self.catalog.find(statement.table.name, statement.table.schema)
-        assert isinstance(found, Table)
-        return Result(f"SELECT {writer.append(found, rows).count}")
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
@@ -376,13 +340,12 @@ class DatabaseSession:
         self._cancelled.clear()
         transaction = self._block.start()
         try:
-            if planned.writes_tables:
-                transaction.writer()
+            lock(self, planned, transaction)
             if planned.catalog is not self.catalog:
                 planned = planned.again()
             statement = planned.statement
             assert isinstance(statement, CopyIn)
-            self._require(statement.target)
+            self.require(statement.target)
             return CopySink(self, statement, transaction)
         except BaseException:
             self._block.fail()
@@ -415,14 +378,10 @@ class DatabaseSession:
         """Raises what an INSERT that is appended later would raise for a bad value."""
         self.database.appender.check(insert, parameters)
 
-    def point_reader(self, query: Query) -> PointReader | None:
-        """The reader of a query that looks one group of a continuous view up; None for every other."""
-        return None if self._block.current is not None else point_reader(self.database, query)
-
     def cancel(self) -> None:
         """Interrupts what runs now; may be called from any thread."""
         self._cancelled.set()
-        self._reader.cancel()
+        self.reader.cancel()
         transaction = self._block.current
         if transaction is not None and transaction.write is not None:
             transaction.write.interrupt()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, SystemView, Table, View
+from executor.roles import apply_roles_change
 from executor.user_types import apply_type_change
 
 
@@ -21,7 +23,7 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
-    changed = apply_type_change(catalog, data)
+    changed = apply_type_change(catalog, data) or apply_roles_change(catalog, data)
     if changed is not None:
         return changed
     if "drop" in data:
@@ -48,7 +50,8 @@ def dump_catalog(catalog: Catalog) -> str:
     schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
     types = [encode(item) for item in catalog.types.values()]
     document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
-    return json.dumps({**document, "objects": items})
+    rights = [[oid, encode(item)] for oid, item in catalog.rights.items()]
+    return json.dumps({**document, "objects": items, "roles": encode(catalog.roles), "rights": rights})
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:
@@ -61,4 +64,12 @@ def load_catalog(text: str, start: Catalog) -> Catalog:
         catalog = catalog.add_type(decode(item, CATALOG_CLASSES))
     for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
-    return replace(catalog, next_oid=data["next_oid"], version=data["version"])
+    roles = decode(data["roles"], CATALOG_CLASSES).completed() if "roles" in data else start.roles
+    rights = {oid: decode(item, CATALOG_CLASSES) for oid, item in data.get("rights", ())}
+    return replace(
+        catalog,
+        next_oid=data["next_oid"],
+        version=data["version"],
+        roles=roles,
+        rights=MappingProxyType({**start.rights, **rights}),
+    )

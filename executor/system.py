@@ -14,7 +14,7 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
 from catalog.system import rows_of, system_catalog
 from catalog.system.rows import Own, table_of
-from catalog.types import BOOL, FLOAT8, INT8, TEXT, TIMESTAMPTZ, SqlType
+from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
 from executor.streams import rows_between
 
@@ -117,6 +117,35 @@ def _engines(database: Database) -> Rows:
     return [("embedded", "ready", True, "DuckDB"), *database.maintenance.engine_rows()]
 
 
+def _queries(database: Database) -> Rows:
+    """Those that run, and those that have left; of one that has left a checkpoint and runs, the running one."""
+    separation = database.separation
+    running = separation.running.all()
+    rows: Rows = [
+        (
+            query.id,
+            query.client.process,
+            query.client.role,
+            query.client.text,
+            "running",
+            len(query.names),
+            query.finished,
+            query.rows,
+            query.size,
+            query.started,
+            query.seconds,
+            query.seconds_left,
+        )
+        for query in running
+    ]
+    ids = {query.id for query in running}
+    for left in separation.stored.all():
+        if left.id not in ids:
+            sizes = (left.pipelines, left.finished, left.rows, left.size)
+            rows.append((left.id, None, left.role, left.text, left.state, *sizes, left.created, None, None))
+    return rows
+
+
 Filler = Callable[["Database"], Rows]
 _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
     "streams": (
@@ -177,6 +206,23 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("detail", TEXT),
         ),
     ),
+    "queries": (
+        _queries,
+        (
+            ("query_id", TEXT),
+            ("pid", INT4),
+            ("role", TEXT),
+            ("query", TEXT),
+            ("state", TEXT),
+            ("pipelines", INT8),
+            ("finished", INT8),
+            ("rows", INT8),
+            ("bytes", INT8),
+            ("started", TIMESTAMPTZ),
+            ("seconds", FLOAT8),
+            ("seconds_left", FLOAT8),
+        ),
+    ),
     "engines": (_engines, (("name", TEXT), ("status", TEXT), ("available", BOOL), ("detail", TEXT))),
 }
 
@@ -193,14 +239,18 @@ def server_catalog() -> Catalog:
     )
 
 
+def system_rows(database: Database, name: str) -> list[dict[str, Any]]:
+    """The rows of ``millstream.<name>`` now, by column."""
+    filler, columns = _VIEWS[name]
+    return [dict(zip((column for column, _ in columns), row, strict=True)) for row in filler(database)]
+
+
 def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own) -> pa.Table:
     """A system relation's rows now; ``own`` are those that only a session knows."""
-    if view.schema != SCHEMA and view.name in own:
-        return table_of(view.columns, own[view.name]())
+    name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
+    if name in own:
+        return table_of(view.columns, own[name]())
     if view.oid not in _BY_OID:
         measure = MEASURES.get(view.name)
         return rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
-    filler, columns = _VIEWS[_BY_OID[view.oid]]
-    rows = filler(database)
-    arrays = [pa.array([row[at] for row in rows], kind.arrow) for at, (_, kind) in enumerate(columns)]
-    return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
+    return table_of(view.columns, system_rows(database, view.name))

@@ -6,6 +6,7 @@ Owns: the state of a transaction between BEGIN and COMMIT, and its savepoints. N
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,7 +15,8 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import View
-from executor.commit.records import Spooled, StreamRows
+from catalog.roles import BOOTSTRAP
+from executor.commit.records import CatalogChange, Part, Spooled, StreamRows, TableChange, TransactionRecord
 from executor.embedded.deferral import Timing
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
 from executor.temporary import Temporary
@@ -54,7 +56,7 @@ class Transaction:
     """One transaction. ``explicit`` after BEGIN; else it ends with the statement, query string or Sync."""
 
     explicit: bool
-    begin_write: Callable[[], WriteTransaction]
+    begin_write: Callable[[bool], WriteTransaction]
     temporary: Temporary
     repeatable: bool = False
     read_only: bool = False
@@ -68,13 +70,14 @@ class Transaction:
     views: list[NewView] = field(default_factory=list)
     savepoints: list[Savepoint] = field(default_factory=list)
     timing: Timing = field(default_factory=Timing)
+    role: int = BOOTSTRAP  # to whom belongs what its present statement makes
 
-    def writer(self) -> WriteTransaction:
-        """The table transaction, begun on first use (waits for the one writer there may be)."""
+    def writer(self, nowait: bool = False) -> WriteTransaction:
+        """The table transaction, begun on first use: waits for the one writer there may be, or raises 55P03 at once."""
         if self.read_only:
             raise SqlError("25006", "cannot execute a writing statement in a read-only transaction")
         if self.write is None:
-            self.write = self.begin_write()
+            self.write = self.begin_write(nowait)
             self.write.timing = self.timing
             for savepoint in self.savepoints:
                 self.write.savepoint(savepoint.name)
@@ -95,6 +98,15 @@ class Transaction:
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
         return self.write is None and not self.parts and self.catalog is None
+
+    def record(self) -> TransactionRecord:
+        """What its commit logs."""
+        parts: list[Part] = list(self.parts)
+        if self.write is not None:
+            parts += [TableChange(*change) for change in self.write.changes()]
+            parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(self.write.rebuilt)]
+        parts += [CatalogChange(document) for document in self.catalog_changes]
+        return tuple(parts)
 
     def set_savepoint(self, name: str) -> None:
         """SAVEPOINT."""

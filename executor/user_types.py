@@ -13,9 +13,9 @@ from typing import Any
 from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import Domain, Table, Typed, UserType
-from catalog.types import Enumeration
 from executor.altering import require_same
 from executor.result import Result
+from executor.roles import own
 from executor.transaction import OutdatedError, Transaction
 from planner.definitions import AlterType, CreateType
 
@@ -29,6 +29,7 @@ def define_type(
             item = replace(item, oid=max(item.oid, catalog.type_oid()))
             transaction.catalog = catalog.add_type(item)
             transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
+            own(transaction, item.oid)
             return Result(tag)
         case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
             _require_same(catalog, before)
@@ -58,14 +59,14 @@ def move_types(transaction: Transaction, catalog: Catalog, before: str, after: s
         moved = replace(item, schema=after)
         _change_type(transaction, catalog, moved)
         catalog = transaction.catalog or catalog
-        for _, new in following(catalog, moved) if isinstance(moved, Enumeration) else ():
+        for _, new in following(catalog, moved) if not isinstance(moved, Domain) else ():
             _redefine(transaction, new)
         catalog = transaction.catalog or catalog
 
 
 def _require_same(catalog: Catalog, before: Typed) -> None:
     """Raises 40001 where another transaction has changed a type, or what is of it, since a statement was bound."""
-    if not isinstance(before, Enumeration | Domain):
+    if not isinstance(before, UserType):
         require_same(catalog, before)
     elif catalog.types.get((before.schema, before.name)) != before:
         raise OutdatedError
@@ -79,7 +80,7 @@ def _change_type(transaction: Transaction, catalog: Catalog, item: UserType) -> 
 def _redefine(transaction: Transaction, item: Typed) -> None:
     """A relation with columns of a type that has changed, or a domain over it."""
     assert transaction.catalog is not None
-    if isinstance(item, Enumeration | Domain):
+    if isinstance(item, UserType):
         _change_type(transaction, transaction.catalog, item)
         return
     transaction.catalog = transaction.catalog.change(item)

@@ -6,7 +6,8 @@ reads. Knows nothing of how a change comes about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 
 
 class Versions:
@@ -14,16 +15,41 @@ class Versions:
 
     def __init__(self) -> None:
         self._changed: dict[int, int] = {}
+        #: Who is woken when rows of a relation change, or it is dropped.
+        self._waiting: dict[int, tuple[threading.Event, ...]] = {}
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
 
     def change(self, oid: int, lsn: int) -> None:
         """Rows of a table or stream changed."""
         self._changed[oid] = lsn
+        for event in self._waiting.get(oid, ()):
+            event.set()
 
     def forget(self, oid: int) -> None:
         """A relation was dropped."""
         self._changed.pop(oid, None)
+        for event in self._waiting.get(oid, ()):
+            event.set()
+
+    def wake(self, oids: Iterable[int], event: threading.Event) -> None:
+        """``event`` is set from now on when one of these changes. Under the sequencer's lock, as ``leave``."""
+        for oid in oids:
+            self._waiting[oid] = (*self._waiting.get(oid, ()), event)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anybody is to be woken."""
+        return bool(self._waiting)
+
+    def leave(self, oids: Iterable[int], event: threading.Event) -> None:
+        """Takes ``wake`` back."""
+        for oid in oids:
+            rest = tuple(each for each in self._waiting.get(oid, ()) if each is not event)
+            if rest:
+                self._waiting[oid] = rest
+            else:
+                self._waiting.pop(oid, None)
 
     def newest(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""

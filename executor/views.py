@@ -32,10 +32,12 @@ from planner.renaming import with_current_names
 from planner.walk import walk
 
 if TYPE_CHECKING:
-    from executor.points import ViewIndex
+    from executor.view_index import ViewIndex
 
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
+#: Runs that are kept for who follows a view, before all of it must be looked at.
+FOLLOWED_RUNS = 1024
 
 
 @dataclass(slots=True)
@@ -86,6 +88,26 @@ def is_of_the_rows(error: SqlError) -> bool:
     return not error.sqlstate.startswith(_CIRCUMSTANCES)
 
 
+@dataclass(slots=True, eq=False)
+class Follower:
+    """Runs that were added to a view's only state since they were taken; None when that is not known, as at first, and
+    where they are too many to be of use. Used with the view's lock held."""
+
+    runs: list[pa.Table] | None = None
+
+    def add(self, run: pa.Table) -> None:
+        """The state has got a run."""
+        if self.runs is not None:
+            self.runs.append(run)
+            if len(self.runs) > FOLLOWED_RUNS:
+                self.runs = None
+
+    def take(self) -> list[pa.Table] | None:
+        """What was added since the last call."""
+        found, self.runs = self.runs, []
+        return found
+
+
 class ViewPassed(Exception):
     """Another reader already brought the view beyond the LSN that was asked for."""
 
@@ -107,7 +129,7 @@ class ViewRuntime:
         self.view = view
         self._planned = program  # at the view's creation
         self.program = with_labels(program, view.labels) if view.labels else program
-        self._final: tuple[object, Relation] = (((), id(self.program)), self.program.final)
+        self._final: tuple[object, Relation] = (((), 0), self.program.final)
         self.engine = engine
         self.feeds = feeds
         self.statics = statics
@@ -116,12 +138,14 @@ class ViewRuntime:
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
         self.next_job = 0
-        #: Runs added to the one state since ``take_changes``; None when that is not known.
-        self._changes: list[pa.Table] | None = None
+        #: Who keeps the runs that are added to the only state.
+        self.followers: tuple[Follower, ...] = ()
         self.index: ViewIndex | None = None
         self._load = load
         #: Streams whose paths read a row's place.
         self._placed = {path.stream for path in program.paths if reads_places(path)}
+        #: By the paths' streams, the states that their statements read as they were before a delta.
+        self._standing = {path.stream: states_read(path) for path in program.paths}
         self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
@@ -131,7 +155,7 @@ class ViewRuntime:
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
         known, relation = self._final
-        if known != (key := (view.moved, id(self.program))):
+        if known != (key := (view.moved, self._relabelled)):
             relation = with_current_names(self.program.final, view.moved)
             self._final = key, relation
         return relation
@@ -220,7 +244,8 @@ class ViewRuntime:
         delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
         standing = {
             state.name: named((state,), state.name, self.engine.merge(state, before(state)))
-            for state in states_read(path, states)
+            for state in states
+            if state.name in self._standing[path.stream]
         }
         inputs = Inputs(delta, {**self.statics, **standing} if standing else self.statics)
         job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
@@ -280,24 +305,25 @@ class ViewRuntime:
                 each.reached = each.moved = each.durable
                 each.pending = []
             self.contents = contents
-            self._changes = None
+            for follower in self.followers:
+                follower.runs = None
             self._version += 1
 
     def _add(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():
             content = self.contents[name]
             content.add(table, self.engine)
-            if self._changes is not None and table.num_rows:
-                self._changes.append(table)
-                if len(self._changes) > PENDING_RUNS:
-                    self._changes = [self.engine.merge(content.state, self._changes)]
+            if table.num_rows:
+                for follower in self.followers:
+                    follower.add(table)
         self._version += 1
 
-    def take_changes(self) -> list[pa.Table] | None:
-        """What was added to the only state since the last call; None when that is not known, as the first time."""
+    def follow(self) -> Follower:
+        """Begins to keep what is added to the only state."""
         assert len(self.contents) == 1
-        found, self._changes = self._changes, []
-        return found
+        follower = Follower()
+        self.followers += (follower,)
+        return follower
 
     def result(
         self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
@@ -328,12 +354,10 @@ class ViewRuntime:
         return {f"s_{name}": table for name, table in self.statics.items()}
 
 
-def states_read(path: Path, states: Iterable[State]) -> list[State]:
-    """The states that a path's statements read, as they were before the delta."""
-    read = {
-        item.trace for statement in path.statements for item in walk(statement.relation) if isinstance(item, Snapshot)
-    }
-    return [state for state in states if state.name in read]
+def states_read(path: Path) -> set[str]:
+    """The traces that a path's statements read as they were before the delta."""
+    relations = (node for statement in path.statements for node in walk(statement.relation))
+    return {node.trace for node in relations if isinstance(node, Snapshot)}
 
 
 def reads_places(path: Path) -> bool:

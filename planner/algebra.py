@@ -13,6 +13,8 @@ from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 SetKind = Literal["union", "intersect", "except"]
+#: What a change has beside a view's row: an LSN, and how many such rows more the view has at it.
+CHANGE_SOURCES = ("__at", "__diff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +28,25 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All rows of a table, stream, table over files, continuous view's result or system view.
+    """All rows of a table, stream, table over files, continuous view's result or system view, or those that a query
+    gives that was separated from its server (``query``, whose id is ``name``).
 
-    ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``.
+    ``oid`` names the catalog object; ``columns[i]`` carries its column ``sources[i]``. ``changes`` are those of a
+    continuous view, as they come: CHANGE_SOURCES and its columns by their places, from the LSN ``since`` on (NULL: from
+    now on; None: all rows that there are first).
     """
 
     oid: int
     name: str
-    kind: Literal["table", "stream", "files", "view", "system"]
+    kind: Literal["table", "stream", "files", "view", "system", "changes", "query"]
     columns: tuple[Column, ...]
     sources: tuple[str, ...]
+    since: Scalar | None = None
+
+    @property
+    def arrives(self) -> bool:
+        """Whether its rows are those that come while the query runs."""
+        return self.kind in ("stream", "changes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ so that only the last needs memory for each row, as any database would for an OR
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
@@ -20,7 +20,7 @@ from catalog.types import SqlType
 from planner import incremental
 from planner.algebra import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
-from planner.functions import SEQUENCE_FUNCTIONS
+from planner.functions import DRAWN_FUNCTIONS
 from planner.incremental.names import Names, stored_name
 from planner.incremental.regions import Regions
 from planner.incremental.statics import Statics
@@ -44,8 +44,16 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Where a continuous view's changes begin: with all its rows (``whole``), or behind an LSN, None being now."""
+
+    whole: bool
+    since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Arriving:
-    """How a query reads its stream.
+    """How a query reads its stream, or the ``changes`` of a continuous view.
 
     ``statics`` are evaluated when it begins. Then either ``rows`` over each interval's delta are the result's next
     rows, cut by ``slice``; or ``statements`` add to ``states``, which ``final`` reads when the stream has ended.
@@ -58,6 +66,7 @@ class Arriving:
     states: tuple[State, ...] = ()
     statements: tuple[Statement, ...] = ()
     final: Relation | None = None
+    changes: Changes | None = None
 
     @property
     def way(self) -> str:
@@ -70,10 +79,11 @@ class Arriving:
 
 def plan_arriving(query: Query) -> Arriving:
     """How to run a query that reads a stream; its parameters have been replaced by values. Raises 0A000."""
-    streams = {item.oid for item in walk(query.relation) if isinstance(item, Scan) and item.kind == "stream"}
-    if len(streams) != 1:
+    scans = {item for item in walk(query.relation) if isinstance(item, Scan) and item.arrives}
+    streams = {item.oid for item in scans}
+    if len({(item.oid, item.since) for item in scans}) != 1:
         raise unsupported("a query of several streams", "Group each in a continuous view, and query the views.")
-    called = {item.function for item in walk(query.relation) if isinstance(item, Call)} & SEQUENCE_FUNCTIONS
+    called = {item.function for item in walk(query.relation) if isinstance(item, Call)} & DRAWN_FUNCTIONS
     if called:
         raise unsupported(f"{min(called)}() in a query of a stream", "Call it in a statement of its own.")
     found = None
@@ -84,7 +94,20 @@ def plan_arriving(query: Query) -> Arriving:
             raise
     planned = found or _collected(optimise(query.relation), *streams)
     _validate(planned)
-    return planned
+    return replace(planned, changes=_changes(scans.pop()))
+
+
+def _changes(scan: Scan) -> Changes | None:
+    """Where the changes of a view begin; None for a stream. Raises 0A000 for what is not constant."""
+    match scan.since:
+        case _ if scan.kind == "stream":
+            return None
+        case None:
+            return Changes(True)
+        case Literal(value=int() | None as since) | Cast(argument=Literal(value=int() | None as since)):
+            return Changes(False, since)
+        case _:
+            raise unsupported("a computed argument of millstream.changes()", "Give it a constant or a parameter.")
 
 
 def _validate(planned: Arriving) -> None:
@@ -231,7 +254,7 @@ def _is_slim(relation: Relation) -> bool:
         if any(has_subquery(item) for item in own):
             return False
         node = node.input
-    return isinstance(node, Scan) and node.kind == "stream" and not free_columns(relation)
+    return isinstance(node, Scan) and node.arrives and not free_columns(relation)
 
 
 def _over_delta(relation: Relation, state: State) -> Relation:

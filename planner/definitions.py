@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
+from catalog.privileges import Rights
+from catalog.roles import Roles
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -27,10 +29,11 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
-    """CREATE SCHEMA; ``schema`` has the next free oid."""
+    """CREATE SCHEMA; ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role."""
 
     schema: Schema
     exists: bool = False
+    owner: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,8 @@ class CreateType:
 @dataclass(frozen=True, slots=True)
 class AlterType:
     """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it and
-    domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is.
+    domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is;
+    ``alterations`` are those of tables whose rows are other ones now.
     """
 
     tag: str
@@ -174,6 +178,7 @@ class AlterType:
     item: UserType
     changes: tuple[tuple[Typed, Typed], ...] = ()
     checks: tuple[tuple[SqlError, Relation], ...] = ()
+    alterations: tuple[AlterTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +201,26 @@ class AlterView:
     view: View
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeRoles:
+    """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` instead of ``before``. A password that was
+    just given is in ``after`` as it was given."""
+
+    tag: str
+    before: Roles
+    after: Roles
+    notices: tuple[SqlError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRights:
+    """GRANT, REVOKE and OWNER TO: objects' rights, before and after."""
+
+    tag: str
+    changes: tuple[tuple[int, Rights, Rights], ...]
+    notices: tuple[SqlError, ...] = ()
+
+
 Definition = (
     Truncate
     | CreateSchema
@@ -213,4 +238,6 @@ Definition = (
     | CreateType
     | AlterType
     | DropType
+    | ChangeRoles
+    | ChangeRights
 )

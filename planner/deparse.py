@@ -102,8 +102,20 @@ def _call(node: Call, parts: list[str]) -> str:
             return f"(- {parts[0]})"
         case "in":
             return f"({parts[0]} = ANY ({', '.join(parts[1:])}))"
+        case "row":
+            return f"ROW({', '.join(parts)})"
+        case "field":
+            return f"({parts[0]}).{_field(node)}"
         case name:
             return f"{name}({', '.join(parts)})"
+
+
+def _field(node: Call) -> str:
+    row, place = node.arguments
+    assert row.type.row is not None
+    assert isinstance(place, Literal)
+    assert isinstance(place.value, int)
+    return row.type.row.fields[place.value - 1][0]
 
 
 def _aggregate(node: AggregateCall, parts: list[str]) -> str:
@@ -163,6 +175,8 @@ def _literal(literal: Literal) -> str:
         text = f"'\\x{value.hex()}'"
     elif isinstance(value, dt.datetime):
         text = f"'{value.isoformat(' ')}'"
+    elif isinstance(value, float) and kind.name in ("date", "timestamp", "timestamptz"):
+        text = "'infinity'" if value > 0 else "'-infinity'"
     elif isinstance(value, dt.date | dt.time):
         text = f"'{value.isoformat()}'"
     else:

@@ -1,4 +1,5 @@
-"""Relations that call sequences' functions, taken apart: the calls are made between what engines compute.
+"""Relations that call functions with an effect (sequences', pg_notify, pg_sleep), taken apart: calls are made between
+what engines compute.
 
 Owns where they may be called. A projection that calls becomes a step: its input with the calls' arguments, which an
 engine computes, the calls' results beside them, and the rest of the projection over both::
@@ -20,7 +21,7 @@ from catalog.errors import unsupported
 from catalog.types import INT4
 from planner.algebra import Limit, Project, Relation, Sort, Values
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
-from planner.functions import SEQUENCE_FUNCTIONS
+from planner.functions import DRAWN_FUNCTIONS
 from planner.rows import bound
 from planner.rules.support import SUBQUERIES, Fresh, equality
 from planner.walk import children, descend, produced_columns, transform, used_columns, walk
@@ -60,8 +61,8 @@ class Drawing:
 
 
 def calls_of(node: Any) -> list[Call]:
-    """The calls of sequences' functions in a tree."""
-    return [item for item in walk(node) if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS]
+    """The calls of such functions in a tree."""
+    return [item for item in walk(node) if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS]
 
 
 @dataclass(slots=True)
@@ -104,7 +105,7 @@ def _change(taking: _Taking, node: Any) -> Any:
     if any(column in keys and _direct(scalar) for column, scalar in base.outputs):
         return node  # sorted by what is called: the projection itself is reached next
     if used_columns(base) - produced_columns(base):
-        raise unsupported("a sequence's function in a correlated subquery", "join the query instead")
+        raise unsupported("a function with an effect in a correlated subquery", "join the query instead")
     return _project(taking, base, above, keys)
 
 
@@ -119,7 +120,7 @@ def _direct(scalar: Scalar) -> list[Call]:
     stack: list[tuple[Any, bool]] = [(scalar, False)]
     while stack:
         node, lazy = stack.pop()
-        if isinstance(node, Call) and node.function in SEQUENCE_FUNCTIONS:
+        if isinstance(node, Call) and node.function in DRAWN_FUNCTIONS:
             if lazy:
                 raise unsupported(f"{node.function}() that depends on a condition", "call it for every row")
             found.append(node)
@@ -164,7 +165,7 @@ def _replaced(
         arguments: list[Column | Literal] = []
         for argument in call.arguments:
             if calls_of(argument):
-                raise unsupported("a sequence's function of another one's value", "use two statements")
+                raise unsupported("a function with an effect of another one's value", "use two statements")
             if isinstance(argument, Literal):
                 arguments.append(argument)
             else:

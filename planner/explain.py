@@ -52,6 +52,8 @@ _SCANS: Final = {
     "files": "File Scan on",
     "view": "View Scan on",
     "system": "System Scan on",
+    "changes": "Changes of",
+    "query": "Rest of Query",
 }
 
 

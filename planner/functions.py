@@ -67,6 +67,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("in", 2, -1),  # first = any of the others
     Function("coalesce", 1, -1),
     Function("nullif", 2, 2),
+    Function("row", 1, -1),
+    *(Function(name, 2, 2) for name in ("json_record", "json_records")),  # a document, and whose error it is
+    Function("field", 2, 2),  # a row, and the place of its field
     Function("greatest", 1, -1),
     Function("least", 1, -1),
     Function("abs", 1, 1),
@@ -91,6 +94,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("square", 1, 1),  # of a double: infinite where it overflows
     Function("finite", 2, 2),  # an aggregate of doubles and the greatest size among them; 22003 where it overflowed
     *(Function(name, 1, 1) for name in ("scale", "min_scale", "trim_scale")),
+    Function("written_scale", 1, 1),  # decimals of a number as it is written: a text, a parameter
+    Function("scaled_text", 2, 2),  # a number with so many decimals, or more where it has them
+    Function("div_scaled", 3, 3),  # a quotient, and the larger of the scales that its operands show
+    Function("quotient_scale", 3, 3),  # the scale that it shows
     *(Function(name, 1, 1) for name in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand")),
     Function("atan2d", 2, 2),
     Function("lower", 1, 1),
@@ -160,6 +167,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("justify_days", 1, 1),
     Function("justify_interval", 1, 1),
     Function("isfinite", 1, 1),
+    Function("interval_length", 1, 1),  # microseconds, a month as 30 days
     Function("overlaps", 4, 4),
     Function("to_number", 2, 2),
     Function("to_char", 2, 2),  # a constant pattern
@@ -199,6 +207,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_path", 2, 2),
     Function("json_path_text", 2, 2),
     Function("json_typeof", 1, 1),
+    Function("json_key", 1, 1),  # a member's name as a document has it; NULL is an error
     Function("json_order", 1, 1),  # bytes that are ordered as documents are
     Function("json_array_length", 1, 1),
     Function("json_contains", 2, 2),
@@ -238,6 +247,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("currval", 1, 1, "volatile"),
     Function("lastval", 0, 0, "volatile"),
     Function("setval", 2, 3, "volatile"),
+    Function("pg_sleep", 1, 1, "volatile"),
     # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
     Function("now", 0, 0, "stable"),
     Function("current_date", 0, 0, "stable"),
@@ -247,6 +257,15 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("current_schema", 0, 0, "stable"),
     Function("version", 0, 0, "stable"),
     Function("pg_backend_pid", 0, 0, "stable"),
+    Function("pg_postmaster_start_time", 0, 0, "stable"),
+    Function("statement_timestamp", 0, 0, "stable"),
+    Function("txid_current", 0, 0, "stable"),
+    Function("pg_reload_conf", 0, 0, "volatile"),
+    Function("pg_cancel_backend", 1, 1, "volatile"),
+    Function("pg_terminate_backend", 1, 2, "volatile"),
+    Function("suspend_query", 1, 1, "volatile"),
+    Function("checkpoint_query", 1, 1, "volatile"),
+    Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
     Function("set_config", 3, 3, "volatile"),
 )
@@ -271,13 +290,18 @@ SESSION_FUNCTIONS: Final = frozenset(
         "current_schema",
         "version",
         "pg_backend_pid",
+        "pg_postmaster_start_time",
+        "statement_timestamp",
+        "txid_current",
+        *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
+        *("suspend_query", "checkpoint_query", "forget_query"),
         "current_setting",
         "set_config",
     ]
 )
 
-#: Functions of sequences.
-SEQUENCE_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval"))
+#: Functions with an effect, which no engine calls: those of sequences, what notifies, and what waits.
+DRAWN_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep"))
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(
@@ -287,6 +311,8 @@ AGGREGATES: Final = frozenset(
         "avg",
         "min",
         "max",
+        "min_by",  # the first argument where the second is least, or greatest: of no SQL
+        "max_by",
         "bool_and",
         "bool_or",
         "bit_and",

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from catalog.types import SqlType, enum_of, redeclared
+from catalog.nesting import enum_of, redeclared
+from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
 from planner.program import Program, Statement

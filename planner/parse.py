@@ -69,7 +69,10 @@ def _syntax_error(text: str, error: Any) -> SqlError:
     if index is None:
         return syntax_error(message, len(text) + 1)
     # pglast takes the parser's character position for a byte offset: undo its conversion.
-    return syntax_error(message, len(text[:index].encode()) + 1)
+    position = len(text[:index].encode()) + 1
+    if message.startswith('role name "'):  # the one error of the grammar that has a state of its own
+        return SqlError("42939", message, position=position)
+    return syntax_error(message, position)
 
 
 def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Result:

@@ -80,7 +80,7 @@ class Kinds:
         below = [self._known[id(child)][1] for child in children(node)]
         worst = _KINDS[max(map(_KINDS.index, below), default=0)]
         match node:
-            case Scan(kind="stream") | Delta():
+            case Scan(kind="stream" | "changes") | Delta():
                 return "stream"
             case Snapshot():  # a state: a grouping that has been taken apart already
                 return "upper"
@@ -263,7 +263,7 @@ def check_operators(relation: Relation) -> None:
 
 
 def _names(node: Node) -> str:
-    streams = sorted({item.name for item in walk(node) if isinstance(item, Scan) and item.kind == "stream"})
+    streams = sorted({item.name for item in walk(node) if isinstance(item, Scan) and item.arrives})
     return ", ".join(f'"{name}"' for name in streams)
 
 

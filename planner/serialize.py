@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
-from catalog.types import Enumeration, SqlType
+from catalog.types import Composite, Enumeration, SqlType
 from planner.algebra import Relation
 from planner.expression import Column
 from planner.program import Expiry, Path, Program, State, Statement, Static
@@ -30,7 +30,7 @@ from planner.walk import NODES, RELATIONS, Node, walk
 VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
 _PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
-_TYPES: Final[Classes] = classes(SqlType, Enumeration)
+_TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
 
 
 def encode_program(program: Program) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any, Final
 from planner.definitions import AlterTable, CreateTableAs
 from planner.statements import (
     Conflict,
+    CopyIn,
     CopyOut,
+    DeclareCursor,
     Delete,
     ExecutePrepared,
     Explain,
@@ -28,8 +30,8 @@ from planner.walk import NODES, transform
 
 #: Classes whose fields may hold expressions, which may call session functions or hold parameters.
 _HOLDERS: Final = (
-    *(Query, Insert, Update, Delete, Merge, Modifying, CopyOut, CreateTableAs, Explain, ExecutePrepared),
-    *(Returning, Conflict, Upsert, MergeAction, AlterTable),
+    *(Query, Insert, Update, Delete, Merge, Modifying, CopyIn, CopyOut, CreateTableAs, Explain, ExecutePrepared),
+    *(DeclareCursor, Returning, Conflict, Upsert, MergeAction, AlterTable),
 )
 
 

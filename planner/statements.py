@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from catalog.objects import Stream, Table, UniqueKey
+from catalog.objects import Index, Stream, Table, UniqueKey
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.definitions import Definition
@@ -31,12 +31,22 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Locking:
+    """FOR UPDATE and its kin, in ``words``: the table writer's lock; with ``nowait``, 55P03 about a table at once."""
+
+    words: str
+    table: str
+    nowait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """SELECT, VALUES or TABLE: the relation's columns are ``outputs`` position by position."""
 
     relation: Relation
     outputs: tuple[Output, ...]
     volatile: bool = False
+    locking: Locking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,7 @@ class Upsert:
 class Conflict:
     """ON CONFLICT: what becomes of a row whose key of ``keys`` is taken; ``update`` None is DO NOTHING."""
 
-    keys: tuple[UniqueKey, ...]
+    keys: tuple[UniqueKey | Index, ...]
     update: Upsert | None = None
 
 
@@ -157,7 +167,10 @@ class Modifying:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """COPY's options as given, defaults filled in by format."""
+    """COPY's options as given, defaults filled in by format; the forced are places among the columns copied.
+
+    ``codec`` is Python's for ``encoding``.
+    """
 
     format: Literal["text", "csv", "binary"] = "text"
     delimiter: str = "\t"
@@ -165,13 +178,20 @@ class CopyOptions:
     header: bool = False
     quote: str = '"'
     escape: str = '"'
+    match_header: bool = False
+    encoding: str = "UTF8"
+    codec: str = "utf-8"
+    force_quote: frozenset[int] = frozenset()
+    force_not_null: frozenset[int] = frozenset()
+    force_null: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class CopyIn:
     """COPY target FROM: ``columns`` are indexes of the target's columns; ``path`` None is STDIN.
 
-    ``defaults`` gives the target's other columns their values; ``checks`` are the target's, over complete rows ``row``.
+    ``defaults`` gives the target's other columns their values; ``checks`` are the target's, over complete rows ``row``,
+    of which those are kept that meet ``where``.
     """
 
     target: Table | Stream
@@ -182,6 +202,7 @@ class CopyIn:
     checks: tuple[tuple[str, Scalar], ...] = ()
     row: tuple[Column, ...] = ()
     generated: Generated = ()
+    where: Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +239,13 @@ class SetVariable:
     name: str
     value: str | None
     local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetModes:
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS with several modes, set one after the other."""
+
+    modes: tuple[SetVariable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +291,65 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """DISCARD ALL and its parts; also CLOSE ALL, UNLISTEN *: what resets a session."""
+    """DISCARD ALL and its parts, in lower case: what resets a session."""
 
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareCursor:
+    """DECLARE name CURSOR FOR query; ``scroll`` None leaves it to the query, ``text`` is the statement's own."""
+
+    name: str
+    query: Query
+    text: str
+    scroll: bool | None = None
+    hold: bool = False
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """FETCH, or MOVE where it ``moves``: ``count`` rows in a direction (None: all), or the one at a place."""
+
+    name: str
+    direction: Literal["forward", "backward", "absolute", "relative"]
+    count: int | None
+    moves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """CLOSE name; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """LISTEN channel."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """UNLISTEN channel; None is all."""
+
+    channel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """NOTIFY channel, payload."""
+
+    channel: str
+    payload: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockTable:
+    """LOCK in a mode that holds off no more than the transaction's other statements do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +372,7 @@ Statement = (
     | CopyOut
     | TransactionControl
     | SetConstraints
+    | SetModes
     | SetVariable
     | ShowVariable
     | Explain
@@ -295,5 +380,12 @@ Statement = (
     | ExecutePrepared
     | Deallocate
     | Discard
+    | DeclareCursor
+    | Fetch
+    | CloseCursor
+    | Listen
+    | Unlisten
+    | Notify
+    | LockTable
     | NoOperation
 )

@@ -2,7 +2,7 @@
 
 Reading order: ``messages`` (what a client says), ``decoder`` (bytes to messages), ``machine`` (which message is legal
 when), ``encoder`` (what a server says), ``values`` (one file per type family: Arrow columns to fields and back),
-``datarow`` (a result's rows, column by column), ``copy`` (COPY data in and out).
+``datarow`` and ``rowmessages`` (a result's rows, column by column), ``copy`` (COPY data in and out).
 
 Imports only ``catalog.types`` and ``catalog.errors``, besides pyarrow and numpy.
 """

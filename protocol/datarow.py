@@ -1,12 +1,8 @@
-"""A result's rows as DataRow messages, column by column.
+"""A result's rows as DataRow messages.
 
-Owns: the assembly of complete messages out of encoded columns; no Python runs per row or value. A row is::
-
-    'D'  int32 length  int16 fields  (int32 length, bytes) ...
-
-so the rows are one element-wise join of a head, and for each column its length prefixes and its fields. Rows whose
-fields all have fixed widths and no nulls are one numpy record array instead, and a handful of rows is joined by Python,
-which is done before Arrow's functions have been called once for each column.
+Owns: the formats of a result's columns, and the slices of rows that are encoded at once. Many rows are put together
+column by column (``rowmessages``); a handful is joined by Python, which is done before Arrow's functions have been
+called once for each column.
 """
 
 from __future__ import annotations
@@ -21,22 +17,16 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from protocol.compute import constant, pc
-from protocol.values.codec import Vector, offsets
-from protocol.values.framing import field_lengths, fixed_binaries, without_nulls
+from protocol.rowmessages import row_messages, slice_rows
+from protocol.values.codec import Vector
 from protocol.values.registry import PRINTED, encode_column, encode_few
 
-#: Rows that are joined at once: it bounds intermediate memory and keeps the work in the cache.
-_SLICE: Final = 16_384
-#: Bytes that one Arrow array can hold.
-_LIMIT: Final = 2**31
 #: Rows, and bytes of them, up to which Python joins them.
 _FEW: Final = 16
 _FEW_BYTES: Final = 64 << 10
 _LENGTH: Final = struct.Struct(">i").pack
 _HEAD_OF_ROW: Final = struct.Struct(">cih").pack
 _NULL: Final = _LENGTH(-1)
-_HEAD: Final = np.dtype([("kind", "S1"), ("length", ">i4"), ("fields", ">i2")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +62,8 @@ def encode_rows(
     wanted = column_formats(formats, len(types))
     pieces: list[bytes | memoryview] = []
     lengths: list[Vector] = []
-    batches = table.to_batches(_SLICE) if isinstance(table, pa.Table) else _slices(table)
+    most = slice_rows(len(types))
+    batches = table.to_batches(most) if isinstance(table, pa.Table) else _slices(table, most)
     for batch in batches:
         if batch.num_rows:
             data, sizes = _encode_batch(batch, types, wanted, timezone)
@@ -84,8 +75,8 @@ def encode_rows(
     return EncodedRows(b"".join(pieces), bounds)
 
 
-def _slices(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-    return [batch.slice(start, _SLICE) for start in range(0, batch.num_rows, _SLICE)]
+def _slices(batch: pa.RecordBatch, most: int) -> list[pa.RecordBatch]:
+    return [batch.slice(start, most) for start in range(0, batch.num_rows, most)]
 
 
 def _encode_batch(
@@ -99,9 +90,7 @@ def _encode_batch(
         encode_column(column, type_, format_, timezone)
         for column, type_, format_ in zip(batch.columns if types else (), types, formats, strict=True)
     ]
-    if all(pa.types.is_fixed_size_binary(column.type) and not column.null_count for column in columns):
-        return _fixed_rows(columns, batch.num_rows)
-    return _variable_rows(columns, batch.num_rows)
+    return row_messages(b"D", columns, batch.num_rows)
 
 
 def _weight(batch: pa.RecordBatch, types: Sequence[SqlType]) -> int:
@@ -122,45 +111,3 @@ def _few_rows(columns: Sequence[list[bytes | None]]) -> tuple[memoryview, Vector
         body = b"".join(pieces)
         rows.append(_HEAD_OF_ROW(b"D", 6 + len(body), len(columns)) + body)
     return memoryview(b"".join(rows)), np.array([len(row) for row in rows], np.int64)
-
-
-def _fixed_rows(columns: Sequence[pa.Array], count: int) -> tuple[memoryview, Vector]:
-    layout = [(name, _HEAD[name]) for name in _HEAD.names or ()]
-    for index, column in enumerate(columns):
-        layout += [(f"length{index}", np.dtype(">i4")), (f"field{index}", np.dtype(f"V{column.type.byte_width}"))]
-    rows = np.empty(count, layout)
-    rows["kind"], rows["length"], rows["fields"] = b"D", rows.itemsize - 1, len(columns)
-    for index, column in enumerate(columns):
-        width = column.type.byte_width
-        start = column.offset * width
-        rows[f"length{index}"] = width
-        rows[f"field{index}"] = np.frombuffer(column.buffers()[1], f"V{width}", count, start)
-    return rows.view(np.uint8).data, np.full(count, rows.itemsize, np.int64)
-
-
-def _variable_rows(columns: Sequence[pa.Array], count: int) -> tuple[memoryview, Vector]:
-    heads = np.empty(count, _HEAD)
-    heads["kind"], heads["fields"] = b"D", len(columns)
-    lengths = np.full(count, 6 + 4 * len(columns), np.int64)
-    parts: list[pa.Array] = []
-    for column in columns:
-        sizes = field_lengths(column)
-        lengths += np.maximum(sizes, 0)
-        parts.append(fixed_binaries(sizes.astype(">i4")))
-        parts.append(without_nulls(column))
-    heads["length"] = lengths
-    if int(lengths.sum()) + count >= _LIMIT:
-        return _halves(columns, count)
-    rows = pc.binary_join_element_wise(fixed_binaries(heads), *parts, constant(b""))
-    bounds = offsets(rows)
-    return memoryview(rows.buffers()[2])[int(bounds[0]) : int(bounds[-1])], lengths + 1
-
-
-def _halves(columns: Sequence[pa.Array], count: int) -> tuple[memoryview, Vector]:
-    """Rows that do not fit in one Arrow array, in two. A row of 2 GB cannot be sent: 54000."""
-    if count == 1:
-        raise SqlError("54000", "row is too large for a DataRow message")
-    middle = count // 2
-    first, first_lengths = _variable_rows([column.slice(0, middle) for column in columns], middle)
-    second, second_lengths = _variable_rows([column.slice(middle) for column in columns], count - middle)
-    return memoryview(b"".join((first, second))), np.concatenate([first_lengths, second_lengths])

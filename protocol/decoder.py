@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from catalog.errors import SqlError
 from protocol.messages import (
+    NEWEST,
     Bind,
     CancelRequest,
     Close,
@@ -22,6 +23,7 @@ from protocol.messages import (
     CopyDone,
     CopyFail,
     Describe,
+    DirectTls,
     Execute,
     Flush,
     FrontendMessage,
@@ -38,14 +40,16 @@ from protocol.messages import (
 )
 from protocol.utf8 import decode_utf8
 
-_int16 = Struct(">h").unpack_from
+_uint16 = Struct(">H").unpack_from  # counts go to 65535
 _int32 = Struct(">i").unpack_from
-_request = Struct(">ii").unpack_from
 
 _CANCEL: Final = 80877102
 _SSL: Final = 80877103
 _GSSENC: Final = 80877104
 _COPY_DATA: Final = ord("d")
+#: The first byte of TLS (a record of its handshake), which no start-up packet has.
+_HANDSHAKE: Final = 0x16
+_LONGEST_KEY: Final = 256
 
 _EXECUTE_ALL: Final = Execute("", 0)
 _SYNC: Final = Sync()
@@ -56,18 +60,20 @@ _FLUSH: Final = Flush()
 class Limits:
     """Longest messages in bytes: those that carry SQL text, those that carry data, and all others.
 
-    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last.
+    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Of a client that has not
+    proved who it is nothing is longer than ``stranger`` (PG_MAX_AUTH_TOKEN_LENGTH).
     """
 
     text: int = 16 << 20
     data: int = (1 << 30) - 1
     other: int = 10_000
+    stranger: int = 65_535
 
 
 class Decoder:
     """Takes bytes in any portions and hands out messages in order."""
 
-    __slots__ = ("_buffer", "_limits", "_missing", "_position", "_startup", "_waiting")
+    __slots__ = ("_buffer", "_known", "_limits", "_missing", "_position", "_startup", "_waiting")
 
     def __init__(self, limits: Limits | None = None, *, startup: bool = True) -> None:
         self._buffer = b""
@@ -77,7 +83,12 @@ class Decoder:
         self._startup = startup
         limits = limits or Limits()
         text, data, other = limits.text, limits.data, limits.other
-        self._limits = dict.fromkeys(_PARSERS, other) | dict.fromkeys(b"QP", text) | dict.fromkeys(b"BdF", data)
+        self._known = dict.fromkeys(_PARSERS, other) | dict.fromkeys(b"QP", text) | dict.fromkeys(b"BdF", data)
+        self._limits = dict.fromkeys(_PARSERS, limits.stranger) if startup else self._known
+
+    def authenticated(self) -> None:
+        """The client has proved who it is: its messages may be long."""
+        self._limits = self._known
 
     def feed(self, data: bytes) -> None:
         """Takes received bytes; nothing is parsed yet."""
@@ -160,6 +171,9 @@ class Decoder:
         if available < 4:
             self._missing = 4 - available
             return None
+        if buffer[start] == _HANDSHAKE:
+            self._position = len(buffer)
+            return DirectTls(buffer[start:])
         length = _int32(buffer, start)[0]
         if not 8 <= length <= 10_000:
             raise _invalid("invalid length of startup packet")
@@ -174,9 +188,9 @@ class Decoder:
         if code == _GSSENC:
             return GSSENCRequest()
         if code == _CANCEL:
-            if length != 16:
-                raise _invalid("invalid length of startup packet")
-            return CancelRequest(*_request(buffer, start + 8))
+            if not 13 <= length <= 12 + _LONGEST_KEY:
+                raise _invalid("invalid length of cancel request packet")
+            return CancelRequest(_int32(buffer, start + 8)[0], buffer[start + 12 : end])
         message = _startup(buffer, start + 4, end)
         self._startup = False
         return message
@@ -202,7 +216,9 @@ def _invalid(message: str) -> SqlError:
 def _startup(buffer: bytes, start: int, end: int) -> StartupMessage:
     major, minor = unpack_from(">hh", buffer, start)
     if major != 3:
-        raise SqlError("0A000", f"unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0")
+        raise SqlError(
+            "0A000", f"unsupported frontend protocol {major}.{minor}: server supports 3.0 to {NEWEST[0]}.{NEWEST[1]}"
+        )
     body = buffer[start + 4 : end]
     if not body.endswith(b"\0"):
         raise _invalid("invalid startup packet layout: expected terminator as last byte")
@@ -237,13 +253,13 @@ def _query(buffer: bytes, start: int, end: int) -> Query:
 def _parse(buffer: bytes, start: int, end: int) -> Parse:
     name, position = _string(buffer, start, end)
     text, position = _string(buffer, position, end)
-    count = _int16(buffer, position)[0]
+    count = _uint16(buffer, position)[0]
     _finish(position + 2 + 4 * count, end)
     return Parse(name, text, unpack_from(f">{count}I", buffer, position + 2))
 
 
 def _formats(buffer: bytes, position: int) -> tuple[tuple[int, ...], int]:
-    count = _int16(buffer, position)[0]
+    count = _uint16(buffer, position)[0]
     position += 2
     if count == 0:
         return (), position
@@ -255,7 +271,7 @@ def _bind(buffer: bytes, start: int, end: int) -> Bind:
     statement, position = _string(buffer, position, end)
     formats, position = _formats(buffer, position)
     parameters: list[bytes | None] = []
-    count = _int16(buffer, position)[0]
+    count = _uint16(buffer, position)[0]
     position += 2
     for _ in range(count):
         length = _int32(buffer, position)[0]

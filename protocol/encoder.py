@@ -35,8 +35,9 @@ PORTAL_SUSPENDED: Final = _message(b"s")
 EMPTY_QUERY_RESPONSE: Final = _message(b"I")
 COPY_DONE: Final = _message(b"c")
 READY_FOR_QUERY: Final[dict[str, bytes]] = {status: _message(b"Z", status.encode()) for status in "ITE"}
-#: The one-byte answer to SSLRequest and GSSENCRequest.
+#: The one-byte answers to SSLRequest and GSSENCRequest.
 ENCRYPTION_NO: Final = b"N"
+ENCRYPTION_YES: Final = b"S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,29 @@ class FieldDescription:
     format: int = 0
 
 
+def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
+    """AuthenticationSASL: what the client may choose from."""
+    return _message(b"R", pack(">i", 10) + b"".join(map(_text, mechanisms)) + b"\0")
+
+
+def authentication_sasl_continue(data: bytes) -> bytes:
+    """AuthenticationSASLContinue: the server's first message."""
+    return _message(b"R", pack(">i", 11) + data)
+
+
+def authentication_sasl_final(data: bytes) -> bytes:
+    """AuthenticationSASLFinal: the server's last message."""
+    return _message(b"R", pack(">i", 12) + data)
+
+
 def parameter_status(name: str, value: str) -> bytes:
     """ParameterStatus: a setting's value, at start-up and whenever it changes."""
     return _message(b"S", _text(name) + _text(value))
 
 
-def backend_key_data(process: int, key: int) -> bytes:
+def backend_key_data(process: int, key: bytes) -> bytes:
     """BackendKeyData: what a CancelRequest must show."""
-    return _message(b"K", pack(">II", process & 0xFFFFFFFF, key & 0xFFFFFFFF))
+    return _message(b"K", pack(">I", process & 0xFFFFFFFF) + key)
 
 
 def row_description(fields: Sequence[FieldDescription]) -> bytes:
@@ -77,7 +93,7 @@ def row_description(fields: Sequence[FieldDescription]) -> bytes:
 
 def parameter_description(oids: Sequence[int]) -> bytes:
     """ParameterDescription."""
-    return _message(b"t", pack(f">h{len(oids)}I", len(oids), *oids))
+    return _message(b"t", pack(f">H{len(oids)}I", len(oids), *oids))
 
 
 def command_complete(tag: str) -> bytes:
@@ -87,12 +103,17 @@ def command_complete(tag: str) -> bytes:
 
 def _report(kind: bytes, severity: str, error: SqlError) -> bytes:
     fields = [("S", severity), ("V", severity), ("C", error.sqlstate), ("M", error.message)]
-    optional = (
+    optional = [
         ("D", error.detail),
         ("H", error.hint),
         ("P", None if error.position is None else str(error.position)),
         ("W", error.where),
-    )
+        ("R", error.routine),
+    ]
+    about = error.about
+    if about is not None:
+        optional += [("s", about.schema), ("t", about.table), ("c", about.column)]
+        optional += [("d", about.datatype), ("n", about.constraint)]
     fields += [(code, value) for code, value in optional if value is not None]
     return _message(kind, b"".join(code.encode() + _text(value) for code, value in fields) + b"\0")
 
@@ -107,9 +128,14 @@ def notice_response(message: str, severity: str = "NOTICE", sqlstate: str = "000
     return _report(b"N", severity, SqlError(sqlstate, message, hint=hint))
 
 
-def negotiate_protocol_version(minor: int, unknown_options: Sequence[str]) -> bytes:
-    """NegotiateProtocolVersion: the newest minor version we speak, and ``_pq_.`` options that we do not know."""
-    return _message(b"v", pack(">ii", minor, len(unknown_options)) + b"".join(map(_text, unknown_options)))
+def notification_response(process: int, channel: str, payload: str) -> bytes:
+    """NotificationResponse: what a NOTIFY of session ``process`` said."""
+    return _message(b"A", pack(">I", process & 0xFFFFFFFF) + _text(channel) + _text(payload))
+
+
+def negotiate_protocol_version(version: tuple[int, int], unknown_options: Sequence[str]) -> bytes:
+    """NegotiateProtocolVersion: the version that will be spoken, and ``_pq_.`` options that we do not know."""
+    return _message(b"v", pack(">hhi", *version, len(unknown_options)) + b"".join(map(_text, unknown_options)))
 
 
 def _copy_response(kind: bytes, columns: int, binary: bool) -> bytes:

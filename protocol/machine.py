@@ -52,6 +52,7 @@ MOVES: Final[dict[Phase, _Moves]] = {
     Phase.STARTUP: {
         m.StartupMessage: Phase.AUTHENTICATING,
         m.SSLRequest: Phase.STARTUP,
+        m.DirectTls: Phase.STARTUP,
         m.GSSENCRequest: Phase.STARTUP,
         m.CancelRequest: Phase.CLOSED,
     },

@@ -7,9 +7,13 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from catalog.errors import SqlError
+
+#: The newest protocol that we speak, and the first one whose cancel keys are long.
+NEWEST: Final = (3, 2)
+LONG_KEYS: Final = (3, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,13 @@ class SSLRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectTls:
+    """The first bytes are TLS's own: the client asks for no leave (protocol 17, sslnegotiation=direct)."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class GSSENCRequest:
     """May we speak GSSAPI encryption? Answered like ``SSLRequest``."""
 
@@ -35,7 +46,7 @@ class CancelRequest:
     """Cancel what the session with this BackendKeyData is doing; the only message of its connection."""
 
     process: int
-    key: int
+    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +159,7 @@ class Malformed:
 FrontendMessage = (
     StartupMessage
     | SSLRequest
+    | DirectTls
     | GSSENCRequest
     | CancelRequest
     | PasswordMessage

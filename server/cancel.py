@@ -17,7 +17,7 @@ class BackendKey:
     """What a client must show to cancel this session."""
 
     process: int
-    key: int
+    key: bytes
 
 
 class CancelRegistry:
@@ -27,9 +27,9 @@ class CancelRegistry:
         self._next = 1
         self._sessions: dict[int, tuple[BackendKey, Callable[[], None]]] = {}
 
-    def register(self, cancel: Callable[[], None]) -> BackendKey:
-        """A new session's key; ``cancel`` must not block."""
-        backend = BackendKey(self._next, secrets.randbits(32))
+    def register(self, cancel: Callable[[], None], length: int) -> BackendKey:
+        """A new session's key, of so many bytes; ``cancel`` must not block."""
+        backend = BackendKey(self._next, secrets.token_bytes(length))
         self._next += 1
         self._sessions[backend.process] = (backend, cancel)
         return backend
@@ -38,13 +38,13 @@ class CancelRegistry:
         """The session is over."""
         self._sessions.pop(backend.process, None)
 
-    def cancel(self, process: int, key: int) -> bool:
+    def cancel(self, process: int, key: bytes) -> bool:
         """Cancels what the session does now, if the key is right; whether it was."""
         known = self._sessions.get(process)
         if known is None:
             return False
         backend, cancel = known
-        if not hmac.compare_digest(backend.key.to_bytes(4, "big"), (key & 0xFFFFFFFF).to_bytes(4, "big")):
+        if not hmac.compare_digest(backend.key, key):
             return False
         cancel()
         return True

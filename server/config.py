@@ -1,8 +1,8 @@
 """What an operator may set: one list of settings, from ``millstream.toml``, the environment and flags.
 
-Owns: the frozen ``Config``, whose fields are that list (name, type, default and documentation), and how a value is
-read. A flag wins over ``MILLSTREAM_<NAME>`` in the environment, which wins over the file, which wins over the default.
-Knows nothing of sockets or sessions; what a client may SET is in ``server.settings``.
+Owns: the frozen ``Config``, whose fields are that list (name, type, default and documentation), how a value is read,
+and where it came from. A flag wins over ``MILLSTREAM_<NAME>`` in the environment, which wins over the file, which wins
+over the default. Knows nothing of sockets or sessions; what a client may SET is in ``server.settings``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -20,6 +20,9 @@ from executor.options import MaintenanceEngine, Options
 CONFIG_FILE: Final = "millstream.toml"
 ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
+#: Where a setting's value is from, in the words of pg_settings.source.
+Source = Literal["default", "configuration file", "environment variable", "command line"]
 
 _UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _TRUE: Final = frozenset(("on", "true", "yes", "1"))
@@ -52,7 +55,14 @@ class Config:
     """All settings. In the file a table may group those of one prefix: ``[spark] master = ...`` is spark_master."""
 
     data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
-    listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; loopback only")
+    listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
+    ssl: bool = _setting(False, "speak TLS with clients that ask for it")
+    ssl_cert_file: str = _setting("server.crt", "the server's certificate and what it is signed with; PEM, in data")
+    ssl_key_file: str = _setting("server.key", "the certificate's key, which nobody else may read; PEM, in data")
+    ssl_ca_file: str = _setting("", "who signs clients' certificates; PEM, in data; empty: none are asked for")
+    ssl_min_protocol_version: str = _setting("TLSv1.2", "oldest TLS spoken: TLSv1.2 or TLSv1.3")
+    hba_file: str = _setting("", "table of who may come from where; default: hba.conf in data, where there is one")
+    authentication_timeout: float = _setting(60.0, "seconds that a client has to prove who it is")
     max_connections: int = _setting(100, "clients at once; one more is refused with 53300")
     maintenance_engine: MaintenanceEngine = _setting("auto", "who maintains continuous views: auto, spark or embedded")
     maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
@@ -61,6 +71,9 @@ class Config:
     ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
     backlog_bytes: int = _setting(
         8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True
+    )
+    table_keys_bytes: int = _setting(
+        512 << 20, "memory for tables' rows by key, without which reads by key ask an engine; 0 keeps none", size=True
     )
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
     lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
@@ -82,14 +95,30 @@ class Config:
     result_cache_bytes: int = _setting(
         64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True
     )
+    drain_timeout: float = _setting(
+        2.0, "seconds after SIGTERM that statements and transactions under way have to end; SIGINT gives none"
+    )
+    metrics_listen: Address | None = _setting(
+        None, "host:port on which Prometheus finds metrics, loopback only; none where it is empty"
+    )
     log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
+    log_format: LogFormat = _setting("text", "text, or json: one object a line")
 
     def __post_init__(self) -> None:
-        _require_loopback(self.listen.host)
+        if not self.ssl:
+            _require_loopback(self.listen.host)
+        if self.metrics_listen is not None and not is_loopback(self.metrics_listen.host):
+            raise ConfigError(
+                f"metrics_listen = {self.metrics_listen}: metrics ask for no password; listen on loopback"
+            )
         positive = ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "backlog_bytes")
         for name in (*positive, "log_segment_bytes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
+
+    def shown(self) -> dict[str, str]:
+        """Every setting as SHOW stores it: sizes in bytes, times in milliseconds, Booleans as on and off."""
+        return {item.name: stored_text(getattr(self, item.name)) for item in fields(self)}
 
     def options(self) -> Options:
         """What of this the executor takes."""
@@ -97,67 +126,125 @@ class Config:
         return Options(data_directory=self.data.resolve(), **{name: getattr(self, name) for name in names})
 
 
-def _require_loopback(host: str) -> None:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
     try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        loopback = False
-    if not loopback:
+        return False
+
+
+def _require_loopback(host: str) -> None:
+    if not is_loopback(host):
         raise ConfigError(
-            f"listen = {host}: listening beyond loopback requires TLS and SCRAM, which come with a later release;"
-            " use 127.0.0.1, ::1 or localhost"
+            f"listen = {host}: listening beyond loopback requires TLS: set ssl, ssl_cert_file and ssl_key_file,"
+            " or use 127.0.0.1, ::1 or localhost"
         )
 
 
-def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
-    """The configuration of flags, environment and file together. Raises ConfigError; --help leaves by SystemExit."""
-    flags = vars(_parser().parse_args(arguments))
-    chosen = flags.pop("config") or environment.get(ENVIRONMENT_PREFIX + "CONFIG")
-    values: dict[str, object] = _read_file(Path(chosen or CONFIG_FILE), required=chosen is not None)
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A configuration, the file that was read, if one was, and whose word each setting that is not its default is."""
+
+    config: Config
+    file: Path | None = None
+    sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
+
+    def source(self, name: str) -> Source:
+        """Where a setting's value is from."""
+        return self.sources.get(name, "default")
+
+
+def choose(flags: argparse.Namespace, environment: Mapping[str, str]) -> Chosen:
+    """The configuration of parsed flags, environment and file together. Raises ConfigError."""
+    named = flags.config or environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    file = Path(named or CONFIG_FILE)
+    values = _read_file(file, required=named is not None)
+    sources: dict[str, Source] = dict.fromkeys(values or (), "configuration file")
+    found = dict(values or {})
     for item in fields(Config):
         variable = environment.get(ENVIRONMENT_PREFIX + item.name.upper())
         if variable is not None:
-            values[item.name] = variable
-        if flags[item.name] is not None:
-            values[item.name] = flags[item.name]
+            found[item.name], sources[item.name] = variable, "environment variable"
+        flag = getattr(flags, item.name)
+        if flag is not None:
+            found[item.name], sources[item.name] = flag, "command line"
     known = {item.name: item for item in fields(Config)}
-    for name in values:
+    for name in found:
         if name not in known:
             raise ConfigError(f"unknown setting {name}")
-    return Config(**{name: _read_value(known[name], value) for name, value in values.items()})
+    config = Config(**{name: _read_value(known[name], value) for name, value in found.items()})
+    return Chosen(config, None if values is None else file, sources)
 
 
 def describe() -> str:
     """The list of settings as ``millstream.toml`` with every default, commented: what the documentation prints."""
     lines = []
     for item in fields(Config):
-        lines += [f"# {item.metadata['doc']}", f"# {item.name} = {_print_value(item.default)}"]
+        lines += [f"# {item.metadata['doc']}", f"# {item.name} = {print_value(item.default)}"]
     return "\n".join(lines) + "\n"
 
 
-def _parser() -> argparse.ArgumentParser:
+def table() -> str:
+    """The list as a table of Markdown: what docs/settings.md shows."""
+    lines = ["| setting | default | what it is |", "|---|---|---|"]
+    for item in fields(Config):
+        lines.append(f"| `{item.name}` | `{print_value(item.default)}` | {item.metadata['doc']} |")
+    return "\n".join(lines) + "\n"
+
+
+def stored_text(value: object) -> str:
+    """A setting's value as SHOW stores it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "on" if value else "off"
+        case float():
+            return str(round(value * 1000))
+        case _:
+            return str(value)
+
+
+def print_value(value: object) -> str:
+    """A setting's value as ``millstream.toml`` has it."""
+    match value:
+        case None:
+            return '""'
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            return f'"{value}"'
+
+
+def parser(program: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """Of a command that takes all settings as flags."""
     parser = argparse.ArgumentParser(
-        prog="millstream",
-        description="Serve PostgreSQL clients: tables, streams and continuous views.",
+        prog=program,
+        description=description,
+        epilog=epilog,
         allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--config", metavar="FILE", help=f"file of settings (default: {CONFIG_FILE}, where there is one)"
     )
     for item in fields(Config):
-        default = _print_value(item.default).strip('"').replace("%", "%%")
+        default = print_value(item.default).strip('"').replace("%", "%%") or "none"
         flag = "--" + item.name.replace("_", "-")
         parser.add_argument(flag, dest=item.name, metavar="VALUE", help=f"{item.metadata['doc']} (default: {default})")
     return parser
 
 
-def _read_file(path: Path, required: bool) -> dict[str, object]:
+def _read_file(path: Path, required: bool) -> dict[str, object] | None:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if required:
             raise ConfigError(f"{path}: no such file") from None
-        return {}
+        return None
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     values: dict[str, object] = {}
@@ -194,11 +281,17 @@ def _convert(item: Field[Any], value: object) -> object:
             return Path(text).expanduser()
         case Address():
             return _address(text)
+        case None:  # the one kind of setting that may be absent
+            return _address(text) if text else None
         case _:
             return text
 
 
-_CHOICES: Final = {"MaintenanceEngine": get_args(MaintenanceEngine), "LogLevel": get_args(LogLevel)}
+_CHOICES: Final = {
+    "MaintenanceEngine": get_args(MaintenanceEngine),
+    "LogLevel": get_args(LogLevel),
+    "LogFormat": get_args(LogFormat),
+}
 
 
 def _boolean(text: str) -> bool:
@@ -224,13 +317,3 @@ def _address(text: str) -> Address:
     if not 0 <= number <= 65535:
         raise ValueError(text)
     return Address(host.strip("[]"), number)
-
-
-def _print_value(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case _:
-            return f'"{value}"'

@@ -19,6 +19,7 @@ from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
 from server.startup import Startup
+from server.tls import Secured, Tunnel
 
 if TYPE_CHECKING:
     from server.serving import Server
@@ -54,6 +55,11 @@ class Handler(Protocol):
         """
         ...
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the client has begun something that the end of the server would undo."""
+        ...
+
     def cancel(self) -> None:
         """Stops what runs."""
         ...
@@ -77,6 +83,10 @@ class Connection(asyncio.Protocol):
         self._express: Express | None = None  # only while at rest
         self._request: bytes | None = None  # the one piece of bytes since then
         self._peeked: FrontendMessage | None = None
+        #: Where what is sent and received is encrypted.
+        self.tunnel: Tunnel | None = None
+        #: Where the client is: host and port.
+        self.peer: tuple[str, int] = ("", -1)
         self._busy = False
         self._closing = False
         self._ahead = 0
@@ -91,6 +101,9 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's own class, by its interface
         transport.set_write_buffer_limits(high=WRITE_BEHIND)
         self._transport = transport
+        peer = transport.get_extra_info("peername")
+        if peer is not None:
+            self.peer = (peer[0], peer[1])
         self.server.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -145,6 +158,29 @@ class Connection(asyncio.Protocol):
         self._output.append(data)
         self._queued += len(data)
 
+    def authenticated(self) -> None:
+        """The client has proved who it is."""
+        self._decoder.authenticated()
+        self.machine.authenticated()
+
+    def encrypt(self, secured: Secured, begun: bytes | None = None) -> None:
+        """What is sent and received from now on is TLS's; ``begun``: its first bytes, which came unasked for.
+
+        Raises 08P01 where the client has sent anything behind its request (CVE-2021-23222).
+        """
+        self.flush()
+        transport = self._transport
+        if transport is None:
+            return
+        if self._decoder.buffered:
+            detail = "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."
+            raise SqlError("08P01", "received unencrypted data after SSL request", detail)
+        self.tunnel = Tunnel(transport, self, secured, begun is not None)
+        self._transport = cast(asyncio.Transport, self.tunnel)
+        transport.set_protocol(self.tunnel)
+        if begun is not None:
+            self.tunnel.data_received(begun)
+
     def flush(self) -> bytes:
         """Sends what is queued, and returns it."""
         data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
@@ -166,6 +202,11 @@ class Connection(asyncio.Protocol):
     def is_lost(self) -> bool:
         """Whether the client is gone."""
         return self._transport is None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client has not read what was sent to it before."""
+        return self._writable is not None
 
     @property
     def is_busy(self) -> bool:

@@ -29,7 +29,7 @@ from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
-from server import functions
+from server import execution, functions
 from server.planning import Plan
 
 if TYPE_CHECKING:
@@ -169,11 +169,12 @@ def is_with_client(plan: Plan) -> bool:
     return isinstance(statement, CopyInStatement) or (isinstance(statement, CopyOut) and statement.path is None)
 
 
-async def begin(session: Session, planned: Planned, then: Then | None) -> None:
+async def begin(session: Session, plan: Plan, then: Then | None) -> None:
     """Starts COPY FROM STDIN, or does all of COPY FROM a file; then goes on with ``then``."""
+    session.starts_statement(plan)
+    planned = execution.planned(session, plan)
     statement = planned.statement
     assert isinstance(statement, CopyInStatement)
-    session.starts_statement()
     if statement.path is not None:
         rows = await session.work(_copy_file, session, planned, statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
@@ -206,7 +207,8 @@ def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
     columns = [statement.target.columns[index] for index in statement.columns]
     types, names = [item.type for item in columns], [item.name for item in columns]
     time_zone = session.settings.value("TimeZone")
-    return CopyReader(types, names, _format(statement.options), statement.target.name, time_zone)
+    scaled = tuple(place for place, item in enumerate(columns) if item.keeps_scale)
+    return CopyReader(types, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
 
 
 def _format(options: CopyOptions) -> CopyFormat:
@@ -282,7 +284,7 @@ def _file_error(path: str, error: OSError) -> SqlError:
 
 async def send_out(session: Session, plan: Plan) -> None:
     """COPY TO STDOUT."""
-    session.starts_statement()
+    session.starts_statement(plan)
     statement = plan.statement
     if plan.calls_session:
         statement = functions.evaluate(session, statement, ())
@@ -299,16 +301,10 @@ async def send_out(session: Session, plan: Plan) -> None:
         batch = next(batches, None)
         return None if batch is None else (writer.encode(batch), batch.num_rows)
 
-    _send_data(session, writer.header())
+    session.connection.send(writer.header())
     while (portion := await session.portion(take)) is not None:
         data, count = portion
         rows += count
-        _send_data(session, data)
+        session.connection.send(data)
         await session.connection.drain()
-    _send_data(session, writer.trailer())
-    session.connection.send(encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
-
-
-def _send_data(session: Session, data: bytes) -> None:
-    if data:
-        session.connection.send(encoder.copy_data(data))
+    session.connection.send(writer.trailer() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))

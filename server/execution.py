@@ -6,13 +6,17 @@ are known here. Everything here may block and is called in a worker thread, unle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+import datetime
+import itertools
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import NAMED_OIDS, SqlType
+from executor.literals import literal_value
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values
@@ -22,6 +26,8 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeRights,
+    ChangeRoles,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -35,29 +41,40 @@ from planner.definitions import (
     Truncate,
 )
 from planner.expression import Cast, Column, Value
+from planner.scales import showing
 from planner.statements import (
+    CloseCursor,
     CopyIn,
     Deallocate,
+    DeclareCursor,
     Delete,
     Discard,
     ExecutePrepared,
+    Fetch,
     Insert,
+    Listen,
+    LockTable,
     Merge,
     Modifying,
+    Notify,
     Output,
     Prepare,
     Query,
+    SetModes,
     SetVariable,
     ShowVariable,
     TransactionControl,
+    Unlisten,
     Update,
 )
-from server import functions
+from server import cursors, functions
+from server.forward import Forward
+from server.identity import take_on
 from server.parameters import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
 from server.rows import Names, encode_rows, shown_by_name
-from server.settings import OF_TRANSACTION
+from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -85,10 +102,10 @@ WRITES: Final[dict[type, str]] = {
     CreateType: "CREATE TYPE",
     AlterType: "ALTER TYPE",
     DropType: "DROP TYPE",
+    ChangeRoles: "ALTER ROLE",
+    ChangeRights: "GRANT",
     CopyIn: "COPY FROM",
 }
-#: Rows encoded at once: bounds the memory of a portion.
-PORTION_ROWS: Final = 16_384
 #: Bytes after which a portion goes out.
 PORTION_BYTES: Final = 1 << 20
 
@@ -105,9 +122,9 @@ class Cursor:
         self._time_zone = time_zone
         #: Says what oids that are shown by name are called.
         self._names = names if any(kind.name in NAMED_OIDS for kind in self._types) else None
-        self._pieces = _pieces(result)
+        self._rows: Forward | cursors.SqlCursor = Forward(result.batches or ())
         self._live = result.live
-        self._rest: pa.RecordBatch | None = None
+        self._taken = 0
         self.finished = not self.returns_rows
 
     def take(self, limit: int = 0) -> tuple[bytes, int]:
@@ -116,13 +133,10 @@ class Cursor:
         data: list[bytes] = []
         size = count = 0
         while size < PORTION_BYTES and (not limit or count < limit):
-            batch = self._next()
+            batch = self._rows.next(limit - count if limit else 0)
             if batch is None:
                 self.finished = True
                 break
-            if limit and batch.num_rows > limit - count:
-                self._rest = batch.slice(limit - count)
-                batch = batch.slice(0, limit - count)
             if self._names is not None:
                 batch = shown_by_name(batch, self._types, self._formats, self._names)
             data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
@@ -130,23 +144,26 @@ class Cursor:
             count += batch.num_rows
             if self._live:
                 break
+        self._taken += count
         return (data[0] if len(data) == 1 else b"".join(data)), count
 
     def tag(self, count: int) -> str:
         """CommandComplete's tag after ``count`` rows."""
-        return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY") and self.returns_rows else self._tag
+        return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY", "FETCH") and self.returns_rows else self._tag
 
-    def _next(self) -> pa.RecordBatch | None:
-        if self._rest is not None:
-            batch, self._rest = self._rest, None
-            return batch
-        return next(self._pieces, None)
+    def stepping(self, name: str, text: str, now: datetime.datetime) -> cursors.SqlCursor:
+        """The rest of the rows for FETCH and MOVE, of which ``take`` goes on to take, too."""
+        if isinstance(self._rows, Forward):
+            self._rows = cursors.SqlCursor.over(name, text, self.outputs, now, self._rows, self._taken, self._live)
+        self.finished = False
+        return self._rows
 
-
-def _pieces(result: Result) -> Iterator[pa.RecordBatch]:
-    for batch in result.batches or ():
-        for start in range(0, batch.num_rows, PORTION_ROWS):
-            yield batch.slice(start, PORTION_ROWS) if batch.num_rows > PORTION_ROWS else batch
+    @classmethod
+    def declared(cls, cursor: cursors.SqlCursor, time_zone: str, names: Names) -> Cursor:
+        """The rows of a DECLARE from where it is."""
+        found = cls(Result("SELECT", cursor.outputs, ()), (), time_zone, names)
+        found._rows, found._live = cursor, cursor.live is not None
+        return found
 
 
 def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool = False) -> Result:
@@ -154,7 +171,7 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     has (``described``), 0A000 if it would have others now.
     """
     session.check(plan.statement)
-    session.starts_statement()
+    session.starts_statement(plan)
     statement = plan.statement
     if isinstance(statement, ExecutePrepared):
         (plan, parameters), described = prepared_call(session, statement), True
@@ -162,10 +179,25 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
         session.check(statement)
     if isinstance(statement, TransactionControl):
         return session.control(statement)
+    result = _run(session, plan, parameters, described)
+    if session.db.status == "I" and not session.implicit:
+        session.members.commit()
+    return result
+
+
+def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool) -> Result:
+    statement = plan.statement
     own = _OWN.get(type(statement))
     if own is not None:
         return own(session, statement)
-    return session.db.execute_planned(planned(session, plan, parameters, described), parameters)
+    if isinstance(statement, DeclareCursor):
+        session.cursors.check(statement, session.db.status != "I" or session.implicit)
+    result = session.db.execute_planned(planned(session, plan, parameters, described), parameters)
+    if isinstance(statement, DeclareCursor):
+        cursor = cursors.SqlCursor.of(statement, result, session.transaction_time)
+        session.cursors.by_name[cursor.name] = cursor
+        return Result("DECLARE CURSOR")
+    return result
 
 
 def planned(session: Session, plan: Plan, parameters: tuple[Value, ...] = (), described: bool = False) -> Planned:
@@ -195,8 +227,16 @@ def _set(session: Session, statement: SetVariable) -> Result:
         return Result(word, notices=(warning,))
     if statement.name in OF_TRANSACTION:
         _check_transaction(session, statement)
-    session.settings.set(statement.name, statement.value, statement.local)
+    if statement.name.lower() in IDENTITY:
+        take_on(session, statement.name.lower(), statement.value, statement.local)
+    else:
+        session.settings.set(statement.name, statement.value, statement.local)
     return Result(word)
+
+
+def _set_modes(session: Session, statement: SetModes) -> Result:
+    results = [_set(session, mode) for mode in statement.modes]
+    return results[0]
 
 
 def _check_transaction(session: Session, statement: SetVariable) -> None:
@@ -248,27 +288,56 @@ def _deallocate(session: Session, statement: Deallocate) -> Result:
 
 def _discard(session: Session, statement: Discard) -> Result:
     what = statement.what.upper()
-    if what in ("ALL", "DISCARD ALL"):
+    if what == "ALL":
         if session.db.status != "I" or session.implicit:
             raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.settings.reset_all()
+        for name in reversed(IDENTITY):
+            session.settings.set(name, None)
         session.statements.clear()
-    if what in ("ALL", "DISCARD ALL", "SEQUENCES", "DISCARD SEQUENCES"):
+        session.listening.unlisten(None)
+        cursors.close_all(session)
+    if what in ("ALL", "SEQUENCES"):
         session.db.sequences.discard()
-    if what in ("ALL", "DISCARD ALL", "CLOSE ALL"):
-        session.portals.clear()
-    if what in ("ALL", "DISCARD ALL", "TEMP", "DISCARD TEMP"):
+    if what in ("ALL", "TEMP"):
         session.db.discard_temporary()
-    words = what if what.split()[0] in ("DISCARD", "CLOSE", "UNLISTEN") else f"DISCARD {what}"
-    return Result("CLOSE CURSOR ALL" if words == "CLOSE ALL" else "UNLISTEN" if words.startswith("UNLISTEN") else words)
+    return Result(f"DISCARD {what}")
+
+
+def _lock(session: Session, statement: LockTable) -> Result:
+    if session.db.status == "I" and not session.implicit:
+        raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
+    return Result("LOCK TABLE")
+
+
+def _listen(session: Session, statement: Listen) -> Result:
+    session.listening.listen(statement.channel)
+    return Result("LISTEN")
+
+
+def _unlisten(session: Session, statement: Unlisten) -> Result:
+    session.listening.unlisten(statement.channel)
+    return Result("UNLISTEN")
+
+
+def _notify(session: Session, statement: Notify) -> Result:
+    session.listening.notify(statement.channel, statement.payload)
+    return Result("NOTIFY")
 
 
 _OWN: Final[dict[type, Callable[..., Result]]] = {
+    SetModes: _set_modes,
     SetVariable: _set,
     ShowVariable: _show,
     Prepare: _prepare,
     Deallocate: _deallocate,
     Discard: _discard,
+    Fetch: cursors.fetch,
+    CloseCursor: cursors.close,
+    Listen: _listen,
+    Unlisten: _unlisten,
+    Notify: _notify,
+    LockTable: _lock,
 }
 
 
@@ -297,14 +366,14 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
         for (column, kind), argument in zip(named, statement.arguments, strict=True)
     )
     query = Query(Project(Values((), ((),)), outputs), tuple(Output(column.name, kind) for column, kind in named))
+    ids = itertools.count(1 + len(types))
+    query = showing(query, lambda name, kind: Column(next(ids), name, kind))
     result = session.db.execute(functions.evaluate(session, query, ()))
     (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
-    return tuple(python_value(scalar) for scalar in row)
+    return tuple(_parameter(scalar, kind) for scalar, kind in zip(row, types, strict=True))
 
 
-def python_value(scalar: pa.Scalar) -> Value:
-    """An Arrow value in the form that literals and parameters have."""
-    value: Any = scalar.as_py()
-    if isinstance(value, pa.MonthDayNano):
-        return value.months, value.days, value.nanoseconds // 1000
-    return cast(Value, value)
+def _parameter(scalar: pa.Scalar, kind: SqlType) -> Value:
+    """A numeric comes as text where its decimals are its own."""
+    value = literal_value(scalar)
+    return Decimal(value) if kind.name == "numeric" and isinstance(value, str) else value

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, by_oid, is_known
-from executor.points import Row
 from executor.result import Result
 from planner.expression import Value
 from planner.statements import CopyIn, Insert, Output
@@ -24,9 +23,11 @@ from protocol import messages as m
 from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, planned, run
+from server.cursors import SqlCursor
+from server.execution import Cursor, run
 from server.express import Answered
 from server.planning import Plan
+from server.points import Found
 from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows, described
 
@@ -47,6 +48,15 @@ class Portal:
     key: Hashable
     outputs: tuple[Output, ...] | None
     cursor: Cursor | None = None
+
+    def stepping(self, session: Session) -> SqlCursor:
+        """Its rows for FETCH and MOVE; it runs now if it has not. Raises 0A000 where it returns none."""
+        if self.plan is None or self.outputs is None:
+            raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
+        if self.cursor is None:
+            result = run(session, self.plan, self.values, described=True)
+            self.cursor = Cursor(result, self.formats, session.settings.value("TimeZone"), session.names)
+        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
 
 
 def find_portal(session: Session, name: str) -> Portal:
@@ -95,10 +105,10 @@ def _declared(session: Session, oid: int) -> SqlType | None:
 def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
     """Bind."""
     prepared = find_statement(session, message.statement)
-    if message.portal and message.portal in session.portals:
+    if message.portal and (message.portal in session.portals or message.portal in session.cursors.by_name):
         raise SqlError("42P03", f'portal "{message.portal}" already exists')
     plan = prepared.plan
-    if plan is not None and not plan.suits(session.db.catalog, session.settings.search_path()):
+    if plan is not None and not plan.suits(session.db.catalog, session.settings):
         return _rebind(session, message, prepared)
     _bind(session, message, prepared)
     return None
@@ -139,8 +149,11 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
 def describe(session: Session, message: m.Describe) -> None:
     """Describe."""
     if message.kind == "P":
-        portal = find_portal(session, message.name)
-        session.connection.send(_describe_portal(session, portal))
+        cursor = session.cursors.by_name.get(message.name)
+        if cursor is not None:
+            session.connection.send(describe_rows(cursor.outputs, ()))
+        else:
+            session.connection.send(_describe_portal(session, find_portal(session, message.name)))
         return
     plan = find_statement(session, message.name).plan
     types = plan.types if plan is not None else ()
@@ -163,6 +176,7 @@ def close(session: Session, message: m.Close) -> None:
     """Close; what does not exist is closed already."""
     if message.kind == "P":
         session.portals.pop(message.name, None)
+        session.cursors.by_name.pop(message.name, None)
     else:
         session.statements.pop(message.name, None)
     session.connection.send(encoder.CLOSE_COMPLETE)
@@ -173,6 +187,9 @@ def close(session: Session, message: m.Close) -> None:
 
 def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     """Execute."""
+    declared = session.cursors.by_name.get(message.portal)
+    if declared is not None:
+        return _execute_declared(session, declared, message.max_rows)
     portal = find_portal(session, message.portal)
     plan = portal.plan
     if plan is None:
@@ -183,28 +200,38 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         if isinstance(statement, Insert):
             if is_plain(session, plan, statement) and _append(session, plan, statement, portal.values):
                 return None
-        elif plan.repeatable and not message.max_rows and session.is_idle:
+        elif plan.repeatable and not message.max_rows and session.reads_committed:
             known = _known_answer(session, portal, plan)
             if known is not None:
-                session.express.note(known)
                 session.connection.send(known.data)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 
 
+async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:
+    """Execute of a cursor of SQL, as if it were a portal."""
+    cursor = Cursor.declared(declared, session.settings.value("TimeZone"), session.names)
+    with session.timed():
+        await _send_rows(session, cursor, *await session.portion(cursor.take, limit), limit)
+
+
 def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | None:
-    """A read that needs no thread, with its rows and CommandComplete."""
-    reader = session.server.points.known(plan)
-    if reader is None:
+    """A read that needs no thread, with its rows and CommandComplete; between transactions express learns it."""
+    reader, known = session.server.points.known(plan), None
+    if reader is not None and plan.catalog is session.database.catalog:
+        row = reader.peek(portal.values)
+        if row is not None:
+            rows = session.server.points.rows(reader, portal.formats, session.settings.value("TimeZone"))
+            known = Answered(plan, rows.answer(row), None)
+    if not session.is_idle:
+        session.db.begins_reading()
+        return known
+    if known is None:
         answer = session.server.results.get(_key(session, portal, plan), session.database)
-        return None if answer is None else Answered(plan, answer.data, answer.stamp)
-    if plan.catalog is not session.database.catalog:
-        return None
-    row = reader.peek(portal.values)
-    if row is None:
-        return None
-    rows = session.server.points.rows(reader, portal.formats, session.settings.value("TimeZone"))
-    return Answered(plan, rows.answer(row), None)
+        known = None if answer is None else Answered(plan, answer.data, answer.stamp)
+    if known is not None:
+        session.express.note(known)
+    return known
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
@@ -256,44 +283,43 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
 async def _copy(session: Session, plan: Plan) -> None:
     statement = plan.statement
     if isinstance(statement, CopyIn):
-        await copying.begin(session, planned(session, plan), None)
+        await copying.begin(session, plan, None)
     else:
         await copying.send_out(session, plan)
 
 
 async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
     """Runs a portal for the first time."""
-    stamp = None
-    if plan.repeatable and not limit and session.is_idle:
+    stamp, is_committed = None, plan.repeatable and not limit and session.reads_committed
+    if is_committed and session.is_idle:
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
 
-    def begin() -> Row | tuple[Result, Cursor, bytes, int]:
-        reader = session.server.points.find(session.database, plan) if stamp is not None else None
-        if reader is not None:
-            return reader.read(portal.values)
+    def begin() -> Found | tuple[Result, Cursor, bytes, int]:
+        found = session.server.points.read(session, plan, portal.values) if is_committed else None
+        if found is not None:
+            return found
         result = run(session, plan, portal.values, described=True)
         cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"), session.names)
         return result, cursor, *cursor.take(limit)
 
     begun = await session.work(begin)
-    if isinstance(begun, Row):
-        _send_point(session, portal, plan, begun)
+    if isinstance(begun, Found):
+        _send_point(session, portal, begun)
         return
     result, cursor, data, rows = begun
     portal.cursor = cursor
     if result.notices:
-        session.send_notices(result.notices)
+        session.notices.send(result.notices)
     if stamp is not None and cursor.finished and not result.notices:
         whole = data + encoder.command_complete(cursor.tag(rows))
         session.server.results.put(_key(session, portal, plan), whole, stamp)
     await _send_rows(session, cursor, data, rows, limit)
 
 
-def _send_point(session: Session, portal: Portal, plan: Plan, row: Row) -> None:
+def _send_point(session: Session, portal: Portal, found: Found) -> None:
     """Answers a point read whose index had to be brought up to date."""
-    reader, time_zone = session.server.points.known(plan), session.settings.value("TimeZone")
-    assert reader is not None
-    session.connection.send(session.server.points.rows(reader, portal.formats, time_zone).answer(row))
+    time_zone = session.settings.value("TimeZone")
+    session.connection.send(session.server.points.rows(found.reader, portal.formats, time_zone).answer(found.row))
     portal.cursor = Cursor(Result("SELECT", portal.outputs or (), ()), portal.formats, time_zone)
 
 

@@ -10,16 +10,22 @@ import datetime
 import platform
 import zoneinfo
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import unsupported
-from planner.expression import Call, Cast, Literal, Scalar, Value
+from catalog.types import TEXT
+from planner.algebra import Filter, Project
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
 from planner.functions import SESSION_FUNCTIONS
+from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
 from planner.statements import Statement
+from server import signals
+from server.identity import take_on
 from server.parameters import SERVER_VERSION
 from server.planning import replace_parameters
-from server.settings import OF_TRANSACTION
+from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -37,16 +43,36 @@ def evaluate(session: Session, statement: Statement, parameters: tuple[Value, ..
             return Literal(_FUNCTIONS[node.function](session, *arguments), node.type)
         return node
 
-    result: Statement = rewrite(replace_parameters(statement, parameters), change)
+    result: Statement = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), change)
     return result
+
+
+def _with_known_columns(node: Any) -> Any:
+    """set_config(name, ...) FROM pg_settings WHERE name = 'x': a column that a filter holds to a text is that text."""
+    if not isinstance(node, Project) or not isinstance(node.input, Filter):
+        return node
+    known: dict[Column, Scalar] = {}
+    for part in conjuncts(node.input.predicate):
+        match part:
+            case Call(function="eq", arguments=(ColumnRef(column), Literal(str()) as text)) if column.type == TEXT:
+                known[column] = text
+    if not known:
+        return node
+
+    def named(item: Any) -> Any:
+        if not isinstance(item, Call) or item.function not in SESSION_FUNCTIONS:
+            return item
+        return replace(item, arguments=tuple(substitute(argument, known) for argument in item.arguments))
+
+    return replace(node, outputs=rewrite(node.outputs, named))
 
 
 def _constant(function: str, argument: Scalar) -> Value:
     match argument:
         case Literal(value=value):
             return value
-        case Cast(argument=Literal(value=value)) if value is None or isinstance(value, str):
-            return value
+        case Cast(argument=Literal(value=value)) if type(value) in (type(None), str, int):
+            return value  # an integer comes to a wider type
         case _:
             raise unsupported(f"{function}() of something that is not a constant", "Give it a constant or a parameter.")
 
@@ -61,6 +87,10 @@ def _current_date(session: Session) -> datetime.date:
 
 def _current_user(session: Session) -> str:
     return session.user
+
+
+def _session_user(session: Session) -> str:
+    return session.settings.value("session_authorization")
 
 
 def _current_database(session: Session) -> str:
@@ -85,6 +115,21 @@ def _pg_backend_pid(session: Session) -> int:
     return session.backend.process
 
 
+def _start_time(session: Session) -> datetime.datetime:
+    return session.server.started
+
+
+def _statement_timestamp(session: Session) -> datetime.datetime:
+    return session.statement_time
+
+
+def _txid_current(session: Session) -> int:
+    """A number that no other transaction has, taken when a transaction first asks for it."""
+    if session.numbered[0] is not session.transaction_time:
+        session.numbered = session.transaction_time, next(session.server.transaction_numbers)
+    return session.numbered[1]
+
+
 def _current_setting(session: Session, name: Value, missing_ok: Value = False) -> str | None:
     if name is None:
         return None
@@ -98,7 +143,11 @@ def _set_config(session: Session, name: Value, value: Value, is_local: Value) ->
         return None
     if str(name).lower() in OF_TRANSACTION:
         raise unsupported(f"set_config() of {name}", "Use SET TRANSACTION.")
-    session.settings.set(str(name), None if value is None else str(value), bool(is_local))
+    text = None if value is None else str(value)
+    if str(name).lower() in IDENTITY:
+        take_on(session, str(name).lower(), text, bool(is_local))
+    else:
+        session.settings.set(str(name), text, bool(is_local))
     return session.settings.show(str(name))
 
 
@@ -106,11 +155,20 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "now": _now,
     "current_date": _current_date,
     "current_user": _current_user,
-    "session_user": _current_user,
+    "session_user": _session_user,
     "current_database": _current_database,
     "current_schema": _current_schema,
     "version": _version,
     "pg_backend_pid": _pg_backend_pid,
+    "pg_postmaster_start_time": _start_time,
+    "statement_timestamp": _statement_timestamp,
+    "txid_current": _txid_current,
+    "pg_reload_conf": signals.reload,
+    "pg_cancel_backend": signals.cancel,
+    "pg_terminate_backend": signals.terminate,
+    "suspend_query": signals.suspend,
+    "checkpoint_query": signals.checkpoint,
+    "forget_query": signals.forget,
     "current_setting": _current_setting,
     "set_config": _set_config,
 }

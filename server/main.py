@@ -1,4 +1,4 @@
-"""``millstream`` and ``python -m server``: reads the configuration and serves until SIGTERM or SIGINT.
+"""``millstream`` and ``python -m server``: a command (``server.commands``), or the server until SIGTERM or SIGINT.
 
 Owns: the process. What the server does while it runs is in ``server.serving``.
 """
@@ -16,10 +16,10 @@ from typing import NoReturn
 
 import uvloop
 
-from server import logs
-from server.config import Config, ConfigError, load
+from server import commands, logs
+from server.config import Chosen, ConfigError, choose, parser
 from server.memory import keep_freed_memory, keep_what_is_loaded
-from server.serving import Server
+from server.serving import Server, Stop
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +38,29 @@ def command() -> NoReturn:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves; the process's exit status."""
+    """Runs a command, or serves; the process's exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    name, rest = (words[0], words[1:]) if words and words[0] in commands.COMMANDS else ("serve", words)
     try:
-        config = load(sys.argv[1:] if arguments is None else arguments, os.environ)
-    except ConfigError as error:
+        return serve_command(rest) if name == "serve" else commands.find(name)(rest)
+    except (ConfigError, OSError) as error:
         print(f"millstream: {error}", file=sys.stderr)
         return 2
-    logs.configure(config.log_level)
+
+
+def serve_command(words: Sequence[str]) -> int:
+    """Serves; the process's exit status. Raises ConfigError."""
+    description = "Serve PostgreSQL clients: tables, streams and continuous views."
+    chosen = choose(parser("millstream", description, commands.overview()).parse_args(words), os.environ)
+    config = chosen.config
+    logs.configure(config.log_level, config.log_format)
     keep_freed_memory()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        uvloop.run(serve(config))
+        uvloop.run(serve(chosen))
+    except ConfigError as error:
+        print(f"millstream: {error}", file=sys.stderr)
+        return 2
     except OSError as error:
         logger.error("cannot listen on %s: %s", config.listen, error)
         return 1
@@ -58,21 +70,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def serve(config: Config) -> None:
-    """Serves until the process is asked to end."""
-    stop = asyncio.Event()
+async def serve(chosen: Chosen) -> None:
+    """Serves until the process is asked to end: SIGTERM lets what is under way end, a second one and SIGINT do not."""
+    stop = Stop()
     loop = asyncio.get_running_loop()
+    seconds = chosen.config.shutdown_timeout
 
-    def end() -> None:
-        if config.shutdown_timeout and not stop.is_set():
-            limit = threading.Timer(config.shutdown_timeout, leave, (config.shutdown_timeout,))
+    def end(at_once: bool) -> None:
+        if seconds and not stop.asked.is_set():
+            limit = threading.Timer(seconds, leave, (seconds,))
             limit.daemon = True
             limit.start()
-        stop.set()
+        if at_once or stop.asked.is_set():
+            stop.at_once.set()
+        stop.asked.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    await Server(config).run(stop, opened=keep_what_is_loaded)
+    server = Server(chosen)
+    loop.add_signal_handler(signal.SIGTERM, end, False)
+    loop.add_signal_handler(signal.SIGINT, end, True)
+    loop.add_signal_handler(signal.SIGHUP, server.access.reload)
+    await server.run(stop, opened=keep_what_is_loaded)
 
 
 def leave(seconds: float) -> NoReturn:

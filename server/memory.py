@@ -5,7 +5,8 @@ each block, on several threads. Arrow's own allocator and the C library's defaul
 time, which then has to clear the pages for the next block: as much time again as parsing takes. Kept, they are used
 again at once.
 
-Owns also what the collector of cycles need not look at: what was loaded before the first client came stays to the end.
+Owns also what the collector of cycles need not look at (what was loaded before the first client came stays to the
+end), and what is not loaded at all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from typing import Final
+import sys
+from typing import Any, Final
 
 #: mallopt(3): free memory at the end of a heap that is kept, and allocations that are mapped each for itself.
 _TRIM_THRESHOLD: Final = -1
@@ -36,3 +38,26 @@ def keep_what_is_loaded() -> None:
     it does again and again while a server fills its caches, stops every thread for some 50 ms each time."""
     gc.collect()
     gc.freeze()
+
+
+def leave_out_pandas() -> None:
+    """Must come before anything makes an Arrow array, and before other threads do. pyarrow looks for pandas once, at
+    the first one, and loads it if it is there: 40 MB and a fifth of a second of each start, for which the server has no
+    use (Spark's driver, a process of its own, has)."""
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import numpy.ma  # noqa: F401 -- numpy loads it at its first use, by pyarrow, and no two threads may do that at once
+        import pyarrow as pa
+
+        pa.array([])
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas:
+    """Finds that there is no pandas."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Final, Literal
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
+from server.config import Config, stored_text
 
 SERVER_VERSION: Final = "15.12"
 SERVER_VERSION_NUM: Final = "150012"
@@ -27,7 +28,7 @@ Context = Literal["user", "internal", "server"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. ``reported`` ones go out as ParameterStatus; ``unit`` is '', or a number's 'ms' or 'kB'."""
+    """One parameter. ``reported`` ones go out as ParameterStatus; ``unit`` is '', or a number's 'ms', 'kB' or 'B'."""
 
     name: str
     default: str
@@ -71,9 +72,17 @@ def one_of(*words: str, refused: tuple[str, ...] = ()) -> Reader:
     return read
 
 
-_MILLISECONDS: Final = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_KILOBYTES: Final = {"B": 1 / 1024, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}
-_UNITS: Final = {"": {}, "ms": _MILLISECONDS, "kB": _KILOBYTES}
+_MILLISECONDS: Final[dict[str, float]] = {
+    "us": 0.001,
+    "ms": 1,
+    "s": 1000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_KILOBYTES: Final[dict[str, float]] = {"B": 1 / 1024, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}
+_BYTES: Final[dict[str, float]] = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_UNITS: Final[dict[str, dict[str, float]]] = {"": {}, "ms": _MILLISECONDS, "kB": _KILOBYTES, "B": _BYTES}
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-zA-Z]*)\s*")
 
 
@@ -170,7 +179,7 @@ def show(parameter: Parameter, value: str) -> str:
 
 _INT_MAX: Final = 2147483647
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
-_ISOLATION: Final = one_of("read committed", "read uncommitted", "repeatable read", refused=("serializable",))
+_ISOLATION: Final = one_of("read committed", "read uncommitted", "repeatable read", "serializable")
 
 
 def _milliseconds(name: str, default: str, description: str) -> Parameter:
@@ -189,7 +198,15 @@ def _table(*items: Parameter) -> dict[str, Parameter]:
     return {item.name.lower(): item for item in items}
 
 
+def _configured() -> Iterator[Parameter]:
+    """What only an operator sets (``server.config``), for SHOW."""
+    for item in fields(Config):
+        unit = "B" if item.metadata["size"] else "ms" if isinstance(item.default, float) else ""
+        yield Parameter(item.name, stored_text(item.default), text, item.metadata["doc"], "server", unit=unit)
+
+
 PARAMETERS: Final[dict[str, Parameter]] = _table(
+    *_configured(),  # what a session may set as well is below, and counts
     Parameter("application_name", "", text, "The client's name for itself.", reported=True),
     Parameter("client_encoding", "UTF8", encoding, "The client's character set.", reported=True),
     Parameter("DateStyle", "ISO, MDY", date_style, "Output style and input order of dates.", reported=True),
@@ -201,10 +218,10 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
               "Whether '...' takes backslashes literally.", reported=True),
     _fixed("in_hot_standby", "off", "Whether the server is a standby.", True),
     _fixed("integer_datetimes", "on", "Whether timestamps are integers.", True),
-    _fixed("is_superuser", "on", "Whether the user is a superuser.", True),
+    _fixed("is_superuser", "off", "Whether the user is a superuser.", True),
     _fixed("server_encoding", "UTF8", "The server's character set.", True),
     _fixed("server_version", SERVER_VERSION, "The PostgreSQL version that the server answers like.", True),
-    Parameter("session_authorization", "millstream", text, "The session's user.", "internal", True),
+    Parameter("session_authorization", "millstream", text, "The session's user.", reported=True),
     _fixed("server_version_num", SERVER_VERSION_NUM, "server_version as a number."),
     _fixed("block_size", "8192", "Size of a disk block."),
     _fixed("data_checksums", "on", "Whether what is stored carries checksums."),
@@ -213,12 +230,15 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     _fixed("lc_collate", "C", "Collation order."),
     _fixed("lc_ctype", "C.UTF-8", "Character classes."),
     _fixed("transaction_deferrable", "off", "Whether the transaction is deferrable."),
-    Parameter("max_connections", "100", text, "Clients at once.", "server"),
+    Parameter("port", "5433", text, "The port on which the server listens.", "server"),
+    Parameter("listen_addresses", "127.0.0.1", text, "The addresses on which the server listens.", "server"),
+    Parameter("data_directory", "", text, "The folder of everything durable.", "server"),
+    Parameter("config_file", "", text, "The file of settings that was read.", "server"),
     Parameter("ssl", "off", text, "Whether TLS is spoken.", "server"),
     Parameter("fsync", "on", text, "Whether the log is forced to disk.", "server"),
     Parameter("wal_level", "replica", text, "Level of the log.", "server"),
     Parameter("search_path", '"$user", public', name_list, "Schemas in which unqualified names are looked up."),
-    Parameter("role", "none", one_of("none", "millstream"), "The current role."),
+    Parameter("role", "none", text, "The current role."),
     Parameter("transaction_isolation", "read committed", _ISOLATION, "Isolation of the transaction."),
     Parameter("default_transaction_isolation", "read committed", _ISOLATION, "Isolation of new transactions."),
     Parameter("transaction_read_only", "off", boolean, "Whether the transaction only reads."),
@@ -231,6 +251,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
               "Whether a commit waits for the disk."),
     Parameter("maintenance_engine", "auto", one_of("auto", "spark", "embedded"), "Who maintains continuous views."),
     Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "Who runs queries."),
+    Parameter("separable", "auto", one_of("auto", "on", "off"),
+              "Whether queries run pipeline by pipeline, so that they can leave the server."),
     Parameter("client_min_messages", "notice", one_of(*_LEVELS), "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("hex", refused=("escape",)), "Output form of bytea."),
     Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),
@@ -260,12 +282,14 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     _accepted("log_statement", "none", text),
     _accepted("maintenance_work_mem", "65536", number(1024, _INT_MAX, "kB"), "kB"),
     _accepted("max_parallel_workers_per_gather", "2", number(0, 1024)),
-    _accepted("password_encryption", "scram-sha-256", text),
+    _accepted("password_encryption", "scram-sha-256", one_of("scram-sha-256", refused=("md5",))),
     _accepted("plan_cache_mode", "auto", text),
     _accepted("random_page_cost", "4", number(0, 1e308, whole=False)),
+    _accepted("restrict_nonsystem_relation_kind", "", name_list),
     _accepted("row_security", "on", boolean),
     _accepted("session_replication_role", "origin", text),
     _accepted("seq_page_cost", "1", number(0, 1e308, whole=False)),
+    _accepted("synchronize_seqscans", "on", boolean),
     _accepted("tcp_keepalives_idle", "0", number(0, _INT_MAX)),
     _accepted("tcp_keepalives_interval", "0", number(0, _INT_MAX)),
     _accepted("tcp_user_timeout", "0", number(0, _INT_MAX)),

@@ -17,6 +17,7 @@ from catalog.errors import SqlError
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
+from planner.bind.context import Separated, none_separated
 from planner.expression import Call, Literal, Parameter
 from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
@@ -68,13 +69,14 @@ class Plan:
     types: tuple[SqlType, ...]
     catalog: Catalog
     search_path: tuple[str, ...]
+    role: str
     reads: tuple[int, ...]
     repeatable: bool
     calls_session: bool
 
-    def suits(self, catalog: Catalog, search_path: tuple[str, ...]) -> bool:
-        """Whether names still mean what they meant to it."""
-        return self.catalog is catalog and self.search_path == search_path
+    def suits(self, catalog: Catalog, settings: Settings) -> bool:
+        """Whether names still mean what they meant to it, and the role is the one that may do what it does."""
+        return self.catalog is catalog and (self.search_path, self.role) == settings.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,25 @@ class Surroundings:
     search_path: tuple[str, ...]
     time_zone: str
     role: str
+    session_role: str
     database: str
     own: str = ""  # tells the relations that only the session sees
+    separated: Separated = none_separated
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
-        return (self.search_path, self.time_zone, self.role, self.database, self.own)
+        return (self.search_path, self.time_zone, self.role, self.session_role, self.database, self.own)
 
 
-def surroundings(catalog: Catalog, settings: Settings, role: str, database: str) -> Surroundings:
+def surroundings(
+    catalog: Catalog, settings: Settings, database: str, separated: Separated = none_separated
+) -> Surroundings:
     """A session's."""
-    return Surroundings(catalog, settings.search_path(), settings.value("TimeZone"), role, database, settings.own)
+    roles = settings.role, settings.value("session_authorization")
+    return Surroundings(
+        catalog, settings.search_path(), settings.value("TimeZone"), *roles, database, settings.own, separated
+    )
 
 
 class PlanCache:
@@ -161,8 +170,8 @@ class PlanCache:
             try:
                 (raw,) = parse(key)
                 plan = make_plan(raw, types, around)
-                if any(kind.name in NAMED_OIDS for kind in plan.types):  # what a name means is bound, not computed
-                    raise SqlError("0A000", "a name as a value")
+                if any(kind.name in NAMED_OIDS or kind.row is not None for kind in plan.types):
+                    raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
             except (SqlError, ValueError):
                 self._unshared.put((key, types), True)
                 return None
@@ -172,7 +181,9 @@ class PlanCache:
 
 def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
     """Binds a statement."""
-    context = Context(around.catalog, around.search_path, types, around.time_zone, around.role, around.database)
+    roles = around.role, around.session_role
+    place = around.search_path, types, around.time_zone
+    context = Context(around.catalog, *place, *roles, around.database, around.separated)
     bound = bind(raw, context)
     statement = bound.statement
     nodes = [item for root in roots(statement) for item in walk(root)]
@@ -181,11 +192,12 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     repeatable = (
         isinstance(statement, Query)
         and not statement.volatile
+        and statement.locking is None
         and calls <= _STEADY
         and all(scan.kind in ("table", "view") for scan in scans)
     )
-    reads, path = tuple(sorted({scan.oid for scan in scans})), around.search_path
-    return Plan(next(_serials), raw, statement, bound.parameters, around.catalog, path, reads, repeatable, bool(calls))
+    reads, names = tuple(sorted({scan.oid for scan in scans})), (around.catalog, around.search_path, around.role)
+    return Plan(next(_serials), raw, statement, bound.parameters, *names, reads, repeatable, bool(calls))
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

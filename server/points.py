@@ -1,4 +1,4 @@
-"""Prepared point reads of large continuous views: from key to DataRow without a thread.
+"""Prepared point reads of continuous views and tables: from key to DataRow without a thread.
 
 Owns: which plans are point reads, and the encoded rows of the tables that they read, a few hundred rows at a time as
 they are asked for. The index is the executor's (``executor.points``). On the loop's thread, but for ``find``.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
 from catalog.types import SqlType
-from executor.points import PointReader, Row, point_reader
+from executor.points import PointReader, point_reader
+from executor.trace.index import Row
+from planner.expression import Value
 from planner.statements import Query
 from protocol.datarow import encode_rows
 from protocol.encoder import command_complete
@@ -21,14 +23,16 @@ from server.planning import Bounded, Plan
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from server.session import Session
 
 #: Rows encoded together (a power of two): one row alone would cost nearly as much.
 _SHIFT: Final = 8
 _PLANS: Final = 1024
-#: Views and forms whose encoded tables are kept, and tables of each: the indexed result, the patch to it, the one
-#: before.
+#: Relations and forms whose encoded tables are kept, and tables of each: the indexed result, the patch to it, the one
+#: before; and of those with less than a part, so many.
 _FORMS: Final = 64
 _TABLES: Final = 3
+_SMALL_TABLES: Final = 1024
 #: After so many parts of a table were encoded one by one, the whole table is, on another thread, if it is no larger.
 _PATIENCE: Final = 16
 _WHOLE: Final = 256 << 20
@@ -36,9 +40,16 @@ _ONE: Final = command_complete("SELECT 1")
 _NONE: Final = command_complete("SELECT 0")
 
 
+class Found(NamedTuple):
+    """The row that a point read has found."""
+
+    reader: PointReader
+    row: Row
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a view's rows are encoded as."""
+    """What a relation's rows are encoded as."""
 
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
@@ -80,12 +91,13 @@ class EncodedTable:
 
 
 class Rows:
-    """A view's rows in one form, for all sessions: of the tables that were asked for last."""
+    """A relation's rows in one form, for all sessions: of the tables that were asked for last."""
 
     def __init__(self, form: Form, threads: Executor) -> None:
         self._form = form
         self._threads = threads
         self._tables: list[EncodedTable] = []
+        self._small: Bounded[EncodedTable] = Bounded(_SMALL_TABLES)
 
     def answer(self, row: Row) -> bytes:
         """DataRow and CommandComplete of a row."""
@@ -94,11 +106,21 @@ class Rows:
             return _NONE
         tables = self._tables
         if not tables or tables[-1].table is not table:
+            if table.num_rows < 1 << _SHIFT:
+                return self._of_small(table).row(place) + _ONE
             known = next((item for item in tables if item.table is table), None)
             if known is None:
                 known = EncodedTable(table, self._form, self._threads)
             tables[:] = [*(item for item in tables if item is not known), known][-_TABLES:]
         return tables[-1].row(place) + _ONE
+
+    def _of_small(self, table: pa.Table) -> EncodedTable:
+        """A table of a few rows, of which there may be many."""
+        known = self._small.get(id(table))
+        if known is None or known.table is not table:
+            known = EncodedTable(table, self._form, self._threads)
+            self._small.put(id(table), known)
+        return known
 
 
 class Points:
@@ -120,14 +142,24 @@ class Points:
         if found is None:
             reader = None
             if plan.repeatable and isinstance(plan.statement, Query) and len(plan.reads) == 1:
-                reader = point_reader(database, plan.statement)
+                reader = point_reader(database, plan.statement, plan.catalog)
             found = (reader,)
             self._readers.put(plan.serial, found)
         return found[0]
 
+    def read(self, session: Session, plan: Plan, values: tuple[Value, ...]) -> Found | None:
+        """The row of a plan that is a point read; None when it is none, or must go the ordinary way. In a worker
+        thread."""
+        reader = self.find(session.database, plan)
+        row = None if reader is None else reader.read(values)
+        if reader is None or row is None:
+            return None
+        session.db.begins_reading()
+        return Found(reader, row)
+
     def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:
-        """The encoded rows of a reader's view."""
-        key = (reader.view, reader.columns, formats, time_zone)
+        """The encoded rows of a reader's relation."""
+        key = (reader.relation, reader.columns, formats, time_zone)
         known = self._rows.get(key)
         if known is None:
             types = tuple(item.type for item in reader.outputs)

@@ -16,6 +16,7 @@ from planner.statements import (
     Delete,
     ExecutePrepared,
     Explain,
+    Fetch,
     Insert,
     Modifying,
     Output,
@@ -55,7 +56,7 @@ class Prepared:
         """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
         assert self.raw is not None
         assert self.plan is not None
-        if self.plan.suits(session.db.catalog, session.settings.search_path()):
+        if self.plan.suits(session.db.catalog, session.settings):
             return self.plan
         self.plan = replanned(session, self.plan, described=True)
         return self.plan
@@ -69,7 +70,7 @@ def replanned(session: Session, plan: Plan, described: bool) -> Plan:
     before, after = (_shape(outputs_of(session, item.statement)) for item in (plan, new))
     types = ([(kind.oid, kind.typmod) for kind in item.types] for item in (plan, new))
     if next(types) != next(types) or (described and before != after):
-        raise SqlError("0A000", "cached plan must not change result type")
+        raise SqlError("0A000", "cached plan must not change result type", routine="RevalidateCachedQuery")
     return new
 
 
@@ -104,6 +105,9 @@ def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | N
             return outputs_of(session, main)
         case ShowVariable(name=name):
             return show_outputs(name)
+        case Fetch(name=name, moves=False):
+            cursor = session.cursors.by_name.get(name) or session.portals.get(name)
+            return None if cursor is None else cursor.outputs
         case Explain(format=form):
             return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
         case ExecutePrepared(name=name):

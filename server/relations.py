@@ -9,16 +9,26 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.postgres import rows
-from catalog.system.naming import DATABASE, DATABASE_NAME, ROLE, ROLE_NAME
+from catalog.privileges import DATABASE
+from catalog.system.naming import DATABASE_NAME
 from catalog.system.relations import named
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
+from executor.system import system_rows
+from server.config import ConfigError
 from server.parameters import PARAMETERS, Parameter
 
 if TYPE_CHECKING:
     from server.session import Session
 
 _CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "server": "postmaster"}
+#: pg_read_all_stats.
+_READ_STATISTICS: Final = 3375
+#: What sessions of others look like to who may not see them.
+_HIDDEN: Final[Row] = {
+    "query": "<insufficient privilege>",
+    **dict.fromkeys(("client_addr", "client_port", "backend_start", "xact_start", "query_start", "state"), None),
+}
 _STATES: Final[Mapping[str, str]] = {
     "I": "idle",
     "T": "idle in transaction",
@@ -34,8 +44,13 @@ def own_relations(session: Session) -> Own:
         "pg_prepared_statements": lambda: _prepared(session),
         "pg_cursors": lambda: _cursors(session),
         "pg_stat_activity": lambda: _activity(session),
-        "pg_stat_ssl": lambda: ({"pid": row["pid"], "ssl": False} for row in _activity(session)),
+        "millstream.queries": lambda: _queries(session),
+        "pg_stat_database": lambda: _database(session),
+        "pg_stat_ssl": lambda: _encryption(session),
+        "pg_hba_file_rules": lambda: _rules(session),
         "pg_timezone_names": _zones,
+        "listening_channels": lambda: ({"channel": name} for name in sorted(session.listening.channels)),
+        "notification_queue": lambda: ({"usage": session.server.channels.usage()},),
     }
 
 
@@ -63,15 +78,15 @@ def _settings(session: Session) -> Iterator[Row]:
 
 
 def _value(session: Session, parameter: Parameter) -> Row:
-    value = session.settings.value(parameter.name)
+    value, default = session.settings.value(parameter.name), session.settings.default(parameter.name)
     return {
         "setting": value,
         "unit": parameter.unit or None,
         "short_desc": parameter.description,
         "context": _CONTEXTS[parameter.context],
-        "source": "default" if value == parameter.default else "session",
+        "source": session.server.chosen.source(parameter.name) if value == default else "session",
         "boot_val": parameter.default,
-        "reset_val": parameter.default,
+        "reset_val": default,
     }
 
 
@@ -87,8 +102,20 @@ def _prepared(session: Session) -> Iterator[Row]:
 
 
 def _cursors(session: Session) -> Iterator[Row]:
-    for name in session.portals:
-        yield {"name": name, "statement": "", "is_holdable": False, "is_binary": False, "is_scrollable": False}
+    for cursor in session.cursors.by_name.values():
+        yield {
+            "name": cursor.name,
+            "statement": cursor.text,
+            "is_holdable": cursor.hold,
+            "is_binary": cursor.binary,
+            "is_scrollable": cursor.scrolls,
+            "creation_time": cursor.created,
+        }
+    for name, portal in session.portals.items():
+        if name:
+            text = "" if portal.plan is None else portal.plan.raw.text
+            kinds = {"is_holdable": False, "is_binary": False, "is_scrollable": False}
+            yield {"name": name, "statement": text, "creation_time": session.transaction_time, **kinds}
 
 
 def _activity(session: Session) -> Iterator[Row]:
@@ -96,25 +123,99 @@ def _activity(session: Session) -> Iterator[Row]:
     for connection in tuple(session.server.connections):
         other: Any = connection.handler
         if hasattr(other, "backend"):  # it has started
-            yield _session_row(other)
+            row = _session_row(other)
+            yield row if _may_see(session, other.login) else {**row, **_HIDDEN}
+
+
+def _queries(session: Session) -> Iterator[Row]:
+    """Queries that can leave the server; the texts of others' only for who may see what these do."""
+    for row in system_rows(session.database, "queries"):
+        yield row if _may_see(session, str(row["role"])) else {**row, "query": _HIDDEN["query"]}
+
+
+def _may_see(session: Session, other: str) -> bool:
+    """Whether a session's role may see what another role does."""
+    roles = session.db.catalog.roles
+    own, its = roles.find(session.user), roles.find(other)
+    if own is None or own.superuser:
+        return own is not None
+    return bool(roles.groups(own.oid, inherited=True) & {_READ_STATISTICS, -1 if its is None else its.oid})
 
 
 def _session_row(other: Session) -> Row:
+    role = other.db.catalog.roles.find(other.login)
     state = "active" if other.is_working else _STATES[other.db.status]
     return {
         "datid": DATABASE,
         "datname": DATABASE_NAME,
         "pid": other.backend.process,
-        "usesysid": ROLE,
-        "usename": ROLE_NAME,
+        "usesysid": None if role is None else role.oid,
+        "usename": other.login,
         "application_name": other.settings.value("application_name"),
-        "client_port": -1,
+        "client_addr": other.connection.peer[0],
+        "client_port": other.connection.peer[1],
+        "backend_start": other.started,
         "xact_start": None if state == "idle" else other.transaction_time,
-        "query_start": other.transaction_time,
+        "query_start": other.statement_time,
         "state": state,
-        "query": "",
+        "query": other.query,
         "backend_type": "client backend",
     }
+
+
+def _database(session: Session) -> Iterator[Row]:
+    """pg_stat_database: NULL is what nobody counts."""
+    counts = session.database.tables.counts.copy().values()
+    yield {
+        "datid": DATABASE,
+        "datname": DATABASE_NAME,
+        "numbackends": sum(1 for _ in _activity(session)),
+        "tup_inserted": sum(item.inserted for item in counts),
+        "tup_updated": sum(item.updated for item in counts),
+        "tup_deleted": sum(item.deleted for item in counts),
+        "conflicts": 0,
+        "deadlocks": 0,
+        "checksum_failures": 0,
+        "stats_reset": session.server.started,
+    }
+
+
+def _encryption(session: Session) -> Iterator[Row]:
+    """Who speaks TLS."""
+    for connection in tuple(session.server.connections):
+        other: Any = connection.handler
+        if not hasattr(other, "backend"):
+            continue
+        tunnel = connection.tunnel
+        if tunnel is None:
+            yield {"pid": other.backend.process, "ssl": False}
+            continue
+        cipher, bits = tunnel.cipher
+        name = f"/CN={tunnel.common_name}" if tunnel.has_certificate else None
+        spoken = {"version": tunnel.version, "cipher": cipher, "bits": bits, "client_dn": name}
+        yield {"pid": other.backend.process, "ssl": True, **spoken}
+
+
+def _rules(session: Session) -> Iterator[Row]:
+    """The table of hosts as its file says it now, whether or not that is in force."""
+    try:
+        table = session.server.access.read()
+    except ConfigError as error:
+        yield {"line_number": 0, "error": str(error)}
+        return
+    for rule in table.rules:
+        yield {
+            "line_number": rule.line,
+            "type": rule.kind,
+            "database": [word.text for word in rule.databases],
+            "user_name": [word.text for word in rule.users],
+            "address": rule.address or None,
+            "netmask": rule.mask or None,
+            "auth_method": rule.method,
+            "options": list(rule.options) or None,
+        }
+    for mistake in table.mistakes:
+        yield {"line_number": mistake.line, "error": mistake.message}
 
 
 def _zones() -> Iterator[Row]:

@@ -7,27 +7,39 @@ waits for the rest. Knows nothing of messages.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import datetime
+import itertools
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SqlError
+from server.access import Access
+from server.authentication import load_secret
 from server.caches import ResultCache
 from server.cancel import CancelRegistry
-from server.config import Config
+from server.config import Chosen, Config
 from server.connection import Connection
+from server.memory import leave_out_pandas
+from server.notifying import Channels
 
 if TYPE_CHECKING:
     from executor.database import Database
     from server.planning import Bounded, PlanCache
     from server.points import Points
+    from server.view_channels import ViewChannels
 
 #: Seconds that a client has to take its last messages when the server ends.
 _GOODBYE: Final = 5
+#: Seconds between two looks at what is still under way.
+_DRAIN_STEP: Final = 0.02
+SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
 #: RowDescriptions kept.
 _DESCRIPTIONS: Final = 4096
 
@@ -63,6 +75,14 @@ class Completions:
             call()
 
 
+class Stop:
+    """What ends the server: ``asked`` lets what is under way go on for ``drain_timeout``, ``at_once`` no longer."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.at_once = asyncio.Event()
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What is there only once the heavy modules are loaded and the database is open."""
@@ -71,35 +91,44 @@ class Opened:
     plans: PlanCache
     points: Points
     descriptions: Bounded[bytes]
+    view_channels: ViewChannels
+    secret: bytes
 
 
 class Server:
-    """Everything that sessions share. Made and used on the event loop's thread."""
+    """Everything that sessions share. Made and used on the event loop's thread. Raises ConfigError."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen = chosen
+        self.config = config = chosen.config
+        self.port = config.listen.port
+        self.access = Access(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache_bytes)
         self.completions = Completions(self.loop)
+        self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._left = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
+        self.started = datetime.datetime.now(datetime.UTC)
+        #: Begin where no server before this one can have come to.
+        self.transaction_numbers = itertools.count(int(self.started.timestamp() * 1_000_000))
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, str]:
         """What the configuration says of run-time parameters."""
-        config = self.config
+        listen = self.config.listen
         return {
-            "max_connections": str(config.max_connections),
-            "maintenance_engine": config.maintenance_engine,
-            "synchronous_commit": "on" if config.synchronous_commit else "off",
-            "lock_timeout": str(round(config.lock_timeout * 1000)),
-            "statement_timeout": str(round(config.statement_timeout * 1000)),
+            **self.config.shown(),
+            "port": str(self.port),
+            "listen_addresses": listen.host,
+            "data_directory": str(self.config.data.resolve()),
+            "config_file": "" if self.chosen.file is None else str(self.chosen.file.resolve()),
         }
 
     async def wait_open(self) -> Database:
@@ -121,6 +150,16 @@ class Server:
         """RowDescriptions by plan and formats."""
         return self._opened.result().descriptions
 
+    @property
+    def view_channels(self) -> ViewChannels:
+        """Who is told of which views."""
+        return self._opened.result().view_channels
+
+    @property
+    def secret(self) -> bytes:
+        """What only this server knows, the same after every start."""
+        return self._opened.result().secret
+
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs a task of a session; it must not raise."""
         assert self._tasks is not None
@@ -128,35 +167,32 @@ class Server:
 
     async def run(
         self,
-        stop: asyncio.Event,
-        listening: Callable[[int], None] | None = None,
+        stop: Stop,
         opened: Callable[[], None] | None = None,
     ) -> None:
-        """Serves until ``stop``; ``listening`` is told the port, and ``opened`` called before the first client is
-        served, on a thread of its own."""
+        """Serves until ``stop``; ``opened`` is called before the first client is served, on a thread of its own."""
         address = self.config.listen
         listener = await self.loop.create_server(
             lambda: Connection(self), address.host, address.port, backlog=max(128, self.config.max_connections)
         )
-        port = listener.sockets[0].getsockname()[1]
-        logger.info("listening address=%s port=%d", address.host, port)
-        if listening is not None:
-            listening(port)
+        self.port = listener.sockets[0].getsockname()[1]
+        logger.info("listening address=%s port=%d", address.host, self.port)
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 try:
                     await self._serve(stop, opened)
                 finally:
                     listener.close()
+                    await self._drain(stop.at_once)
                     await self._end_connections()
         finally:
             await self._close_database()
             self.workers.shutdown()
             self.parsers.shutdown()
 
-    async def _serve(self, stop: asyncio.Event, then: Callable[[], None] | None) -> None:
+    async def _serve(self, stop: Stop, then: Callable[[], None] | None) -> None:
         try:
-            opened = await self.loop.run_in_executor(None, _open, self.config, self.parsers)
+            opened = await self.loop.run_in_executor(None, _open, self.config, self.parsers, self.completions)
             if then is not None:
                 await self.loop.run_in_executor(None, then)
         except Exception:
@@ -166,14 +202,38 @@ class Server:
         opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader)
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
-        await stop.wait()
+        end_metrics = self._serve_metrics(opened.database)
+        try:
+            await stop.asked.wait()
+        finally:
+            end_metrics()
+
+    def _serve_metrics(self, database: Database) -> Callable[[], None]:
+        address = self.config.metrics_listen
+        if address is None:
+            return lambda: None
+        from server.metrics import serve_metrics
+
+        logger.info("metrics address=%s port=%d", address.host, address.port)
+        return serve_metrics(address, self, database)
+
+    async def _drain(self, at_once: asyncio.Event) -> None:
+        """Says goodbye to sessions as soon as they have no statement and no transaction under way, for a while."""
+        end = self.loop.time() + self.config.drain_timeout
+        while self.connections and not at_once.is_set() and self.loop.time() < end:
+            for connection in tuple(self.connections):
+                if not connection.is_busy and not connection.handler.is_under_way:
+                    connection.end(SHUTDOWN)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_STEP):
+                    await at_once.wait()
 
     async def _end_connections(self) -> None:
         """Cancels what runs, says goodbye, and waits until all sessions have ended."""
         logger.info("shutting down clients=%d", len(self.connections))
         for connection in tuple(self.connections):
             connection.handler.cancel()
-            connection.end(SqlError("57P01", "terminating connection due to administrator command"))
+            connection.end(SHUTDOWN)
         self._left.clear()
         while self.connections:
             try:
@@ -195,11 +255,16 @@ class Server:
             logger.info("database closed")
 
 
-def _open(config: Config, threads: Executor) -> Opened:
+def _open(config: Config, threads: Executor, completions: Completions) -> Opened:
     """Loads what is heavy, while the socket listens already."""
+    leave_out_pandas()
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.planning import Bounded, PlanCache
     from server.points import Points
+    from server.view_channels import ViewChannels
 
-    return Opened(Database.open(config.options()), PlanCache(), Points(threads), Bounded(_DESCRIPTIONS))
+    database = Database.open(config.options())
+    views = ViewChannels(database.view_watch, completions.add)
+    secret = load_secret(config.data)
+    return Opened(database, PlanCache(), Points(threads), Bounded(_DESCRIPTIONS), views, secret)

@@ -17,20 +17,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.errors import SqlError, failed_transaction
 from catalog.system.names import names_of
 from catalog.types import SqlType
-from executor.arriving import Patience
 from executor.result import Result
+from executor.scanning import Patience
+from executor.separation.running import Client
 from executor.session import DatabaseSession
 from planner.expression import Value
 from planner.parse import Raw
-from planner.statements import Insert, Statement, TransactionControl
+from planner.statements import Insert, Query, Statement, TransactionControl
 from protocol import encoder
 from protocol import messages as m
-from server import copying, execution, extended, simple
+from server import answers, copying, execution, extended
+from server.cursors import Cursors
 from server.express import Express
+from server.identity import is_superuser
 from server.idle import IdleClock
+from server.mailbox import Mailbox
+from server.members import Members
+from server.notices import Notices
+from server.notifying import Listening
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
 from server.settings import Settings
@@ -40,9 +47,6 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
-#: States of notices; others are warnings.
-_NOTICES: Final = ("00000", "42P06", "42P07")
-_LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
 _TIMEOUT: Final = "canceling statement due to statement timeout"
@@ -54,7 +58,13 @@ class Session:
     """One client after the start-up. On the event loop's thread, but for what ``work`` is given."""
 
     def __init__(
-        self, connection: Connection, db: DatabaseSession, settings: Settings, user: str, database_name: str
+        self,
+        connection: Connection,
+        db: DatabaseSession,
+        settings: Settings,
+        user: str,
+        database_name: str,
+        key_length: int = 4,
     ) -> None:
         self.connection = connection
         self.server = connection.server
@@ -62,9 +72,16 @@ class Session:
         self._told: tuple[str, ...] = ()
         self.database = db.database
         self.settings = settings
-        self.user = user
+        self.login = user  # who has logged in
+        self.cursors = Cursors()
         self.database_name = database_name
-        self.backend = self.server.cancels.register(self.cancel)
+        self.backend = self.server.cancels.register(self.cancel, key_length)
+        db.reader.client = lambda: Client(self.backend.process, self.user, self.query)
+        self.notices = Notices(self)
+        self.mailbox = Mailbox(self)
+        self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
+        db.notify = self.listening.notify
+        self.members = Members((settings, self.cursors, self.listening))
         self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, extended.Portal] = {}
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
@@ -72,9 +89,16 @@ class Session:
         self.implicit = False
         self.express = Express(self)
         self.idle = IdleClock(self.server.loop, connection.end)
-        self.transaction_time = _now()
+        self.started = self.transaction_time = self.statement_time = _now()
+        self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
+        self.query = ""  # the last statement that was not answered by express
         self._working = False
         self._cancelled: SqlError | None = None
+
+    @property
+    def user(self) -> str:
+        """The current role."""
+        return self.settings.role
 
     def names(self, kind: str, oids: Iterable[int]) -> dict[int, str]:
         """What oids of a type such as regclass are called."""
@@ -85,6 +109,11 @@ class Session:
         """Whether a thread works for it."""
         return self._working
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a transaction or a COPY is begun."""
+        return not self.is_idle or self.copying is not None
+
     # -- messages ----------------------------------------------------------------------------------------------
 
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
@@ -92,12 +121,15 @@ class Session:
         self._cancelled = None  # what was meant for the message before
         if self.idle.is_running:
             self.idle.stop()
-        return HANDLERS[type(message)](self, message)
+        return answers.HANDLERS[type(message)](self, message)
 
     def rest(self, request: bytes | None, output: bytes) -> Callable[[bytes], bytes | None] | None:
         """No message is left to act on: what may answer the next bytes at once."""
         self.express.rest(request, output)
+        if self.is_idle and self.mailbox.send():
+            self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
+        at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
         return self.express.answer if at_rest and not self.idle.is_running else None
 
     def failed(self, error: SqlError) -> Awaitable[None] | None:
@@ -119,8 +151,6 @@ class Session:
             await copy.abort()
         if self.implicit:
             self.implicit = False
-            if self.db.status == "I":
-                self.settings.rollback()
             await self.work(self._fail_implicit)
         elif self.db.status == "T":
             self.db.fail()
@@ -132,6 +162,7 @@ class Session:
 
     def _answer_failure(self, ready: bool) -> None:
         if self.db.status == "I":
+            self.members.rollback()
             self.portals.clear()
         if ready:
             self.ready()
@@ -145,30 +176,15 @@ class Session:
             self.tell_settings()
         if any(self.idle.limits):
             self.idle.start(self.db.status != "I")
+        if self.db.status == "I":
+            self.mailbox.send()
         self.connection.send(encoder.READY_FOR_QUERY[self.db.status])
 
     def report_settings(self) -> None:
         """ParameterStatus of every reported setting that the client does not know yet."""
+        self.settings.superuser = is_superuser(self)
         for name, value in self.settings.report():
             self.connection.send(encoder.parameter_status(name, value))
-
-    def send_notices(self, notices: tuple[SqlError, ...]) -> None:
-        """NoticeResponses, as far as client_min_messages wants them."""
-        least = _LEVELS.get(self.settings.value("client_min_messages"), 0)
-        for notice in notices:
-            severity = "NOTICE" if notice.sqlstate in _NOTICES else "WARNING"
-            if _LEVELS[severity.lower()] >= least:
-                data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
-                self.connection.send(data)
-
-    def _report(self, notice: SqlError) -> None:
-        """A notice of what still runs. In its worker thread."""
-        self.server.completions.add(partial(self._send_report, notice))
-
-    def _send_report(self, notice: SqlError) -> None:
-        if not self.connection.is_lost:
-            self.send_notices((notice,))
-            self.connection.flush()
 
     # -- work in threads ---------------------------------------------------------------------------------------
 
@@ -195,6 +211,10 @@ class Session:
         error, self._cancelled = self._cancelled, None
         if error is not None:
             raise error from None
+
+    def is_cancelled(self) -> bool:
+        """Whether what it does now is to stop."""
+        return self._cancelled is not None
 
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
@@ -235,10 +255,17 @@ class Session:
         self.idle.stop()
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
+        self.cursors.close(None)
         copy, self.copying = self.copying, None
         if copy is not None:
             await copy.abort()
-        await self.work(self.db.close)
+        await self.work(self._close)
+
+    def _close(self) -> None:
+        try:
+            self.listening.close()
+        finally:
+            self.db.close()
 
     # -- transactions ------------------------------------------------------------------------------------------
 
@@ -247,12 +274,17 @@ class Session:
         """Whether no transaction is open, so that the next statement sees what is committed."""
         return not self.implicit and not self.pending and self.db.status == "I"
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether the next statement sees what is committed, and nothing of a transaction's own."""
+        return not self.pending and self.db.reads_committed
+
     def begin_implicit(self) -> None:
         """What follows is one transaction until ``end_implicit``, unless a block is open."""
         if not self.implicit:
             if self.db.status == "I":
                 self.transaction_time = _now()
-                self.settings.begin()
+                self.members.begin()
             self.implicit = True
             self.db.begin_implicit()
 
@@ -260,11 +292,15 @@ class Session:
         """Commits an implicit transaction. Raises what the commit raises."""
         if not self.implicit:
             return
-        await self.work(self.db.commit_implicit)
+        await self.work(self.listening.committing, self._commit_implicit)
         self.implicit = False
         if self.db.status == "I":
-            self.settings.commit()
             self.portals.clear()
+
+    def _commit_implicit(self) -> None:
+        self.db.commit_implicit()
+        if self.db.status == "I":
+            self.members.commit()
 
     def tell_settings(self) -> None:
         """Passes on the settings that the executor and the idle clock must know, if any setting has changed."""
@@ -272,25 +308,30 @@ class Session:
         if key is self._told:
             return
         self._told = key
+        self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
         self.db.read_only = self.settings.read_only
+        self.db.serializable = self.settings.value("transaction_isolation") == "serializable"
         self.db.search_path = self.settings.search_path()
         self.db.time_zone = self.settings.value("TimeZone")
         self.db.lock_timeout = self.settings.seconds("lock_timeout")
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
         self.db.query_engine = self.settings.value("query_engine")
+        self.db.reader.separable = self.settings.value("separable")
         patience = Patience(self.settings.seconds("stream_timeout"), self.settings.seconds("stream_progress"))
-        self.db.await_rows(patience, self._report)
+        self.db.await_rows(patience, self.notices.report)
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")
         self.idle.limits = (self.settings.seconds(names[0]), self.settings.seconds(names[1]))
 
-    def starts_statement(self) -> None:
+    def starts_statement(self, plan: Plan) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
         self.tell_settings()
+        self.query = plan.raw.text
+        self.statement_time = _now()
         if self.implicit:
-            self.settings.begin()
+            self.members.begin()
         elif self.db.status == "I":
-            self.transaction_time = _now()
+            self.transaction_time = self.statement_time
 
     def check(self, statement: Statement) -> None:
         """Whether the transaction allows the statement. Raises 25P02 and 25006."""
@@ -299,6 +340,8 @@ class Session:
         if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)):
             word = execution.WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")
+        if self.settings.read_only and isinstance(statement, Query) and statement.locking is not None:
+            raise SqlError("25006", f"cannot execute SELECT {statement.locking.words} in a read-only transaction")
 
     def control(self, statement: TransactionControl) -> Result:
         """BEGIN and the like, with the settings that follow them. In a worker thread."""
@@ -309,22 +352,22 @@ class Session:
             if before == "I":
                 self._begun(statement)
             return result
+        if statement.action == "commit":
+            return self.listening.committing(partial(self._end, statement))
+        if statement.action == "rollback":
+            return self._end(statement)
         result = self.db.execute(statement)
-        name = statement.name or ""
-        match statement.action:
-            case "savepoint":
-                self.settings.savepoint(name)
-            case "release":
-                self.settings.release(name)
-            case "rollback_to":
-                self.settings.rollback_to(name)
-            case _:
-                (self.settings.commit if result.tag == "COMMIT" else self.settings.rollback)()
-                self.portals.clear()
+        self.members.at_savepoint(statement.action, statement.name or "")
+        return result
+
+    def _end(self, statement: TransactionControl) -> Result:
+        result = self.db.execute(statement)
+        (self.members.commit if result.tag == "COMMIT" else self.members.rollback)()
+        self.portals.clear()
         return result
 
     def _begun(self, statement: TransactionControl) -> None:
-        self.settings.begin()
+        self.members.begin()
         if statement.isolation is not None:
             self.settings.set("transaction_isolation", statement.isolation, local=True)
         if statement.read_only is not None:
@@ -335,7 +378,7 @@ class Session:
     @property
     def surroundings(self) -> Surroundings:
         """What a statement is bound against now."""
-        return surroundings(self.db.catalog, self.settings, self.user, self.database_name)
+        return surroundings(self.db.catalog, self.settings, self.database_name, self.database.separation.columns)
 
     def plan_allowed(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
         """The plan of a statement; in a failed transaction only of one that ends it. Raises 25P02."""
@@ -361,32 +404,3 @@ def _now() -> datetime.datetime:
 
 def _is_end(statement: Statement) -> bool:
     return isinstance(statement, TransactionControl) and statement.action in _ENDS
-
-
-def _flush(session: Session, message: m.FrontendMessage) -> None:
-    session.connection.flush()
-
-
-def _terminate(session: Session, message: m.FrontendMessage) -> None:
-    session.connection.end()
-
-
-def _function_call(session: Session, message: m.FrontendMessage) -> None:
-    raise unsupported("the function call message", "Call the function in a SELECT.")
-
-
-HANDLERS: Final[dict[type, Callable[[Session, Any], Awaitable[None] | None]]] = {
-    m.Query: simple.query,
-    m.Parse: extended.parse,
-    m.Bind: extended.bind,
-    m.Describe: extended.describe,
-    m.Execute: extended.execute,
-    m.Close: extended.close,
-    m.Sync: extended.sync,
-    m.Flush: _flush,
-    m.CopyData: copying.data,
-    m.CopyDone: copying.done,
-    m.CopyFail: copying.fail,
-    m.FunctionCall: _function_call,
-    m.Terminate: _terminate,
-}

@@ -14,11 +14,14 @@ from typing import Final
 
 from catalog.errors import SqlError
 from catalog.names import split_list
+from catalog.roles import BOOTSTRAP_NAME
 from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
+#: Settings that say who the session is: what they may be, the catalog knows (``server.identity``).
+IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
-_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "client_encoding", "role")
+_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "client_encoding", *IDENTITY)
 #: Belong to the transaction: gone when it ends, whoever set them.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
 _FRAMEWORK: Final = {"transaction_isolation": "default_transaction_isolation",
@@ -47,8 +50,11 @@ class Settings:
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
         self.read_only = False
+        #: Whether the current role is a superuser, as far as the session has said it.
+        self.superuser = False
         self._own = ""
         self._key: tuple[str, ...] | None = None
+        self._place: tuple[tuple[str, ...], str] | None = None
         for name, value in defaults.items():
             parameter = _find(name)
             fixed = parameter.context != "user"
@@ -60,6 +66,8 @@ class Settings:
     def value(self, name: str) -> str:
         """The stored value of a parameter. Raises 42704 for an unknown name."""
         lowered = name.lower()
+        if lowered == "is_superuser":
+            return "on" if self.superuser else "off"
         for values in (self._local, self._session, self._defaults):
             if lowered in values:
                 return values[lowered]
@@ -96,8 +104,23 @@ class Settings:
         return int(self.value(name)) / 1000
 
     def search_path(self) -> tuple[str, ...]:
-        """The schemas of search_path. ``$user`` stands for none: the one role's name is the system views' schema."""
-        return _schemas(self.value("search_path"))
+        """The schemas of search_path. ``$user`` is the current role's name; where that is the first superuser's, which
+        is the system views' schema, it stands for none."""
+        return self.place[0]
+
+    @property
+    def role(self) -> str:
+        """The current role."""
+        return self.place[1]
+
+    @property
+    def place(self) -> tuple[tuple[str, ...], str]:
+        """Schemas and role: the same object as long as nothing has changed."""
+        if self._place is None:
+            chosen = self.value("role")
+            role = self.value("session_authorization") if chosen == "none" else chosen
+            self._place = _schemas(self.value("search_path"), role), role
+        return self._place
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -134,7 +157,7 @@ class Settings:
         parameter = _find(name)
         lowered = parameter.name.lower()
         _check_context(parameter)
-        stored = self._default(lowered) if value is None else parameter.read(parameter.name, value)
+        stored = self.default(lowered) if value is None else parameter.read(parameter.name, value)
         if lowered in OF_TRANSACTION and not self._saved:
             return  # the transaction is this statement alone
         if local or (lowered in OF_TRANSACTION and self._saved):
@@ -145,9 +168,9 @@ class Settings:
         self._touch()
 
     def reset_all(self) -> None:
-        """RESET ALL."""
-        self._session = {}
-        self._local = {}
+        """RESET ALL, which leaves the role as it is."""
+        self._session = {name: value for name, value in self._session.items() if name in IDENTITY}
+        self._local = {name: value for name, value in self._local.items() if name in IDENTITY}
         self._touch()
 
     def begin(self) -> None:
@@ -197,9 +220,11 @@ class Settings:
     def _touch(self) -> None:
         self.changed = True
         self.read_only = self.is_on("transaction_read_only")
-        self._key = None
+        self._key = self._place = None
 
-    def _default(self, lowered: str) -> str:
+    def default(self, name: str) -> str:
+        """What RESET returns a parameter to."""
+        lowered = name.lower()
         if lowered in self._defaults:
             return self._defaults[lowered]
         return PARAMETERS[lowered].default if lowered in PARAMETERS else ""
@@ -223,5 +248,6 @@ def _check_context(parameter: Parameter) -> None:
 
 
 @functools.lru_cache(256)
-def _schemas(text: str) -> tuple[str, ...]:
-    return tuple(name for name in split_list(text) if name and name != "$user")
+def _schemas(text: str, role: str) -> tuple[str, ...]:
+    own = "" if role == BOOTSTRAP_NAME else role
+    return tuple(found for name in split_list(text) if (found := own if name == "$user" else name))

@@ -14,20 +14,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from executor.points import PointReader, Row
+from executor.points import PointReader
 from executor.result import Result
+from executor.trace.index import Row
 from planner.expression import Value
 from planner.parse import Raw, first_parameter
-from planner.statements import CopyIn, CopyOut, Insert
+from planner.statements import CopyIn, CopyOut, Fetch, Insert
 from planner.statements import Query as Select
 from protocol import encoder
 from protocol.messages import Query
 from server import copying
 from server.appending import append, is_plain, settle
 from server.caches import Stamp
-from server.execution import Cursor, planned, run
+from server.execution import Cursor, run
 from server.express import Answered
 from server.planning import Plan, Shared
+from server.points import Found
 from server.rows import describe_rows, described, literal_values
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ class Begun:
     data: bytes = b""
     rows: int = 0
     stamp: Stamp | None = None
-    point: tuple[PointReader, Row] | None = None
+    point: Found | None = None
+    formats: tuple[int, ...] = ()
 
 
 def query(session: Session, message: Query) -> Awaitable[None] | None:
@@ -139,7 +142,7 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 then = partial(_continue, session, rest, whole)
-                await copying.begin(session, planned(session, begun.plan), then)
+                await copying.begin(session, begun.plan, then)
                 return
             if begun.result is None and isinstance(statement, CopyOut):
                 await copying.send_out(session, begun.plan)
@@ -172,15 +175,25 @@ def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
 def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str | None) -> Begun:
     """Runs a statement up to its first portion of rows. In a worker thread."""
     stamp = None
+    if plan.repeatable and session.reads_committed:
+        found = session.server.points.read(session, plan, values)
+        if found is not None:
+            return Begun(plan, None, point=found)
     if whole is not None and plan.repeatable and session.is_idle:
-        reader = session.server.points.find(session.database, plan)
-        if reader is not None:
-            return Begun(plan, None, point=(reader, reader.read(values)))
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
     result = run(session, plan, values)
-    cursor = Cursor(result, (), session.settings.value("TimeZone"), session.names)
+    formats = _formats(session, plan)
+    cursor = Cursor(result, formats, session.settings.value("TimeZone"), session.names)
     data, rows = cursor.take()
-    return Begun(plan, result, cursor, data, rows, stamp)
+    return Begun(plan, result, cursor, data, rows, stamp, formats=formats)
+
+
+def _formats(session: Session, plan: Plan) -> tuple[int, ...]:
+    """Text, but for the rows of a BINARY cursor."""
+    if not isinstance(plan.statement, Fetch):
+        return ()
+    cursor = session.cursors.by_name.get(plan.statement.name)
+    return (int(cursor is not None and cursor.binary),)
 
 
 def _plan(session: Session, raw: Raw, whole: str | None) -> tuple[Plan, tuple[Value, ...]]:
@@ -211,11 +224,11 @@ def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
     return literal_values(shared.literals, shared.plan.types, session.settings.value("TimeZone"))
 
 
-def _head(session: Session, plan: Plan, result: Result) -> bytes:
+def _head(session: Session, begun: Begun, result: Result) -> bytes:
     """RowDescription; a query's own is kept."""
-    if isinstance(plan.statement, Select):
-        return described(session.server.descriptions, plan, result.outputs, ())
-    return describe_rows(result.outputs, ())
+    if isinstance(begun.plan.statement, Select):
+        return described(session.server.descriptions, begun.plan, result.outputs, ())
+    return describe_rows(result.outputs, begun.formats)
 
 
 async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
@@ -227,8 +240,8 @@ async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     assert result is not None
     assert cursor is not None
     if result.notices:
-        session.send_notices(result.notices)
-    head = _head(session, begun.plan, result) if cursor.returns_rows else b""
+        session.notices.send(result.notices)
+    head = _head(session, begun, result) if cursor.returns_rows else b""
     if cursor.finished:
         data = head + begun.data + encoder.command_complete(cursor.tag(begun.rows))
         if begun.stamp is not None and whole is not None and not result.notices:

@@ -1,35 +1,53 @@
 """From the first byte to ReadyForQuery: TLS and cancel requests, the startup packet, who may come in.
 
-Owns: the answers before there is a session, and the check of role and database. Trust on loopback is the only method
-so far: the configuration refuses to listen elsewhere. Clients that come before the database is open wait here.
+Owns: the answers before there is a session, their order, and the start-up packet's settings. Who a client must be is
+``server.authentication``'s. Clients that come before the database is open wait here; who has not proved who he is
+``authentication_timeout`` after the connection, or after the opening, is dropped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from protocol import encoder
 from protocol.messages import (
+    LONG_KEYS,
+    NEWEST,
     CancelRequest,
+    DirectTls,
     FrontendMessage,
     GSSENCRequest,
+    PasswordMessage,
     SSLRequest,
     StartupMessage,
     Terminate,
 )
+from server.authentication import Authentication, require_admission
+from server.identity import require_member
 from server.settings import Settings
 
 if TYPE_CHECKING:
     from server.connection import Connection
 
-#: The only role and the only database until the release that brings CREATE ROLE.
-ROLE: Final = "millstream"
+#: The only database.
 DATABASE: Final = "millstream"
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who wants in, with which settings; ``key_length`` is that of the protocol's cancel keys."""
+
+    user: str
+    database: str
+    settings: Settings
+    key_length: int
 
 
 class Startup:
@@ -37,17 +55,28 @@ class Startup:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._login: Login | None = None
+        self._authentication: Authentication | None = None
+        self._limit = self._limited()
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
         """One message before the session."""
         match message:
-            case SSLRequest() | GSSENCRequest():
+            case SSLRequest():
+                self._encrypt()
+            case DirectTls(data=data):
+                self._encrypt(data)
+            case GSSENCRequest():
                 self._connection.send(encoder.ENCRYPTION_NO)
             case CancelRequest(process=process, key=key):
                 self._connection.server.cancels.cancel(process, key)
                 self._connection.end()
             case StartupMessage():
                 return self._start(message)
+            case PasswordMessage(data=data):
+                assert self._authentication is not None
+                if self._authentication.answer(data):
+                    return self._enter()
             case Terminate():
                 self._connection.end()
             case _:
@@ -61,11 +90,39 @@ class Startup:
         """No error is survived before there is a session."""
         self._connection.end(error)
 
+    @property
+    def is_under_way(self) -> bool:
+        """Nothing runs yet."""
+        return False
+
     def cancel(self) -> None:
         """Nothing runs yet."""
 
     async def close(self) -> None:
-        """Nothing to give up."""
+        """The client is gone."""
+        self._limit.cancel()
+
+    def _limited(self) -> asyncio.TimerHandle:
+        server = self._connection.server
+        return server.loop.call_later(server.config.authentication_timeout, self._late)
+
+    def _late(self) -> None:
+        """Whoever has not proved who he is by now keeps a place from others."""
+        self._connection.abort()
+
+    def _encrypt(self, begun: bytes | None = None) -> None:
+        connection = self._connection
+        secured = connection.server.access.secured
+        if begun is not None and (secured is None or connection.tunnel is not None):
+            raise SqlError("08P01", "invalid length of startup packet")
+        if connection.tunnel is not None:
+            raise SqlError("08P01", "unexpected message SSLRequest")
+        if secured is None:
+            connection.send(encoder.ENCRYPTION_NO)
+            return
+        if begun is None:
+            connection.send(encoder.ENCRYPTION_YES)
+        connection.encrypt(secured, begun)
 
     async def _start(self, message: StartupMessage) -> None:
         connection, parameters = self._connection, message.parameters
@@ -73,21 +130,43 @@ class Startup:
         if len(server.connections) > server.config.max_connections:
             raise SqlError("53300", "sorry, too many clients already")
         user, name = _identity(parameters)
-        settings = Settings({**server.defaults, "session_authorization": user, **startup_settings(parameters)})
+        given = {**startup_settings(parameters), "session_authorization": user}
+        version = min(message.version, NEWEST)
+        key_length = 32 if version >= LONG_KEYS else 4
+        self._login = Login(user, name, Settings({**server.defaults, **given}), key_length)
         unknown = [option for option in parameters if option.startswith("_pq_.")]
-        if unknown or message.version[1] > 0:
-            connection.send(encoder.negotiate_protocol_version(0, unknown))
+        if unknown or message.version > NEWEST:
+            connection.send(encoder.negotiate_protocol_version(version, unknown))
         connection.flush()
+        self._limit.cancel()
         database = await server.wait_open()
         if connection.is_lost:
             return
+        self._limit = self._limited()
+        self._authentication = Authentication(connection, user, name, database.catalog.roles, server.secret)
+        if self._authentication.begin():
+            await self._enter()
+
+    async def _enter(self) -> None:
+        """The client is who it says: there is a session from now on."""
+        connection, login = self._connection, self._login
+        assert login is not None
+        database = await connection.server.wait_open()
+        require_admission(connection, login.user, database.catalog, login.database)
+        if login.settings.role != login.user:  # -c role=... in the start-up packet
+            require_member(database.catalog.roles, login.user, login.settings.role)
+        if login.database != DATABASE:
+            hint = f'This release has the one database "{DATABASE}".'
+            raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)
         from server.relations import own_relations
         from server.session import Session  # needs the executor, which the opening of the database has loaded
 
-        session = Session(connection, database.session(user, name), settings, user, name)
+        db = database.session(login.user, login.database)
+        session = Session(connection, db, login.settings, login.user, login.database, login.key_length)
         session.db.describe_itself(own_relations(session))
+        self._limit.cancel()
         connection.handler = session
-        connection.machine.authenticated()
+        connection.authenticated()
         connection.send(encoder.AUTHENTICATION_OK)
         session.report_settings()
         connection.send(encoder.backend_key_data(session.backend.process, session.backend.key))
@@ -98,15 +177,9 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
     user = parameters.get("user", "")
     if not user:
         raise SqlError("28000", "no PostgreSQL user name specified in startup packet")
-    if user != ROLE:
-        raise SqlError("28000", f'role "{user}" does not exist', hint=f'This release has the one role "{ROLE}".')
-    name = parameters.get("database") or user
-    if name != DATABASE:
-        hint = f'This release has the one database "{DATABASE}".'
-        raise SqlError("3D000", f'database "{name}" does not exist', hint=hint)
     if parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise SqlError("0A000", "replication connections are not supported")
-    return user, name
+    return user, parameters.get("database") or user
 
 
 def startup_settings(parameters: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import argparse
 import itertools
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +25,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
 ENGINES: Final = ("embedded", "spark")
 SPARK: Final = {"spark_master": "local[2]", "spark_driver_memory": "1g"}
-#: The part of the page that ``tools.clients`` writes, which comes last.
+#: Where the parts of the page begin that ``tools.clients`` and ``tools.suites`` write, which come last.
 CLIENTS: Final = "## Clients\n"
+SUITES: Final = "## Suites\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns
@@ -37,11 +38,14 @@ that is not equal. Numerics with declared digits are compared as text, others by
 digits, rows without ORDER BY as a bag.
 
 A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns and
-casts with declared digits or of integers, and sums, products, sums and averages over these. Where they differ from row
-to row they are not kept: a column declared `numeric` without digits shows no zeros at its end, values of several scales
-that meet in one column (UNION, VALUES, CASE, COALESCE, GREATEST, an array) show the largest of these scales, and of a
-quotient, a root, a power and a logarithm the number of zeros at the end may be another. 20 decimals are kept of these,
-18 of a column declared without digits. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
+casts with declared digits or of integers, and sums, products, sums and averages over these. A table's column declared
+`numeric` without digits keeps the decimals of each value (18 at most), and so do expressions, CASE and COALESCE,
+groups, windows, UNION, subqueries in FROM, texts and documents of queries that read one. Where the decimals differ from
+row to row they are not kept in streams and views over them, arrays, scalar subqueries, INTERSECT and EXCEPT, recursion,
+and queries without such a column: there a value shows no zeros at its end, values of several scales that meet show the
+largest of these scales, and of a quotient, a root, a power and a logarithm the number of zeros at the end may be
+another. A quotient has 20 decimals at most, a product of such values 18. A group shows the decimals of its equal values
+with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
 
 Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.
@@ -70,17 +74,20 @@ def main() -> int:
     for engine, found in results.items():
         print("\n".join([*examples(found, chosen.show), f"{engine}: {rate(found)}"]))
     if not chosen.no_page and not chosen.engine:
-        _, heading, clients = PAGE.read_text().partition(CLIENTS)
-        PAGE.write_text(page(results) + (f"\n{heading}{clients}" if heading else ""))
+        text = PAGE.read_text()
+        others = min(place for place in (text.find(CLIENTS), text.find(SUITES), len(text)) if place >= 0)
+        PAGE.write_text(f"{page(results)}\n{text[others:]}".rstrip() + "\n")
     every = itertools.chain.from_iterable(results.values())
     new = {item.name for item in every if item.verdict is Verdict.DIFFERENT and known(item.name) is None}
     print("\n".join(f"different and not listed: {name}" for name in sorted(new)))
     return 1 if new else 0
 
 
-def without_clients(text: str) -> str:
-    """The page but for its last part."""
-    return text.partition(CLIENTS)[0].rstrip() + "\n"
+def with_part(text: str, heading: str, lines: Iterable[str]) -> str:
+    """The page with a part of its own, which begins with its heading, in place of what stood there, or at the end."""
+    before, found, after = text.partition(heading)
+    _, mark, others = after.partition("\n## ") if found else ("", "", "")
+    return "\n".join([before.rstrip() + "\n", *lines]) + "\n" + mark + others
 
 
 def compared(seed: int, rounds: Mapping[str, int]) -> Compared:

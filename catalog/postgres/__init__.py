@@ -162,17 +162,21 @@ def types() -> Mapping[int, PgType]:
     return found
 
 
-#: The first oid of what users declare (catalog.objects).
+#: The first oid of what users declare (catalog.objects), and of the types of their rows (catalog.oids).
 _FIRST_OID: Final = 16384
+_FIRST_ROW: Final = 1 << 30
 
 
 def type_row(oid: int) -> PgType:
-    """pg_type by oid. A user's type is an enum where its oid is odd, and its array type is the one before it."""
+    """pg_type by oid. A user's type has an odd oid, and its array type the one before it."""
     if oid < _FIRST_OID:
         return types()[oid]
-    if oid % 2:
-        return PgType(oid, "enum", 4, "e", "E", False, 0, oid - 1)
-    return PgType(oid, "_enum", -1, "b", "A", False, oid + 1, 0)
+    name = "enum" if oid < _FIRST_ROW else "record"
+    if oid % 2 == 0:
+        return PgType(oid, f"_{name}", -1, "b", "A", False, oid + 1, 0)
+    if oid < _FIRST_ROW:
+        return PgType(oid, name, 4, "e", "E", False, 0, oid - 1)
+    return PgType(oid, name, -1, "c", "C", False, 0, oid - 1)
 
 
 @cache

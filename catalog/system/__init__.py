@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView
-from catalog.system import classes, cluster, indexes, texts, types
+from catalog.system import classes, cluster, depends, indexes, privileges, texts, types
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
-from catalog.types import INT4, INT8, OID, TEXT
+from catalog.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT
 
 Filler = Callable[[Catalog], Iterator[Row]]
 FILLERS: Final[Mapping[str, Filler]] = {
@@ -37,16 +37,20 @@ FILLERS: Final[Mapping[str, Filler]] = {
         classes.pg_foreign_table,
         indexes.pg_index,
         indexes.pg_constraint,
-        indexes.pg_depend,
+        depends.pg_depend,
         cluster.pg_namespace,
         cluster.pg_database,
         cluster.pg_authid,
+        cluster.pg_auth_members,
+        privileges.held_privileges,
+        privileges.memberships,
         cluster.pg_tablespace,
+        cluster.pg_extension,
+        cluster.pg_init_privs,
         cluster.pg_foreign_server,
         cluster.pg_foreign_data_wrapper,
         indexes.index_definitions,
         indexes.constraint_definitions,
-        texts.view_definitions,
         texts.signatures,
         texts.keywords,
         texts.type_names,
@@ -65,7 +69,7 @@ _DEFINITIONS: Final = (*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition
 #: What functions such as pg_get_viewdef() look up; no client sees them.
 LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
-    "view_definitions": _DEFINITIONS,
+    "view_definitions": (*_OIDS, *_named(("definition", "qualified"))),
     "index_definitions": _DEFINITIONS,
     "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "rest"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
@@ -75,7 +79,14 @@ _LOOKUPS: Final = {
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
     "relation_names": (*_OIDS, *_named(texts.RELATION)),
     "shown_settings": _named(("name", "value")),
+    "held_privileges": (ColumnDefinition("role", OID), ColumnDefinition("target", OID), *_named(("words",))),
+    "memberships": (
+        *(ColumnDefinition(name, OID) for name in ("member", "role")),
+        *(ColumnDefinition(name, BOOL) for name in ("inherited", "admin")),
+    ),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
+    "listening_channels": _named(("channel",)),
+    "notification_queue": (ColumnDefinition("usage", FLOAT8),),
 }
 _FIRST: Final = 14_900
 

@@ -25,26 +25,30 @@ from catalog.objects import (
     UniqueKey,
     View,
 )
+from catalog.oids import part_oid, row_oid
+from catalog.postgres import rows
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CLASS,
     PG_CONSTRAINT,
+    PG_EXTENSION,
     PG_NAMESPACE,
     PG_TYPE,
-    ROLE,
+    PLPGSQL_COMMENT,
+    PLPGSQL_OID,
     default_text,
     own_objects,
-    part_oid,
+    rights_of,
     schema_oid,
 )
 from catalog.system.rows import Row
 from catalog.system.types import domain_constraints
-from catalog.types import SqlType
+from catalog.types import Composite, SqlType
 
 #: Access methods.
 _HEAP, _BTREE = 2, 403
-#: Schemas whose relations' rows are data, or nobody's matter.
-_TOLD: Final = (11, 2200)  # whose comments are data
+#: Schemas whose comments are data.
+_TOLD: Final = (11, 2200)
 
 
 def kind_of(item: CatalogObject) -> str:
@@ -56,6 +60,8 @@ def kind_of(item: CatalogObject) -> str:
             return "f"
         case Sequence():
             return "S"
+        case View(materialized=True):
+            return "m"
         case View() | SystemView():
             return "v"
 
@@ -71,16 +77,40 @@ def pg_class(catalog: Catalog) -> Iterator[Row]:
         if isinstance(item, Table):
             for index in indexes_of(item):
                 yield _index(catalog, item, index)
+    for composite in _composites(catalog):
+        yield _of_type_alone(catalog, composite)
 
 
-def _relation(catalog: Catalog, item: CatalogObject) -> Row:
-    table = item if isinstance(item, Table) else None
+def _composites(catalog: Catalog) -> Iterator[Composite]:
+    return (item for item in catalog.types.values() if isinstance(item, Composite))
+
+
+def _of_type_alone(catalog: Catalog, item: Composite) -> Row:
+    """A composite type, which is a relation without rows."""
     return {
         "oid": item.oid,
         "relname": item.name,
         "relnamespace": schema_oid(catalog, item.schema),
-        "reltype": part_oid(item.oid, "rowtype") if not isinstance(item, Sequence) else 0,
-        "relowner": ROLE,
+        "reltype": item.type_oid,
+        "relowner": catalog.rights_of(item.oid).owner,
+        "relpersistence": "p",
+        "relkind": "c",
+        "relnatts": len(item.fields),
+        "relispopulated": True,
+        "relreplident": "n",
+    }
+
+
+def _relation(catalog: Catalog, item: CatalogObject) -> Row:
+    table = item if isinstance(item, Table) else None
+    owner, acl = rights_of(catalog, item.oid)
+    return {
+        "oid": item.oid,
+        "relname": item.name,
+        "relnamespace": schema_oid(catalog, item.schema),
+        "reltype": row_oid(item.oid) if not isinstance(item, Sequence) else 0,
+        "relowner": owner,
+        "relacl": acl,
         "relam": _HEAP if table is not None else 0,
         "relfilenode": item.oid if isinstance(item, Table | Sequence) else 0,
         "reltuples": -1.0,
@@ -92,6 +122,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relhasrules": isinstance(item, View | SystemView),
         "relispopulated": True,
         "relreplident": "d" if table is not None else "n",
+        "reloptions": [f"{name}={value}" for name, value in item.options] or None if isinstance(item, View) else None,
     }
 
 
@@ -100,7 +131,7 @@ def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
         "oid": index.oid,
         "relname": index.name,
         "relnamespace": schema_oid(catalog, table.schema),
-        "relowner": ROLE,
+        "relowner": rights_of(catalog, table.oid)[0],
         "relam": _BTREE,
         "relfilenode": index.oid,
         "relpersistence": "t" if table.schema == PG_TEMP else "p",
@@ -120,6 +151,9 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             for index in indexes_of(item):
                 for place, (part, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
                     yield {**_of_type(index.oid, place, None if part is None else part.type), "attname": name}
+    for composite in _composites(catalog):
+        for place, (name, kind) in enumerate(composite.fields, 1):
+            yield {**_of_type(composite.oid, place, kind), "attname": name}
 
 
 def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
@@ -157,7 +191,7 @@ def _of_type(relation: int, place: int, kind: SqlType | None) -> Row:
         "attndims": 1 if kind.element is not None else 0,
         "attbyval": 0 < kind.length <= 8 and kind.name != "array",
         "attcollation": 950 if kind.name == "name" else collation,
-        "attstorage": "x" if kind.length < 0 else "p",
+        "attstorage": "m" if kind.name == "numeric" else "x" if kind.length < 0 else "p",
     }
 
 
@@ -209,9 +243,11 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
     for schema in catalog.schemas.values():
         if schema.comment is not None and schema.oid not in _TOLD:
             yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
+    yield {"objoid": PLPGSQL_OID, "classoid": PG_EXTENSION, "description": PLPGSQL_COMMENT}
     for declared in catalog.types.values():
         if declared.comment is not None:
-            yield {"objoid": declared.oid, "classoid": PG_TYPE, "description": declared.comment}
+            oid = declared.type_oid if isinstance(declared, Composite) else declared.oid
+            yield {"objoid": oid, "classoid": PG_TYPE, "description": declared.comment}
     for oid, _, check, _ in domain_constraints(catalog):
         if check.comment is not None:
             yield {"objoid": oid, "classoid": PG_CONSTRAINT, "description": check.comment}
@@ -240,16 +276,16 @@ def _part_comments(table: Table) -> Iterator[Row]:
 
 def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
     """A view is a rule."""
-    for item in catalog.objects.values():
-        if isinstance(item, View | SystemView):
-            yield {
-                "oid": part_oid(item.oid, "rule"),
-                "rulename": "_RETURN",
-                "ev_class": item.oid,
-                "ev_type": "1",
-                "ev_enabled": "O",
-                "is_instead": True,
-            }
+    stored = (int(str(row["oid"])) for row in rows("pg_class") if row["relkind"] == "v")
+    for oid in (*stored, *(item.oid for item in own_objects(catalog) if kind_of(item) in "vm")):
+        yield {
+            "oid": part_oid(oid, "rule"),
+            "rulename": "_RETURN",
+            "ev_class": oid,
+            "ev_type": "1",
+            "ev_enabled": "O",
+            "is_instead": True,
+        }
 
 
 def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:

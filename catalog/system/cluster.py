@@ -1,6 +1,7 @@
-"""What a server has one of: its role, database, schemas, tablespaces and foreign servers.
+"""What a server has as a whole: its roles, database, schemas, tablespaces and foreign servers.
 
-Owns: pg_namespace, pg_database, pg_authid, pg_tablespace, pg_foreign_server and pg_foreign_data_wrapper.
+Owns: pg_namespace, pg_database, pg_authid, pg_auth_members, pg_init_privs, pg_tablespace, pg_extension,
+pg_foreign_server and pg_foreign_data_wrapper.
 """
 
 from __future__ import annotations
@@ -8,34 +9,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.catalog import Catalog
-from catalog.objects import PG_TEMP
+from catalog.objects import FIRST_OID, PG_TEMP
+from catalog.oids import part_oid
+from catalog.privileges import DATABASE, DATABASE_RIGHTS, initial_rights
 from catalog.system.naming import (
-    DATABASE,
     DATABASE_NAME,
+    EXTENSIONS,
+    PG_CLASS,
+    PG_NAMESPACE,
+    PG_PROC,
     ROLE,
-    ROLE_NAME,
     TABLESPACE,
     TEMPORARY,
-    part_oid,
+    acl_of,
+    rights_of,
 )
 from catalog.system.rows import Row
+from catalog.system.stored import by_oid, pc, texts
 
 
 def pg_namespace(catalog: Catalog) -> Iterator[Row]:
     """Schemas."""
-    usage = f"{{{ROLE_NAME}=UC/{ROLE_NAME},=U/{ROLE_NAME}}}"
     for schema in catalog.schemas.values():
-        yield {"oid": schema.oid, "nspname": schema.name, "nspowner": ROLE, "nspacl": usage[1:-1].split(",")}
+        owner, acl = rights_of(catalog, schema.oid)
+        yield {"oid": schema.oid, "nspname": schema.name, "nspowner": owner, "nspacl": acl}
     if any(True for _ in catalog.contents(PG_TEMP)):
         yield {"oid": TEMPORARY, "nspname": PG_TEMP, "nspowner": ROLE}
 
 
+def pg_init_privs(catalog: Catalog) -> Iterator[Row]:
+    """Privileges that are no change of anybody's: those of PostgreSQL's own functions and relations, and schemas."""
+    for classoid, relation, column in ((PG_PROC, "pg_proc", "proacl"), (PG_CLASS, "pg_class", "relacl")):
+        for oid, text in by_oid(relation, column).items():
+            yield _initial(classoid, oid, text.strip("{}").split(","))
+    for column in texts("pg_attribute").filter(pc.field("attacl").is_valid()).to_pylist():
+        rights = column["attacl"].strip("{}").split(",")
+        yield _initial(PG_CLASS, int(column["attrelid"]), rights, int(column["attnum"]))
+    for schema in catalog.schemas.values():
+        if schema.oid < FIRST_OID:
+            yield _initial(PG_NAMESPACE, schema.oid, acl_of(catalog, initial_rights(schema.name)) or [])
+
+
+def _initial(classoid: int, oid: int, rights: list[str], place: int = 0) -> Row:
+    return {"objoid": oid, "classoid": classoid, "objsubid": place, "privtype": "i", "initprivs": rights}
+
+
 def pg_database(catalog: Catalog) -> Iterator[Row]:
     """The database."""
+    rights = catalog.rights_of(DATABASE)
     yield {
         "oid": DATABASE,
         "datname": DATABASE_NAME,
-        "datdba": ROLE,
+        "datdba": rights.owner,
+        "datacl": None if rights == DATABASE_RIGHTS else acl_of(catalog, rights),
         "encoding": 6,
         "datlocprovider": "c",
         "datallowconn": True,
@@ -47,15 +73,46 @@ def pg_database(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_authid(catalog: Catalog) -> Iterator[Row]:
-    """The role."""
-    may = ("rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolreplication", "rolbypassrls")
-    yield {"oid": ROLE, "rolname": ROLE_NAME, "rolconnlimit": -1, **dict.fromkeys(may, True)}
+    """Roles."""
+    for role in catalog.roles.items:
+        yield {
+            "oid": role.oid,
+            "rolname": role.name,
+            "rolsuper": role.superuser,
+            "rolinherit": role.inherit,
+            "rolcreaterole": role.create_role,
+            "rolcreatedb": role.create_db,
+            "rolcanlogin": role.login,
+            "rolreplication": role.replication,
+            "rolbypassrls": role.bypass_rls,
+            "rolconnlimit": role.connection_limit,
+            "rolpassword": role.password,
+            "rolvaliduntil": role.valid_until,
+        }
+
+
+def pg_auth_members(catalog: Catalog) -> Iterator[Row]:
+    """Who is a member of which role."""
+    for item in catalog.roles.members:
+        yield {
+            "roleid": item.role,
+            "member": item.member,
+            "grantor": item.grantor,
+            "admin_option": item.admin,
+        }
 
 
 def pg_tablespace(catalog: Catalog) -> Iterator[Row]:
     """PostgreSQL's two, which mean nothing here."""
     for oid, name in ((TABLESPACE, "pg_default"), (1664, "pg_global")):
         yield {"oid": oid, "spcname": name, "spcowner": ROLE}
+
+
+def pg_extension(catalog: Catalog) -> Iterator[Row]:
+    """Those that are built in, whose members no dump contains."""
+    for name, (oid, schema) in EXTENSIONS.items():
+        namespace = catalog.schemas[schema].oid
+        yield {"oid": oid, "extname": name, "extowner": ROLE, "extnamespace": namespace, "extversion": "1.0"}
 
 
 #: Servers of CREATE FOREIGN TABLE.

@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+_PUBLIC_IS_IN_PATH: Final = "'public' = ANY (current_schemas(false))"
+_VIEW: Final = f"""(SELECT CASE WHEN {_PUBLIC_IS_IN_PATH} THEN definition ELSE qualified END
+    FROM pg_lookups.view_definitions WHERE oid = $1)"""
 
-def _lookup(relation: str, place: str = "0") -> str:
-    found = f"SELECT definition FROM pg_lookups.{relation} WHERE oid = $1"
-    return f"({found})" if place == "-" else f"({found} AND place = {place})"
+
+def _lookup(relation: str, place: str) -> str:
+    return f"(SELECT {_marked('definition')} FROM pg_lookups.{relation} WHERE oid = $1 AND place = {place})"
+
+
+def _marked(text: str) -> str:
+    """A kept text as the path needs it."""
+    return f"replace({text}, chr(1), CASE WHEN {_PUBLIC_IS_IN_PATH} THEN '' ELSE 'public.' END)"
 
 
 def _visible(relation: str, prefix: str) -> str:
@@ -59,16 +67,26 @@ _PRETTY: Final = (
 )
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
 #: A foreign key names its target as the path needs it.
-_CONSTRAINT: Final = """(SELECT d.definition || coalesce(d.target::regclass::text, '') || d.rest
+_CONSTRAINT: Final = f"""(SELECT {_marked("d.definition")} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
-_SERIAL: Final = """(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) FROM pg_depend d
+_SERIAL_FROM: Final = """FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
     WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
-    AND d.refobjid = to_regclass($1) AND a.attname = $2)"""
+    AND d.refobjid = to_regclass($1) AND a.attname = $2"""
+_SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
+#: The oid of what pg_get_serial_sequence(text, text) names.
+SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
 #: What regclass reads: a number, or a name that may be qualified and quoted.
 _TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
     WHERE r.written = $1 AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
+
+#: An object's owner may everything, and everybody what PostgreSQL gives to all.
+_ACL_DEFAULT: Final = """(SELECT ('{' || replace(CASE $1
+    WHEN 'r' THEN '*=arwdDxt/*' WHEN 's' THEN '*=rwU/*' WHEN 'd' THEN '=Tc/*,*=CTc/*' WHEN 'f' THEN '=X/*,*=X/*'
+    WHEN 'l' THEN '=U/*,*=U/*' WHEN 'n' THEN '*=UC/*' WHEN 'p' THEN '*=sA/*' WHEN 't' THEN '*=C/*'
+    WHEN 'F' THEN '*=U/*' WHEN 'S' THEN '*=U/*' WHEN 'T' THEN '=U/*,*=U/*' ELSE '' END, '*', quote_ident(a.rolname))
+    || '}')::aclitem[] FROM pg_authid a WHERE a.oid = $2)"""
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
@@ -83,15 +101,15 @@ _SIMPLE: Final[dict[str, str]] = {
     "WHERE objoid = $1 AND classoid = 1259 AND objsubid = $2)",
     "shobj_description(oid, name)": "(SELECT d.description FROM pg_shdescription d JOIN pg_class c "
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
-    "pg_get_expr(pg_node_tree, oid)": "$1::text",
-    "pg_get_expr(pg_node_tree, oid, bool)": "$1::text",
+    "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
+    "pg_get_expr(pg_node_tree, oid, bool)": _marked("$1::text"),
     "pg_get_constraintdef(oid)": _CONSTRAINT,
     "pg_get_constraintdef(oid, bool)": _CONSTRAINT,
-    "pg_get_indexdef(oid)": _lookup("index_definitions"),
+    "pg_get_indexdef(oid)": _lookup("index_definitions", "0"),
     "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
-    "pg_get_viewdef(oid)": _lookup("view_definitions", "-"),
-    "pg_get_viewdef(oid, bool)": _lookup("view_definitions", "-"),
-    "pg_get_viewdef(oid, int4)": _lookup("view_definitions", "-"),
+    "pg_get_viewdef(oid)": _VIEW,
+    "pg_get_viewdef(oid, bool)": _VIEW,
+    "pg_get_viewdef(oid, int4)": _VIEW,
     "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
@@ -121,6 +139,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_is_other_temp_schema(oid)": "false",
     "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
     "pg_advisory_unlock_all()": "NULL",
+    "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
     "to_regtype(text)": "(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n WHERE $1 IN (n.plain, n.alias) "
@@ -136,7 +155,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
     "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
     "pg_filenode_relation(oid, oid)": "$2::regclass",
-    "acldefault(char, oid)": "NULL::aclitem[]",
+    "acldefault(char, oid)": _ACL_DEFAULT,
     "pg_event_trigger_table_rewrite_oid()": "0::oid",
     "pg_jit_available()": "false",
     "getdatabaseencoding()": "'UTF8'::name",
@@ -218,7 +237,7 @@ def _scalars() -> Iterator[tuple[str, str]]:
 
 #: Bodies by name and arguments, as ``name(type, ...)``.
 SCALARS: Final[dict[str, str]] = dict(_scalars())
-#: Functions whose every form is true for the one role there is.
+#: Functions about what a role may do; what there are no grants of is allowed to everybody.
 ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
 #: Functions in FROM.
 TABLES: Final[dict[str, str]] = {
@@ -226,10 +245,14 @@ TABLES: Final[dict[str, str]] = {
     "FROM pg_lookups.keywords",
     "pg_options_to_table(_text)": "SELECT split_part(o, '=', 1) AS option_name, "
     "substr(o, strpos(o, '=') + 1) AS option_value FROM unnest($1) o",
+    "pg_listening_channels()": "SELECT channel AS pg_listening_channels FROM pg_lookups.listening_channels",
     "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
     "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",
-    "aclexplode(_aclitem)": "SELECT 10::oid AS grantor, CASE WHEN split_part(i::text, '=', 1) = '' THEN 0 ELSE 10 END"
-    "::oid AS grantee, w.word AS privilege_type, false AS is_grantable FROM unnest($1) i "
+    "aclexplode(_aclitem)": "SELECT (SELECT r.oid FROM pg_authid r WHERE r.rolname = "
+    "trim('\"' FROM split_part(split_part(i::text, '=', 2), '/', 2))) AS grantor, "
+    "coalesce((SELECT r.oid FROM pg_authid r WHERE r.rolname = trim('\"' FROM split_part(i::text, '=', 1))), 0::oid) "
+    "AS grantee, w.word AS privilege_type, "
+    "strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter || '*') > 0 AS is_grantable FROM unnest($1) i "
     "JOIN (VALUES ('a', 'INSERT'), ('r', 'SELECT'), ('w', 'UPDATE'), ('d', 'DELETE'), ('D', 'TRUNCATE'), "
     "('x', 'REFERENCES'), ('t', 'TRIGGER'), ('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('c', 'CONNECT'), "
     "('T', 'TEMPORARY')) w(letter, word) "

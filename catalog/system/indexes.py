@@ -5,14 +5,16 @@ Owns: what a table's keys look like as indexes, and PostgreSQL's texts of both (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Sequence, Table, UniqueKey
-from catalog.system.naming import PG_CLASS, PG_CONSTRAINT, default_text, part_oid, schema_oid
+from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Table, UniqueKey
+from catalog.oids import part_oid
+from catalog.system.naming import default_text, schema_oid
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.system.types import domain_constraints
@@ -33,6 +35,11 @@ _EQUALS: Final = {
 }  # fmt: skip
 
 
+#: A name in an expression's text, plain or quoted; and the texts in it, which may look like names.
+_NAME: Final = re.compile(r'([A-Za-z_][\w$]*|"((?:[^"]|"")+)")')
+_TEXT: Final = re.compile(r"'(?:[^']|'')*'")
+
+
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """An index as PostgreSQL would have it: a key's own, or one that was made. ``columns`` are None where computed."""
@@ -44,6 +51,9 @@ class IndexEntry:
     unique: bool = False
     primary: bool = False
     constraint: bool = False
+    orders: tuple[str, ...] = ()
+    included: int = 0
+    predicate: str | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,7 +71,11 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
         yield IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
     for index in table.indexes:
         named = tuple(by_name.get(part.strip('"')) for part in index.parts)
-        yield IndexEntry(part_oid(table.oid, "index", index.name), index.name, index.parts, named)
+        oid = part_oid(table.oid, "index", index.name)
+        entry = IndexEntry(oid, index.name, index.parts, named)
+        yield replace(
+            entry, unique=index.unique, orders=index.orders, included=index.included, predicate=index.predicate
+        )
 
 
 def _tables(catalog: Catalog) -> Iterator[Table]:
@@ -90,7 +104,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indexrelid": index.oid,
                 "indrelid": table.oid,
                 "indnatts": len(index.parts),
-                "indnkeyatts": len(index.parts),
+                "indnkeyatts": len(index.parts) - index.included,
                 "indisunique": index.unique,
                 "indisprimary": index.primary,
                 "indimmediate": True,
@@ -100,8 +114,9 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indkey": [0 if column is None else known[column.name] for column in index.columns],
                 "indcollation": [100 if kind is not None and kind.category == "S" else 0 for kind in kinds],
                 "indclass": [_by_type(_CLASSES, kind) for kind in kinds],
-                "indoption": [0] * len(index.parts),
+                "indoption": [_option(order) for order in index.orders or ("",) * len(index.parts)],
                 "indexprs": ", ".join(computed) or None,
+                "indpred": index.predicate,
             }
 
 
@@ -114,17 +129,35 @@ def index_definitions(catalog: Catalog) -> Iterator[Row]:
     for table in _tables(catalog):
         for index in indexes_of(table):
             unique = "UNIQUE " if index.unique else ""
-            parts = ", ".join(_part(index, place) for place in range(len(index.parts)))
             on = f"{quote_name(table.schema)}.{quote_name(table.name)}"
-            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING btree ({parts})"
+            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING btree {_all_parts(index)}"
             yield {"oid": index.oid, "place": 0, "definition": text}
             for place in range(len(index.parts)):
                 yield {"oid": index.oid, "place": place + 1, "definition": _part(index, place)}
 
 
 def _part(index: IndexEntry, place: int) -> str:
-    part = index.parts[place]
-    return part if index.columns[place] is not None or part.endswith(")") else f"({part})"
+    part, column = index.parts[place], index.columns[place]
+    if column is not None:
+        return quote_name(column.name)
+    return part if part.endswith(")") else f"({part})"
+
+
+def _all_parts(index: IndexEntry) -> str:
+    """What follows the method: the key's parts with their orders, what is included, and which rows are in it."""
+    parts = [_part(index, place) for place in range(len(index.parts))]
+    keys = len(parts) - index.included
+    key = ", ".join(part + order for part, order in zip(parts, index.orders or ("",) * keys, strict=False))
+    include = f" INCLUDE ({', '.join(parts[keys:])})" if index.included else ""
+    where = "" if index.predicate is None else f" WHERE ({index.predicate})"
+    return f"({key}){include}{where}"
+
+
+def _option(order: str) -> int:
+    """pg_index.indoption of a part's order: 1 is DESC, 2 is NULLS FIRST."""
+    descending = order.startswith(" DESC")
+    first = not order.endswith("LAST") if descending else order.endswith("FIRST")
+    return descending + 2 * first
 
 
 def pg_constraint(catalog: Catalog) -> Iterator[Row]:
@@ -138,13 +171,24 @@ def pg_constraint(catalog: Catalog) -> Iterator[Row]:
             if isinstance(target, Table):
                 yield _reference(catalog, table, reference, target)
         for check in table.checks:
-            used = [place for place, item in enumerate(table.columns, 1) if item.name in check.expression]
             text = default_text(catalog, check.expression)
             shared = _shared(catalog, table, check.name, "c")
-            yield {**shared, "conkey": used or None, "convalidated": check.validated, "conbin": text}
+            yield {
+                **shared,
+                "conkey": used_places(table, check.expression) or None,
+                "convalidated": check.validated,
+                "conbin": text,
+            }
     for _, domain, check, text in domain_constraints(catalog):
         own: Row = {"conrelid": 0, "contypid": domain.oid, "convalidated": check.validated, "conbin": text}
         yield {**_shared(catalog, domain, check.name, "c"), **own}
+
+
+def used_places(table: Table, expression: str) -> list[int]:
+    """Where the columns stand that an expression's text names."""
+    found = _NAME.findall(_TEXT.sub("", expression))
+    names = {quoted.replace('""', '"') if quoted else plain.lower() for plain, quoted in found}
+    return [place for place, item in enumerate(table.columns, 1) if item.name in names]
 
 
 def _shared(catalog: Catalog, table: Table | Domain, name: str, kind: str) -> Row:
@@ -174,7 +218,7 @@ def _key(catalog: Catalog, table: Table, key: UniqueKey) -> Row:
 def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Table) -> Row:
     by_name = {column.name: column for column in table.columns}
     targets = {column.name: column for column in target.columns}
-    keys = [key for key in target.keys if _serves(key, reference)]
+    keys = [key for key in target.keys if serves(key, reference)]
     equal = [_by_type(_EQUALS, targets[name].type) for name in reference.target_columns]
     own = [_by_type(_EQUALS, by_name[name].type) for name in reference.columns]
     return {
@@ -196,43 +240,9 @@ def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Ta
     }
 
 
-def pg_depend(catalog: Catalog) -> Iterator[Row]:
-    """Of what clients follow: an index on its constraint, a foreign key on the other table's key, and a sequence on
-    the column that it goes with."""
-    for item in catalog.objects.values():
-        if isinstance(item, Sequence) and item.owner is not None:
-            table = catalog.objects.get(item.owner[0])
-            if isinstance(table, Table):
-                column = next(column for column in table.columns if column.name == item.owner[1])
-                how = "i" if column.identity else "a"
-                yield _depends((PG_CLASS, item.oid), (PG_CLASS, table.oid), how, _places(table, (column.name,))[0])
-        if not isinstance(item, Table):
-            continue
-        for key in item.keys:
-            if not key.index:
-                own = (PG_CONSTRAINT, part_oid(item.oid, "constraint", key.name))
-                yield _depends((PG_CLASS, part_oid(item.oid, "index", key.name)), own, "i")
-        for reference in item.foreign_keys:
-            target = catalog.objects.get(reference.target)
-            keys = [key for key in target.keys if _serves(key, reference)] if isinstance(target, Table) else []
-            if keys:
-                index = (PG_CLASS, part_oid(reference.target, "index", keys[0].name))
-                yield _depends((PG_CONSTRAINT, part_oid(item.oid, "constraint", reference.name)), index, "n")
-
-
-def _serves(key: UniqueKey, reference: ForeignKey) -> bool:
+def serves(key: UniqueKey, reference: ForeignKey) -> bool:
+    """Whether a foreign key may name the columns of a key."""
     return set(key.columns) == set(reference.target_columns)
-
-
-def _depends(what: tuple[int, int], on: tuple[int, int], how: str, column: int = 0) -> Row:
-    return {
-        "classid": what[0],
-        "objid": what[1],
-        "refclassid": on[0],
-        "refobjid": on[1],
-        "refobjsubid": column,
-        "deptype": how,
-    }
 
 
 _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}

@@ -13,7 +13,6 @@ from catalog.names import quote_name
 from catalog.objects import Table
 from catalog.postgres import function, functions
 from catalog.system.indexes import indexes_of
-from catalog.system.naming import ROLE, ROLE_NAME
 from catalog.system.rows import Row
 from catalog.system.texts import type_names
 
@@ -31,7 +30,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regnamespace":
             found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
         case "regrole":
-            found = {ROLE: quote_name(ROLE_NAME)}
+            found = {item.oid: quote_name(item.name) for item in catalog.roles.items}
         case _:
             found = {}
     return {oid: found.get(oid, str(oid) if oid else "-") for oid in wanted}

@@ -24,6 +24,7 @@ _OF_PROCESS: Final = re.compile(r"(?:FROM \(*|LATERAL )pg_\w+\(")
 _FILLED: Final = frozenset(
     (
         *("pg_stat_all_tables", "pg_stat_xact_all_tables", "pg_statio_all_tables", "pg_stat_bgwriter"),
+        "pg_stat_database",
         *("pg_stat_subscription", "pg_stats_ext_exprs", "pg_stat_xact_user_functions"),
     )
 )

@@ -1,6 +1,6 @@
-"""Definitions as text, by oid: views, functions' signatures, and the words of the grammar.
+"""What is known as text, by oid: functions' signatures, names of types and relations, and the words of the grammar.
 
-Owns: what pg_get_viewdef(), pg_get_function_arguments() and pg_get_keywords() look up.
+Owns: what pg_get_function_arguments(), format_type(), regclass and pg_get_keywords() look up.
 """
 
 from __future__ import annotations
@@ -11,26 +11,16 @@ from typing import Final
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, Schema, View
+from catalog.objects import PG_TEMP, Schema
 from catalog.postgres import rows, types
 from catalog.system.classes import pg_class
 from catalog.system.naming import TEMPORARY
 from catalog.system.rows import Row
-from catalog.system.stored import by_oid
 from catalog.system.types import pg_type
 from catalog.types import DISPLAY
 
 SIGNATURE: Final = ("arguments", "identity", "result")
 KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")
-
-
-def view_definitions(catalog: Catalog) -> Iterator[Row]:
-    """The queries of views."""
-    for oid, text in by_oid("views", "definition").items():
-        yield {"oid": oid, "definition": text}
-    for item in catalog.objects.values():
-        if isinstance(item, View):
-            yield {"oid": item.oid, "definition": f" {item.definition.strip().rstrip(';')};"}
 
 
 def signatures(catalog: Catalog) -> Iterator[Row]:
@@ -105,7 +95,7 @@ _LONGER: Final = {
     "timetz": "time with time zone",
     "varbit": "bit varying",
     "char": '"char"',
-    "any": '"any"',
+    **{name: name for name in ("bit", "interval", "numeric")},  # the grammar's own
 }
 
 

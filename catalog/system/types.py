@@ -11,11 +11,12 @@ from functools import cache
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.objects import Check, Domain, Sequence, UserType
+from catalog.objects import Check, Domain, Sequence, rows_of
+from catalog.oids import part_oid
 from catalog.postgres import rows
-from catalog.system.naming import ROLE, default_text, own_objects, part_oid, schema_oid
+from catalog.system.naming import ROLE, default_text, own_objects, schema_oid
 from catalog.system.rows import Row
-from catalog.types import Enumeration
+from catalog.types import Composite, Enumeration
 
 #: Functions of types, by what they are of.
 _RECORD: Final = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}
@@ -42,23 +43,33 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
     """The type of each relation's rows, the types that users declared, and the arrays of all these."""
     for item in own_objects(catalog):
         if not isinstance(item, Sequence):
-            row, several = part_oid(item.oid, "rowtype"), part_oid(item.oid, "rowtypes")
-            shared = _shared(catalog, item.schema, "d")
-            yield {**shared, **_RECORD, "oid": row, "typname": item.name, "typtype": "c", "typcategory": "C",
-                   "typrelid": item.oid, "typarray": several}  # fmt: skip
-            yield _array(shared, item.name, row, several)
+            yield from _rows(catalog, rows_of(item), item.schema)
     for declared in catalog.types.values():
+        if isinstance(declared, Composite):
+            yield from _rows(catalog, declared, declared.schema)
+            continue
         own = _enum(catalog, declared) if isinstance(declared, Enumeration) else _domain(catalog, declared)
         yield own
         align = "d" if own["typalign"] == "d" else "i"
-        shared = {**_shared(catalog, declared.schema, align), "typcollation": own.get("typcollation", 0)}
+        shared = {
+            **_shared(catalog, declared.schema, align, catalog.rights_of(declared.oid).owner),
+            "typcollation": own.get("typcollation", 0),
+        }
         yield _array(shared, declared.name, declared.oid, declared.oid - 1)
 
 
-def _shared(catalog: Catalog, schema: str, align: str) -> Row:
+def _rows(catalog: Catalog, item: Composite, schema: str) -> Iterator[Row]:
+    """A type of rows and its arrays'."""
+    shared = _shared(catalog, schema, "d", catalog.rights_of(item.oid).owner)
+    yield {**shared, **_RECORD, "oid": item.type_oid, "typname": item.name, "typtype": "c", "typcategory": "C",
+           "typrelid": item.oid, "typarray": item.array_oid}  # fmt: skip
+    yield _array(shared, item.name, item.type_oid, item.array_oid)
+
+
+def _shared(catalog: Catalog, schema: str, align: str, owner: int = ROLE) -> Row:
     return {
         "typnamespace": schema_oid(catalog, schema),
-        "typowner": ROLE,
+        "typowner": owner,
         "typlen": -1,
         "typisdefined": True,
         "typdelim": ",",
@@ -73,7 +84,7 @@ def _array(shared: Row, name: str, element: int, oid: int) -> Row:
             "typelem": element}  # fmt: skip
 
 
-def _declared(catalog: Catalog, declared: UserType, kind: str) -> Row:
+def _declared(catalog: Catalog, declared: Enumeration | Domain, kind: str) -> Row:
     return {
         **_shared(catalog, declared.schema, "i"),
         "oid": declared.oid,
@@ -104,7 +115,8 @@ def _domain(catalog: Catalog, declared: Domain) -> Row:
         "typndims": 1 if base.element is not None else 0,
         "typcollation": 100 if base.category == "S" else 0,
         "typnotnull": declared.not_null,
-        "typdefault": None if declared.default is None else default_text(catalog, declared.default),
+        "typdefault": None if declared.default is None else default_text(catalog, declared.default, ""),
+        "typdefaultbin": None if declared.default is None else default_text(catalog, declared.default),
     }
 
 

@@ -58,6 +58,16 @@ class Files:
         """Lets the calling thread be told of syncs that end. False: here they end before ``begin_sync`` returns."""
         return False
 
+    def open_direct(self, path: Path) -> int | None:
+        """A descriptor for ``begin_write`` of a file that begins with a whole block; None where there is no such."""
+        return None
+
+    def begin_write(self, descriptor: int, address: int, length: int, offset: int, synced: Synced) -> None:
+        """Writes memory to a file and past the operating system's: ``synced`` is called, on the thread that watches,
+        when the disk has it. All are multiples of a block, and the file was written to there. Raises OSError when it
+        could not begin."""
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
     def begin_sync(self, descriptor: int, synced: Synced) -> None:
         """``sync`` that need not wait: ``synced`` is called when it has ended, on the thread that watches."""
         try:

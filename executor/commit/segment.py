@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from catalog.errors import SqlError
+from executor.commit.tail import BLOCK
 
 HEADER: Final = 64
 #: Bytes of a record's header.
@@ -32,6 +33,10 @@ _CHECKED: Final = struct.Struct("<IQQB")
 _CRC: Final = struct.Struct("<I")
 #: One entry of the LSN index for so many bytes of log.
 _INDEX_EVERY: Final = 64 * 1024
+#: A small record, which is one up to this size, is written with so many zeros behind it where the file was never
+#: written to. The sync of new blocks is a transaction of the file system, which waits for everybody else's; that of old
+#: ones is a write and nothing else.
+_FILL: Final = memoryview(bytes(256 * 1024))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,15 @@ class Segment:
     end: int = HEADER
     #: Up to here the file has been written to, at least: not only given space.
     filled: int = HEADER
+    #: Up to here the disk is known to have it.
+    durable: int = HEADER
+    #: For writes past the operating system's memory, where there are such.
+    direct: int | None = None
+    #: Such a write is under way, and there must be no other.
+    writing: bool = False
     readers: int = 0
-    #: Syncs under way in the background. Begun under the log's lock; only the thread that watches ends them.
+    #: Syncs and direct writes under way in the background. Begun under the log's lock; only the thread that watches
+    #: ends them.
     syncs: int = 0
     #: Offsets of batches written ahead whose transaction is still open.
     pinned: set[int] = field(default_factory=set)
@@ -82,6 +94,12 @@ class Segment:
             if not self.index_offsets or offset - self.index_offsets[-1] >= _INDEX_EVERY:
                 self.index_lsns.append(lsn)
                 self.index_offsets.append(offset)
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self.descriptor)
+        if self.direct is not None:
+            os.close(self.direct)
 
     def start_for(self, after: int) -> int:
         """An offset at or before the first commit with an LSN above ``after``."""
@@ -156,6 +174,11 @@ def pack_record(number: int, lsn: int, kind: int, length: int, crc: int) -> byte
     """A record's header in the segment of that number."""
     checked = _CHECKED.pack(crc, length, lsn, kind)
     return _CRC.pack(zlib.crc32(checked, number & 0xFFFFFFFF)) + checked
+
+
+def fill(length: int, end: int, size: int) -> memoryview:
+    """The zeros behind so many bytes that end at ``end`` of a file: up to a whole block."""
+    return _FILL[: min((end + len(_FILL)) // BLOCK * BLOCK, size) - end if length <= len(_FILL) else 0]
 
 
 def read_header(source: bytes | memoryview, at: int, offset: int, number: int) -> Found | None:

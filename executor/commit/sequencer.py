@@ -25,7 +25,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -36,6 +36,7 @@ from executor.commit.encoding import Encoded, encode_data, encode_record
 from executor.commit.log import Log
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
+from executor.commit.writing import Call, Entry, Flush, Item, Stop, take
 
 Publisher = Callable[[int, TransactionRecord], None]
 #: Told that a transaction happened, or why not.
@@ -45,31 +46,8 @@ Done = Callable[[Exception | None], None]
 SYNC_WITHIN: Final = 0.2
 #: Memory for batches that were written ahead and whose transaction is still open.
 SPOOL_MEMORY: Final = 1024 * 1024 * 1024
-_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 _LOGGER: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    encoded: Encoded
-    record: TransactionRecord
-    sync: bool
-    ticket: Ticket
-
-
-@dataclass(frozen=True, slots=True)
-class _Flush:
-    ticket: Ticket
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    callback: Callable[[], None]
-
-
-class _Stop:
-    """Ends the writer thread."""
 
 
 class Sequencer:
@@ -95,7 +73,7 @@ class Sequencer:
         self._spooled: dict[tuple[int, int], int] = {}
         self._spooled_bytes = 0
         self._publishers: list[Publisher] = []
-        self._queue: queue.SimpleQueue[_Entry | _Flush | _Call | _Stop] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._closed: SqlError | None = None
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
@@ -131,7 +109,7 @@ class Sequencer:
             if self._closed is not None:
                 raise self._closed
             ticket = self._number(on_lsn)
-            self._put(_Entry(encoded, record, sync, ticket))
+            self._put(Entry(encoded, record, sync, ticket))
         return ticket
 
     def commit(self, parts: Sequence[Part], sync: bool = True, on_lsn: Callable[[int], None] | None = None) -> None:
@@ -155,14 +133,14 @@ class Sequencer:
                 if self._outstanding or self._closed is not None:
                     return None
                 ticket = self._number(on_lsn)
-            entries = (_Entry(encoded, record, sync, ticket),)
+            entries = (Entry(encoded, record, sync, ticket),)
             error = self._complete_here(entries, self._write(entries))
         finally:
             self._turn.release()
         ticket.resolve(error)
         return ticket
 
-    def _complete_here(self, entries: Sequence[_Entry], refused: Sequence[SqlError | None]) -> Exception | None:
+    def _complete_here(self, entries: Sequence[Entry], refused: Sequence[SqlError | None]) -> Exception | None:
         """Completes one entry on the caller's thread."""
         if any(error is None for error in refused) and not self._is_due(entries):
             self._put_off_here()
@@ -193,12 +171,12 @@ class Sequencer:
         if not self._turn.acquire(blocking=False):
             return False
         ticket = self._take_lsn()
-        if ticket is not None and self._begin(_Entry(encoded, record, sync, ticket), done):
+        if ticket is not None and self._begin(Entry(encoded, record, sync, ticket), done):
             return True
         self._turn.release()
         return False
 
-    def _begin(self, entry: _Entry, done: Done) -> bool:
+    def _begin(self, entry: Entry, done: Done) -> bool:
         """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""
         synced = partial(self._end_sync, entry, done) if self._is_due((entry,)) else None
         outcome = self.log.append_at_once(entry.encoded, entry.ticket.lsn, synced)
@@ -210,13 +188,13 @@ class Sequencer:
             self._end_turn(entry, done, None, None)
         return outcome is not None
 
-    def _end_sync(self, entry: _Entry, done: Done, failure: SqlError | None) -> None:
+    def _end_sync(self, entry: Entry, done: Done, failure: SqlError | None) -> None:
         if failure is None:
             self._last_written = entry.ticket.lsn
             self._note_synced()
         self._end_turn(entry, done, None, failure)
 
-    def _end_turn(self, entry: _Entry, done: Done, refused: SqlError | None, failure: SqlError | None) -> None:
+    def _end_turn(self, entry: Entry, done: Done, refused: SqlError | None, failure: SqlError | None) -> None:
         errors, _ = self._settle((entry,), (refused,), failure)
         self._turn.release()
         done(errors[0])
@@ -262,34 +240,35 @@ class Sequencer:
             if self._closed is not None:
                 raise self._closed
             ticket = Ticket(self._next - 1)
-            self._put(_Flush(ticket))
+            self._put(Flush(ticket))
         return ticket
 
     def call(self, callback: Callable[[], None]) -> None:
         """Has the writer thread call back before its next write: for one who gathers while the disk is busy and then
         submits what has gathered. The callback must not fail."""
         with self.lock:
-            self._put(_Call(callback))
+            self._put(Call(callback))
 
     def close(self) -> None:
         """Writes, publishes and syncs what was submitted, and ends. The log stays open: it is the caller's."""
         with self.lock:
             if self._closed is None:
                 self._closed = SqlError("57P01", "the server is shutting down")
-            self._put(_Stop())
+            self._put(Stop())
         self._writer.join()
 
-    def _put(self, item: _Entry | _Flush | _Call | _Stop) -> None:
+    def _put(self, item: Item) -> None:
         self._outstanding += 1
         self._queue.put(item)
 
     def _run(self) -> None:
         running = True
         while running:
-            group = self._take()
-            entries = [item for item in group if isinstance(item, _Entry)]
-            flushes = [item for item in group if isinstance(item, _Flush)]
-            running = not any(isinstance(item, _Stop) for item in group)
+            deadline = self._deadline
+            group = take(self._queue, None if deadline is None else max(deadline - self._clock(), 0.0))
+            entries = [item for item in group if isinstance(item, Entry)]
+            flushes = [item for item in group if isinstance(item, Flush)]
+            running = not any(isinstance(item, Stop) for item in group)
             with self._turn:
                 refused = self._write(entries)
                 errors, failure = self._complete(entries, refused, bool(flushes) or not running)
@@ -300,36 +279,13 @@ class Sequencer:
             for flush in flushes:
                 flush.ticket.resolve(failure)
 
-    def _take(self) -> list[_Entry | _Flush | _Call | _Stop]:
-        """Waits for work; returns what has gathered, or nothing when it is time to sync."""
-        deadline = self._deadline
-        timeout = None if deadline is None else max(deadline - self._clock(), 0.0)
-        try:
-            item = self._queue.get(timeout=timeout)
-        except queue.Empty:
-            return []
-        group: list[_Entry | _Flush | _Call | _Stop] = []
-        size = 0
-        while True:
-            group.append(item)
-            if isinstance(item, _Call):
-                item.callback()
-            elif isinstance(item, _Entry):
-                size += item.encoded.length
-            if size >= _GROUP_BYTES:
-                return group
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
-                return group
-
-    def _write(self, entries: Sequence[_Entry]) -> list[SqlError | None]:
+    def _write(self, entries: Sequence[Entry]) -> list[SqlError | None]:
         """Group commit: one write for all. Why each was refused, if it was."""
         outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in entries])
         return [each if isinstance(each, SqlError) else None for each in outcomes]
 
     def _complete(
-        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], forced: bool
+        self, entries: Sequence[Entry], refused: Sequence[SqlError | None], forced: bool
     ) -> tuple[Sequence[Exception | None], Exception | None]:
         """At most one sync for what was written, then ``_settle``."""
         written = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
@@ -346,7 +302,7 @@ class Sequencer:
             self._put_off()
         return self._settle(entries, refused, failure)
 
-    def _is_due(self, written: Sequence[_Entry]) -> bool:
+    def _is_due(self, written: Sequence[Entry]) -> bool:
         """Whether something that was written waits for the disk, or has waited long enough."""
         if any(entry.sync for entry in written):
             return True
@@ -367,7 +323,7 @@ class Sequencer:
         self.durable = max(self.durable, self._last_written)
 
     def _settle(
-        self, entries: Sequence[_Entry], refused: Sequence[SqlError | None], failure: Exception | None
+        self, entries: Sequence[Entry], refused: Sequence[SqlError | None], failure: Exception | None
     ) -> tuple[Sequence[Exception | None], Exception | None]:
         """Publication in LSN order, unless the sync failed: each one's error, and that of all."""
         errors: Sequence[Exception | None] = refused
@@ -380,7 +336,7 @@ class Sequencer:
         self._release_spool(entries)
         return errors, failure
 
-    def _publish(self, written: Sequence[_Entry]) -> Exception | None:
+    def _publish(self, written: Sequence[Entry]) -> Exception | None:
         """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""
         if not written:
             return None
@@ -406,7 +362,7 @@ class Sequencer:
             self._deadline = None
             self._closed = failure
 
-    def _release_spool(self, entries: Sequence[_Entry]) -> None:
+    def _release_spool(self, entries: Sequence[Entry]) -> None:
         references = [each for entry in entries for each in entry.encoded.references]
         if references:
             self.discard(references)

@@ -58,6 +58,11 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
     return around.call(node.function, *arguments)
 
 
+def _beside(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """What stands beside an extreme value, also where that is NULL."""
+    return around.call({"min_by": "arg_min_null", "max_by": "arg_max_null"}[node.function], *arguments)
+
+
 def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
     if node.type.name == "bytea":
@@ -191,6 +196,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     "sum": _sum,
     "avg": _avg,
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
+    **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
     **dict.fromkeys(("string_agg", "array_agg"), _list),
     **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import SqlError
-from catalog.objects import ColumnDefinition, ForeignKey, Table, UniqueKey
+from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, subject
 from executor.embedded.changes import listed, quoted, stored
 from executor.embedded.connection import Connection
 from executor.embedded.deferral import missing
 from executor.embedded.dialect import DuckPrinter, type_text
-from executor.embedded.showing import pair
+from executor.embedded.unique_keys import Key, enforced, key_of
 from planner.expression import Literal
 
 #: ("drop", name), ("rename", old, new) or ("add", name, type, value as SQL).
@@ -53,9 +53,10 @@ class Verifier:
         for column in table.columns:
             if column.not_null and column.name not in known:
                 self._not_null(table, column.name)
-        for key in table.keys:
-            if rewritten or key.columns not in [old.columns for old in before.keys]:
-                self._unique(table, key)
+        for key in enforced(table):
+            known_keys = before.indexes if isinstance(key, Index) else [old.columns for old in before.keys]
+            if rewritten or (key if isinstance(key, Index) else key.columns) not in known_keys:
+                self._unique(table, key_of(table, key))
         for reference in table.foreign_keys:
             if reference.validated and (rewritten or reference not in before.foreign_keys):
                 self._reference(table, reference)
@@ -70,15 +71,17 @@ class Verifier:
 
     def _not_null(self, table: Table, name: str) -> None:
         if self._first(f"SELECT 1 FROM {stored(table)} WHERE {quoted(name)} IS NULL") is not None:
-            raise SqlError("23502", f'column "{name}" of relation "{table.name}" contains null values')
+            message = f'column "{name}" of relation "{table.name}" contains null values'
+            raise SqlError("23502", message, about=subject(table, name))
 
-    def _unique(self, table: Table, key: UniqueKey) -> None:
+    def _unique(self, table: Table, key: Key) -> None:
         known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
-        columns = listed(key.columns)
-        found = self._first(f"SELECT {columns} FROM {stored(table)} WHERE {known} GROUP BY ALL HAVING count(*) > 1")
+        columns, rows = listed(key.columns), key.stored(table)
+        found = self._first(f"SELECT {columns} FROM {rows} WHERE {known} GROUP BY ALL HAVING count(*) > 1")
         if found is not None:
-            detail = f"Key {pair(table, key.columns, found)} is duplicated."
-            raise SqlError("23505", f'could not create unique index "{key.name}"', detail)
+            detail = f"Key {key.shown(found)} is duplicated."
+            message = f'could not create unique index "{key.name}"'
+            raise SqlError("23505", message, detail, about=subject(table, constraint=key.name))
 
     def _reference(self, table: Table, reference: ForeignKey) -> None:
         target = self._definitions[reference.target]

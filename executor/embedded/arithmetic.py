@@ -7,16 +7,17 @@ translates.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import NUMERIC, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
 from executor.embedded import floats
 from executor.embedded.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.nodes import called, cast_to, macro
 from executor.nodes import Build, Expr, binary, function, number, operand, text
-from planner.expression import Call, Literal
+from planner.expression import Call, Literal, Parameter
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
 SQUARE_SCALE: Final = 6
@@ -46,15 +47,54 @@ def _shown_scale(sql_type: SqlType) -> int:
     return 0 if sql_type.name != "numeric" or sql_type.modifiers in (UNCONSTRAINED, QUOTIENT) else sql_type.scale
 
 
-def quotient(left: Expr, right: Expr, a: SqlType, b: SqlType, *, short: bool = False) -> Expr:
-    """numeric / numeric at PostgreSQL's scale; ``short``: the divisor's units stay below 10^18."""
-    scale = max(kind.scale if kind.name == "numeric" else 0 for kind in (a, b))
-    shown = max(_shown_scale(a), _shown_scale(b))
+def quotient(
+    left: Expr, right: Expr, a: SqlType, b: SqlType, *, short: bool = False, least: Expr | None = None
+) -> Expr:
+    """numeric / numeric at PostgreSQL's scale; ``short``: the divisor's units stay below 10^18. ``least``: decimals
+    that the result has at least, where the types do not tell them."""
+    scale = _common_scale(a, b)
+    if least is None:
+        least = exp.Literal.number(min(max(_shown_scale(a), _shown_scale(b)), QUOTIENT[1]))
     if b.name == "numeric":
         short = short or b.precision + scale - b.scale <= 18
     name = "ms_divide_short" if short else "ms_divide"
-    scales = exp.Literal.number(scale), exp.Literal.number(min(shown, 20))
-    return macro(name, units(left, a, scale), units(right, b, scale), *scales)
+    return macro(name, units(left, a, scale), units(right, b, scale), exp.Literal.number(scale), least)
+
+
+def _common_scale(a: SqlType, b: SqlType) -> int:
+    return max(kind.scale if kind.name == "numeric" else 0 for kind in (a, b))
+
+
+def divide_scaled(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A quotient of numbers whose decimals differ by row."""
+    left, right, least = arguments
+    return quotient(left, right, *_types(node), least=function("coalesce", least, number(0)))
+
+
+def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """The decimals that it shows."""
+    left, right, least = arguments
+    a, b = _types(node)
+    scale = _common_scale(a, b)
+    scales = exp.Literal.number(scale), function("coalesce", least, number(0))
+    return macro("ms_quotient_scale", units(left, a, scale), units(right, b, scale), *scales)
+
+
+def scaled_text(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A number with its own decimals."""
+    value, shown = arguments
+    own = node.arguments[0].type.scale
+    return macro("ms_scaled_text", cast_to(printer, value, TEXT), shown, exp.Literal.number(own))
+
+
+def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A parameter keeps its digits until it is cast to its type, and a literal is what it is."""
+    argument, value = node.arguments[0], arguments[0]
+    if isinstance(argument, Literal) and isinstance(argument.value, Decimal):
+        exponent = argument.value.as_tuple().exponent
+        return exp.Literal.number(max(-exponent, 0) if isinstance(exponent, int) else 0)
+    written = value.this if isinstance(argument, Parameter) else value
+    return macro("ms_written_scale", cast_to(printer, written, TEXT))
 
 
 def average(total: Expr, count: Expr, argument: SqlType) -> Expr:
@@ -95,10 +135,12 @@ def add(kind: type[Any]) -> Build:
         if a.name == b.name == "time":
             micros = [function("epoch_us", side) for side in (left, right)]
             return function("to_microseconds", binary(kind, *micros))
+        if a.name == b.name == "date":
+            return macro("ms_days", left, right)
         result = binary(kind, left, right)
         if node.type.name == "date":
             return macro("ms_date", result)
-        return cast_to(printer, result, node.type) if a.name == "date" and node.type.name in INTEGERS else result
+        return result
 
     return build
 

@@ -23,6 +23,10 @@ _ARROW: Final = {
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
     "BLOB": pa.binary(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
     "DECIMAL(38, 18)": pa.decimal128(38, 18),
     "DECIMAL(38, 20)": pa.decimal128(38, 20),
 }

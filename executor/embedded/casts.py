@@ -14,7 +14,9 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
-from executor.embedded.nodes import macro
+from executor.embedded import moments
+from executor.embedded.nodes import bound, macro
+from executor.embedded.rows import cast_row, row_text, struct, unless_null
 from executor.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
 
@@ -34,6 +36,8 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     source, target = node.argument.type, node.type
     if target.element is not None:
         return _elements(printer, argument, node)
+    if target.row is not None and source.row is not None:
+        return cast_row(printer, argument, source, target)
     if target.name in TEXTS:
         return _length(to_text(printer, argument, source), source, target, node.explicit)
     if source.name in TEXTS:
@@ -90,7 +94,9 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
-        return _to(printer, local(printer, argument), SqlType("timestamp"), target)
+        return _times(printer, local(printer, argument), SqlType("timestamp"), target)
+    if pair == ("timestamp", "time"):  # an infinite timestamp has none
+        return exp.TryCast(this=argument, to=printer.type(target))
     if target.name == "timestamptz" and source.name in ("timestamp", "date"):
         return local(printer, _to(printer, argument, source, SqlType("timestamp")))
     if source.name == "time" and target.name == "interval":
@@ -107,6 +113,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         return function("array_to_string", argument, text(" "))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
+    if source.row is not None:
+        return row_text(argument, source, lambda value, kind: shown(printer, value, kind))
     if source.enum is not None:
         return _looked_up(argument, source.enum.places, source.enum.labels)
     match source.name:
@@ -151,15 +159,18 @@ def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | st
 
 def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
     shown = _plain(printer, local(printer, argument), "text")
+    infinite = (function("isinf", argument.copy()), shown.copy())
     if printer.timezone == "UTC":
-        return operand(exp.DPipe(this=shown, expression=text("+00")))
+        return case([infinite], operand(exp.DPipe(this=shown, expression=text("+00"))))
     utc = function("timezone", text("UTC"), argument.copy())
     minutes = function("date_diff", text("minute"), utc, local(printer, argument.copy()))
-    return operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes)))
+    return case([infinite], operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes))))
 
 
 def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
-    """A value by its output function, which for boolean is not its cast."""
+    """A value by its output function, which for boolean and character(n) is not its cast."""
+    if kind.name == "bpchar" and kind.modifiers:
+        return function("rpad", value, number(kind.modifiers[0]), text(" "))
     written = to_text(printer, value, kind)
     return function("left", written, exp.Literal.number(1)) if kind.name == "bool" else written
 
@@ -189,11 +200,28 @@ def _word(target: SqlType) -> str:
     return "character" if target.name == "bpchar" else "character varying"
 
 
+def _row_from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+    assert target.row is not None
+    kinds = [kind for _, kind in target.row.fields]
+
+    def built(items: Expr) -> Expr:
+        fields = []
+        for place, kind in enumerate(kinds, 1):
+            item = function("list_extract", items.copy(), number(place))
+            fields.append(cast(printer, item, Cast(Literal(None, TEXT), kind)))
+        return unless_null(items, struct(fields))
+
+    row = bound(function("row_fields", argument, number(len(kinds))), built)
+    return exp.Cast(this=row, to=printer.type(target))
+
+
 def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     """PostgreSQL's input of a text."""
     if target.enum is not None:
         found = _looked_up(argument, target.enum.labels, target.enum.places)
         return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))
+    if target.row is not None:
+        return _row_from_text(printer, argument, target)
     match target.name:
         case "bool":
             return macro("ms_bool", argument)
@@ -207,12 +235,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
-        case "time":
-            return exp.Cast(this=macro("ms_time", argument), to=printer.type(target))
-        case "timestamptz" if printer.timezone != "UTC":
-            zoned = function("regexp_matches", argument, text(r"\d\d?:\d\d.*([+-]\d|[A-Za-z])"))
-            there = exp.Cast(this=argument.copy(), to=printer.type(target))
-            here = local(printer, exp.Cast(this=argument.copy(), to=printer.type(SqlType("timestamp"))))
-            return case([(zoned, there)], here)
+        case "date" | "time" | "timestamp" | "timestamptz":
+            return moments.read(printer, argument, target)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))

@@ -7,6 +7,7 @@ more (after a rollback, in recovery), by value. SQL names are quoted here; no te
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +23,21 @@ class Changes:
 
     count: int
     returned: pa.Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows that came, were replaced and went since the server's start, whatever became of their transactions."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def plus(self, change: Change) -> Counts:
+        """With one more change."""
+        updated = change.updated
+        inserted, deleted = change.inserted.num_rows - updated, change.deleted.num_rows - updated
+        return Counts(self.inserted + inserted, self.updated + updated, self.deleted + deleted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ def _chunks(values: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
 
 def schema_of(table: Table) -> pa.Schema:
     """A table's rows as Arrow."""
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in table.columns])
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in table.stored])
 
 
 def nothing(table: Table) -> Change:
@@ -105,8 +121,18 @@ def listed(names: tuple[str, ...] | list[str], alias: str = "") -> str:
 
 
 def names_of(table: Table) -> tuple[str, ...]:
-    """A table's column names."""
-    return tuple(column.name for column in table.columns)
+    """The names of what a table's rows hold."""
+    return tuple(column.name for column in table.stored)
+
+
+def rows_of(connection: Connection, table: Table) -> pa.Table:
+    """All rows of a table."""
+    return connection.table(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
+
+
+def rows_in_batches(connection: Connection, table: Table) -> Iterator[pa.RecordBatch]:
+    """The same a batch at a time, read while they are taken."""
+    return connection.batches(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
 
 
 def bound(connection: Connection, table: Table, change: Change) -> dict[str, pa.Table]:
@@ -122,7 +148,12 @@ def apply_by_id(connection: Connection, table: Table, change: Change) -> None:
     if len(change.row_ids):
         connection.rows(f'DELETE FROM {stored(table)} WHERE rowid IN (SELECT {ROW_ID} FROM "__gone{table.oid}")')
     if change.inserted.num_rows:
-        connection.rows(f'INSERT INTO {stored(table)} SELECT * FROM "__new{table.oid}"')
+        connection.rows(_arrival(table))
+
+
+def _arrival(table: Table) -> str:
+    """INSERT of the rows that are bound, by name: a column added in place stands behind the scales."""
+    return f'INSERT INTO {stored(table)}({listed(names_of(table))}) SELECT * FROM "__new{table.oid}"'
 
 
 def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inserted: pa.Table) -> None:
@@ -134,7 +165,7 @@ def apply_by_value(connection: Connection, table: Table, deleted: pa.Table, inse
         connection.unbind({name: deleted})
     if inserted.num_rows:
         names = bound(connection, table, insertion(table, inserted))
-        connection.rows(f'INSERT INTO {stored(table)} SELECT * FROM "__new{table.oid}"')
+        connection.rows(_arrival(table))
         connection.unbind(names)
 
 
@@ -152,8 +183,14 @@ def _matching(table: Table, name: str) -> str:
     return f"SELECT __id FROM ({rows}) WHERE __place <= __count"
 
 
-def net(connection: Connection, table: Table, deleted: pa.Table, inserted: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """(inserted, deleted) without the rows that are in both, each as often as it is."""
+def net(
+    connection: Connection, table: Table, came: Sequence[pa.Table], went: Sequence[pa.Table]
+) -> tuple[pa.Table, pa.Table]:
+    """(inserted, deleted) of statements one after the other without the rows that are in both, each as often as it is.
+    What one statement did stands as it is."""
+    if len(came) == 1:
+        return came[0], went[0]
+    inserted, deleted = pa.concat_tables(came), pa.concat_tables(went)
     if not deleted.num_rows or not inserted.num_rows:
         return inserted, deleted
     schema = schema_of(table)

@@ -125,6 +125,14 @@ class Connection:
         except duckdb.Error as error:
             raise translate(error) from error
 
+    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """A large result a batch at a time, computed while it is read."""
+        try:
+            for batch in self._cursor.execute(sql).to_arrow_reader(_BATCH):
+                yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise translate(error) from error
+
     def _again(self, sql: str) -> str:
         """EXECUTE of a text that is prepared the first time."""
         name = self._texts.get(sql)
@@ -180,13 +188,17 @@ class Connection:
         if source is not None and source.table.schema.equals(table.schema):
             source.table = table
             return
-        if source is not None:
-            self._drop_plans()
-            self._cursor.unregister(name)
-            del self._sources[name]
+        self.release(name)
         new = Source(table)
         self._cursor.register(name, new)
         self._sources[name] = new
+
+    def release(self, name: str) -> None:
+        """Frees the name of an input, for a table."""
+        if name in self._sources:
+            self._drop_plans()
+            self._cursor.unregister(name)
+            del self._sources[name]
 
     def unbind(self, bindings: Bindings) -> None:
         """Lets go of the tables; names and statements stay."""
@@ -250,6 +262,17 @@ class Connection:
         """
         sql = _printed(DuckPrinter(wide=wide, timezone=timezone, read=files), replace_parameters(relation, parameters))
         return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
+
+    def once(self, sql: str, relation: Relation) -> pa.Table:
+        """The same over what is bound already, for a relation that is printed already, and is not to be prepared."""
+        try:
+            return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
+        except duckdb.Error as error:
+            raise translate(error) from error
+
+    def printed(self, relation: Relation, timezone: str) -> str:
+        """A relation without parameters in the engine's words; decimals are computed wide."""
+        return _printed(DuckPrinter(wide=True, timezone=timezone), relation)
 
     def stream(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"

@@ -10,14 +10,14 @@ See https://www.postgresql.org/docs/15/ddl-constraints.html.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ForeignKey, Table, UniqueKey
+from catalog.objects import ForeignKey, Index, Table, UniqueKey, null_value, scale_name
 from executor.embedded.changes import (
     Change,
     bound,
@@ -34,6 +34,7 @@ from executor.embedded.connection import Connection
 from executor.embedded.deferral import Deferred, Timing, missing, repeated, still_referenced
 from executor.embedded.dialect import ROW_ID
 from executor.embedded.showing import failing_row
+from executor.embedded.unique_keys import Key, enforced, key_of
 
 Statement = dict[int, Change]
 
@@ -41,11 +42,19 @@ Statement = dict[int, Change]
 def check_not_null(table: Table, rows: pa.Table) -> None:
     """Raises 23502 for the first column that must have a value and has none."""
     primary = {name for key in table.keys if key.primary for name in key.columns}
-    for column, values in zip(table.columns, rows.columns, strict=True):
+    for column, values in zip(table.stored, rows.columns, strict=True):
         if (column.not_null or column.name in primary) and values.null_count:
             place = pc.index(values.is_null(), True).as_py()
-            message = f'null value in column "{column.name}" of relation "{table.name}" violates not-null constraint'
-            raise SqlError("23502", message, failing_row(table, rows, place))
+            raise null_value(table, column.name, failing_row(table, rows, place))
+
+
+def refuse_referenced(definitions: Mapping[int, Table], table: Table, together: Set[int]) -> None:
+    """TRUNCATE of tables that others refer to. Raises 0A000, as PostgreSQL says it."""
+    for other in definitions.values():
+        if other.oid not in together and any(key.target == table.oid for key in other.foreign_keys):
+            detail = f'Table "{other.name}" references "{table.name}".'
+            hint = f'Truncate table "{other.name}" at the same time, or use TRUNCATE ... CASCADE.'
+            raise SqlError("0A000", "cannot truncate a table referenced in a foreign key constraint", detail, hint)
 
 
 class Checker:
@@ -67,7 +76,7 @@ class Checker:
         for oid, change in self.changes.items():
             table = self._definitions[oid]
             check_not_null(table, change.inserted)
-            for key in table.keys:
+            for key in enforced(table):
                 self._check_unique(table, key, change)
         for oid, change in self.changes.items():
             table = self._definitions[oid]
@@ -80,12 +89,13 @@ class Checker:
 
     # Unique keys ------------------------------------------------------------------------------------------------
 
-    def _check_unique(self, table: Table, key: UniqueKey, change: Change) -> None:
-        if not change.inserted.num_rows or _keeps(change, key.columns):
+    def _check_unique(self, table: Table, constraint: UniqueKey | Index, change: Change) -> None:
+        key = key_of(table, constraint)
+        if not change.inserted.num_rows or _keeps(change, key.uses):
             return
         self._bind(table)
-        if self._timing.waits(table, key):
-            self._defer_key(table, key, change)
+        if isinstance(constraint, UniqueKey) and self._timing.waits(table, constraint):
+            self._defer_key(table, constraint, change)
             return
         found = self._rows_of(self._repeated(table, key)) if change.inserted.num_rows > 1 else []
         if found := found or self._rows_of(self._taken(table, key, change)):
@@ -94,22 +104,24 @@ class Checker:
     def _rows_of(self, query: str) -> list[tuple[Any, ...]]:
         return self._connection.rows(f"{query} LIMIT 1")
 
-    def _repeated(self, table: Table, key: UniqueKey) -> str:
+    def _repeated(self, table: Table, key: Key) -> str:
         """The keys that come twice."""
         known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
-        return f'SELECT {listed(key.columns)} FROM "__new{table.oid}" WHERE {known} GROUP BY ALL HAVING count(*) > 1'
+        rows = key.among(f'"__new{table.oid}"')
+        return f"SELECT {listed(key.columns)} FROM {rows} WHERE {known} GROUP BY ALL HAVING count(*) > 1"
 
-    def _taken(self, table: Table, key: UniqueKey, change: Change) -> str:
+    def _taken(self, table: Table, key: Key, change: Change) -> str:
         """The keys of rows that stay and of rows that come."""
         same = " AND ".join(f"t.{quoted(name)} = n.{quoted(name)}" for name in key.columns)
-        rest = f'{stored(table)} t SEMI JOIN "__new{table.oid}" n ON {same}'
+        new = key.among(f'"__new{table.oid}"')
+        rest = f"{key.stored(table)} t SEMI JOIN {new} n ON {same}"
         if len(change.row_ids):
             rest += f' ANTI JOIN "__gone{table.oid}" g ON t.rowid = g.{ROW_ID}'
         return f"SELECT {listed(key.columns, 't')} FROM {rest}"
 
     def _defer_key(self, table: Table, key: UniqueKey, change: Change) -> None:
-        schema = change.inserted.select(list(key.columns)).schema
-        for query in (self._repeated(table, key), self._taken(table, key, change)):
+        schema, asked = change.inserted.select(list(key.columns)).schema, key_of(table, key)
+        for query in (self._repeated(table, asked), self._taken(table, asked, change)):
             self._defer(table, table, key, self._connection.table(query, schema))
 
     def _remaining(self, table: Table, change: Change | None) -> str:
@@ -237,35 +249,50 @@ class Checker:
         old = rows.drop_columns([ROW_ID])
         ids = rows.column(ROW_ID)
         if action == "n":
-            nulls = [pa.nulls(len(ids), old.schema.field(name).type) for name in reference.columns]
-            return replacement(ids, old, self._with(old, reference, nulls))
+            nulls = {own: pa.nulls(len(ids), old.schema.field(own).type) for own, _ in self._stored(child, reference)}
+            return replacement(ids, old, _with(old, nulls))
         if action == "d":
             raise unsupported("SET DEFAULT of a foreign key", "use SET NULL or CASCADE")
         if not change.updated:
             return removal(ids, old)
-        return replacement(ids, old, self._with(old, reference, self._moved(old, reference, change)))
+        return replacement(ids, old, _with(old, self._moved(old, child, reference, change)))
 
-    def _with(self, rows: pa.Table, reference: ForeignKey, columns: list[Any]) -> pa.Table:
-        for name, values in zip(reference.columns, columns, strict=True):
-            place = rows.schema.get_field_index(name)
-            rows = rows.set_column(place, rows.schema.field(place), values)
-        return rows
+    def _stored(self, child: Table, reference: ForeignKey) -> list[tuple[str, str | None]]:
+        """A reference's columns and the target's, then the scales of these; None where the target keeps none."""
+        keeping, kept = (
+            {column.name for column in table.columns if column.keeps_scale}
+            for table in (child, self._definitions[reference.target])
+        )
+        pairs = list(zip(reference.columns, reference.target_columns, strict=True))
+        scales = [
+            (scale_name(own), scale_name(other) if other in kept else None) for own, other in pairs if own in keeping
+        ]
+        return [*pairs, *scales]
 
-    def _moved(self, rows: pa.Table, reference: ForeignKey, change: Change) -> list[Any]:
-        """ON UPDATE CASCADE: the new keys of the old ones."""
-        names = list(reference.target_columns)
+    def _moved(self, rows: pa.Table, child: Table, reference: ForeignKey, change: Change) -> dict[str, Any]:
+        """ON UPDATE CASCADE: the new keys of the old ones, by the child's columns."""
+        names, stored = list(reference.target_columns), self._stored(child, reference)
         old = change.deleted.select(names).rename_columns([f"o{i}" for i in range(len(names))])
-        new = change.inserted.select(names).rename_columns([f"n{i}" for i in range(len(names))])
-        pairs = pa.table([*old.columns, *new.columns], names=[*old.column_names, *new.column_names])
+        new = {own: change.inserted.column(other) for own, other in stored if other is not None}
+        pairs = pa.table([*old.columns, *new.values()], names=[*old.column_names, *(f"n{own}" for own in new)])
         keys = rows.select(list(reference.columns)).rename_columns([f"r{i}" for i in range(len(names))])
         keys = keys.append_column("place", pa.array(range(keys.num_rows), pa.int64()))
         joined = keys.join(pairs, [f"r{i}" for i in range(len(names))], [f"o{i}" for i in range(len(names))])
         joined = joined.sort_by("place")
-        return [joined.column(f"n{i}") for i in range(len(names))]
+        unknown = pa.nulls(rows.num_rows, pa.int32())
+        return {own: joined.column(f"n{own}") if own in new else unknown for own, _ in stored}
 
     def _add(self, table: Table, change: Change) -> None:
         known = self.changes.get(table.oid)
         self.changes[table.oid] = change if known is None else known.also(change)
+
+
+def _with(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    """The rows with other values in some columns."""
+    for name, values in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), values)
+    return rows
 
 
 def _keeps(change: Change, columns: tuple[str, ...]) -> bool:

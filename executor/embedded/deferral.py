@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.objects import ForeignKey, Table, UniqueKey
+from catalog.objects import ForeignKey, Table, UniqueKey, subject
 from executor.embedded.changes import listed, quoted, stored
 from executor.embedded.connection import Connection
 from executor.embedded.showing import pair
+from executor.embedded.unique_keys import Key, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Timing:
             return False
         chosen = (self.named or {}).get((table.oid, constraint.name), self.every)
         return constraint.deferred if chosen is None else chosen
+
+    def holds(self, definitions: Mapping[int, Table], item: Deferred) -> bool:
+        """Whether what was left to the end still is."""
+        table = definitions.get(item.child)
+        if table is None:
+            return False
+        constraints: list[ForeignKey | UniqueKey] = [*table.foreign_keys, *table.keys]
+        return any(key.name == item.name and self.waits(table, key) for key in constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ def settle(connection: Connection, definitions: Mapping[int, Table], items: Iter
         child = definitions.get(oid)
         unique = None if child is None else next((key for key in child.keys if key.name == name), None)
         if child is not None and unique is not None:
-            _require_once(connection, child, unique, pa.concat_tables(keys))
+            _require_once(connection, child, key_of(child, unique), pa.concat_tables(keys))
             continue
         reference = None if child is None else next((key for key in child.foreign_keys if key.name == name), None)
         if child is None or reference is None:
@@ -94,7 +103,7 @@ def settle(connection: Connection, definitions: Mapping[int, Table], items: Iter
         raise still_referenced(child, reference, definitions[reference.target], found)
 
 
-def _require_once(connection: Connection, table: Table, key: UniqueKey, keys: pa.Table) -> None:
+def _require_once(connection: Connection, table: Table, key: Key, keys: pa.Table) -> None:
     name = f"__waiting{table.oid}"
     connection.bind({name: keys})
     keyed = " AND ".join(f't.{quoted(column)} = k."k{place}"' for place, column in enumerate(key.columns))
@@ -107,10 +116,11 @@ def _require_once(connection: Connection, table: Table, key: UniqueKey, keys: pa
         raise repeated(table, key, found[0])
 
 
-def repeated(table: Table, key: UniqueKey, values: tuple[object, ...]) -> SqlError:
+def repeated(table: Table, key: Key, values: tuple[object, ...]) -> SqlError:
     """A key that comes twice."""
     message = f'duplicate key value violates unique constraint "{key.name}"'
-    return SqlError("23505", message, f"Key {pair(table, key.columns, values)} already exists.")
+    detail = f"Key {key.shown(values)} already exists."
+    return SqlError("23505", message, detail, about=subject(table, constraint=key.name))
 
 
 def _broken(
@@ -133,7 +143,8 @@ def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[ob
     """A row that refers to nothing."""
     message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
     key = pair(table, reference.columns, values)
-    return SqlError("23503", message, f'Key {key} is not present in table "{target.name}".')
+    detail = f'Key {key} is not present in table "{target.name}".'
+    return SqlError("23503", message, detail, about=subject(table, constraint=reference.name))
 
 
 def still_referenced(child: Table, reference: ForeignKey, table: Table, values: tuple[object, ...]) -> SqlError:
@@ -143,7 +154,8 @@ def still_referenced(child: Table, reference: ForeignKey, table: Table, values: 
         f'on table "{child.name}"'
     )
     key = pair(table, reference.target_columns, values)
-    return SqlError("23503", message, f'Key {key} is still referenced from table "{child.name}".')
+    detail = f'Key {key} is still referenced from table "{child.name}".'
+    return SqlError("23503", message, detail, about=subject(child, constraint=reference.name))
 
 
 def require_settled(journal: Iterable[object], table: Table, command: str) -> None:

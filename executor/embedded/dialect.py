@@ -11,6 +11,7 @@ With ``wide`` decimals are computed in 38 digits throughout: the second attempt 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
@@ -21,9 +22,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
-from catalog.types import OIDS, OPAQUE, SqlType
-from executor.embedded import casts, files, functions, jsons, sets, windows
+from catalog.nesting import holds
+from catalog.objects import is_unconstrained
+from catalog.types import OIDS, OPAQUE, TEXT, SqlType
+from executor.embedded import casts, files, functions, jsons, rows, sets, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
+from executor.embedded.arrays import each
+from executor.embedded.nodes import bound
 from executor.files import FileRows
 from executor.nodes import (
     Build,
@@ -83,6 +88,8 @@ def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
     if sql_type.element is not None:
         return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
+    if sql_type.row is not None:
+        return rows.struct_type([duck_type(kind) for _, kind in sql_type.row.fields])
     if sql_type.name == "numeric":
         sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sql_type.modifiers]
         return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)
@@ -118,12 +125,13 @@ class DuckPrinter(Printer):
     def print_relation(self, relation: Relation) -> str:
         """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
         printed = super().print_relation(relation)
-        if all(column.type.name != "interval" for column in relation.columns):
+        if not any(holds(column.type, _is_interval) for column in relation.columns):
             return printed
         shown = []
         for column in relation.columns:
             name = self.generate(reference(column))
-            shown.append(f"ms_interval_shown({name}) AS {name}" if column.type.name == "interval" else name)
+            written = self.generate(_checked(reference(column), column.type))
+            shown.append(name if written == name else f"{written} AS {name}")
         return f"SELECT {', '.join(shown)} FROM ({printed})"
 
     def generator(self) -> Generator:
@@ -143,6 +151,10 @@ class DuckPrinter(Printer):
             assert isinstance(value, Sequence)
             items = [self.literal(Literal(item, literal.type.element)) for item in value]
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
+        if literal.type.row is not None:
+            assert isinstance(value, Sequence)
+            pairs = zip(value, literal.type.row.fields, strict=True)
+            return rows.struct([self.literal(Literal(item, kind)) for item, (_, kind) in pairs])
         if name == "bool":
             return exp.true() if value else exp.false()
         if name == "int4":
@@ -160,8 +172,10 @@ class DuckPrinter(Printer):
         )
 
     def parameter(self, parameter: Parameter) -> Expr:
-        """$n, cast to its type. DuckDB's own numbering is that of the parameters in use."""
-        self.parameters.setdefault(parameter.index, parameter.type)
+        """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
+        as text, so that its own may be counted.
+        """
+        self.parameters.setdefault(parameter.index, TEXT if is_unconstrained(parameter.type) else parameter.type)
         place = list(self.parameters).index(parameter.index) + 1
         return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
 
@@ -174,9 +188,9 @@ class DuckPrinter(Printer):
         """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
         are tables where files are read.
         """
-        rows = self._read.get(leaf_name(leaf))
-        if rows is not None:
-            return exp.Alias(this=exp.Var(this=f"({files.select(rows, type_text)})"), alias=identifier(leaf_name(leaf)))
+        read = self._read.get(leaf_name(leaf))
+        if read is not None:
+            return exp.Alias(this=exp.Var(this=f"({files.select(read, type_text)})"), alias=identifier(leaf_name(leaf)))
         table = super().leaf(leaf)
         if isinstance(leaf, Scan) and leaf.kind == "table" and not self._read:
             table.set("db", exp.Identifier(this="main", quoted=True))
@@ -232,6 +246,27 @@ class DuckPrinter(Printer):
         return exp.Subquery(this=select)
 
 
+def _is_interval(kind: SqlType) -> bool:
+    return kind.name == "interval"
+
+
+def _checked(value: Expr, kind: SqlType) -> Expr:
+    """A value whose intervals, and those within it, fit into nanoseconds."""
+    if not holds(kind, _is_interval):
+        return value
+    if kind.row is not None:
+        own = kind
+        return bound(value, lambda row: rows.unless_null(row, rows.struct(_fields_checked(row, own))))
+    if kind.element is not None:
+        element = kind.element
+        return each(value, lambda item: _checked(item, element))
+    return function("ms_interval_shown", value)
+
+
+def _fields_checked(row: Expr, kind: SqlType) -> list[Expr]:
+    return [_checked(value, each_kind) for _, each_kind, value in rows.fields(row, kind)]
+
+
 def _interval(value: object) -> Expr:
     """INTERVAL from (months, days, microseconds)."""
     assert isinstance(value, tuple)
@@ -250,4 +285,6 @@ def _written(value: object) -> str:
         return value.astimezone(datetime.UTC).isoformat(sep=" ")
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
+    if isinstance(value, float) and math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
     return digits(value) if isinstance(value, Decimal) else str(value)

@@ -95,6 +95,23 @@ def _fields(document: str) -> Iterator[tuple[str, str]]:
     return fields(document)
 
 
+def _record(document: str, name: str) -> str:
+    found = kind(document)
+    if found != "object":
+        raise error("22023", f"cannot call {name} on {'an array' if found == 'array' else 'a scalar'}")
+    return document
+
+
+def _records(document: str, name: str) -> list[str]:
+    found = kind(document)
+    if found != "array":
+        raise error("22023", f"cannot call {name} on {'an object' if found == 'object' else 'a scalar'}")
+    rows = list(elements(document))
+    if any(kind(row) != "object" for row in rows):
+        raise error("22023", f"argument of {name} must be an array of objects")
+    return rows
+
+
 def _keys(document: str) -> list[str]:
     return [key for key, _ in _fields(document)]
 
@@ -335,6 +352,8 @@ FUNCTIONS: Final[Functions] = {
     "doc_length": (_length, "INTEGER"),
     "doc_elements": (_elements, "VARCHAR[]"),
     "doc_elements_text": (_texts(_elements), "VARCHAR[]"),
+    "doc_record": (_record, "VARCHAR"),
+    "doc_records": (_records, "VARCHAR[]"),
     "doc_keys": (_keys, "VARCHAR[]"),
     "doc_values": (_values, "VARCHAR[]"),
     "doc_values_text": (_texts(_values), "VARCHAR[]"),

@@ -7,7 +7,7 @@ and RETURNING. All of a statement reads the tables as they were before it, whate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import SqlError
-from catalog.objects import Table
+from catalog.objects import Table, subject
 from catalog.types import INT8
 from executor.embedded.changes import Change, distinct_ids, insertion, nothing, removal, replacement, schema_of
 from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.constraints import check_not_null
 from executor.embedded.showing import failing_row
+from executor.embedded.unique_keys import key_of
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
 from executor.nodes import column_name
 from planner.algebra import Filter, Project, Relation
@@ -75,10 +76,11 @@ OverRows = dict[int, tuple[object, Relation]]
 
 @dataclass(slots=True)
 class Effects:
-    """Computes effects over one connection."""
+    """Computes effects by what ``ask`` finds; where rows may meet others of their keys, over a connection."""
 
-    connection: Connection
+    ask: Callable[[Relation, Bindings, Parameters, str], pa.Table]
     relations: OverRows
+    connection: Connection | None = None
 
     def of(self, statement: Modification, arguments: Arguments) -> Effect:
         """A statement's effect. Raises the errors of its expressions, 21000, 23502 and 23514."""
@@ -102,13 +104,19 @@ class Effects:
         self.check(table, statement.checks, statement.row, rows, arguments)
         conflict, change = statement.conflict, insertion(table, rows)
         if conflict is not None and conflict.update is None:
-            rows = undisputed(self.connection, table, conflict.keys, rows)
+            keys = [key_of(table, key) for key in conflict.keys]
+            rows = undisputed(self._met_on, table, keys, rows)
             change = insertion(table, rows)
         elif conflict is not None and conflict.update is not None:
-            met = meetings(self.connection, table, conflict.keys[0], rows)
+            met = meetings(self._met_on, table, key_of(table, conflict.keys[0]), rows)
             change, rows = self._upsert(statement, conflict.update, met, rows, arguments)
         returned = self._returned(statement.returning, statement.row, rows, arguments)
         return Effect({table.oid: change}, rows.num_rows, returned)
+
+    @property
+    def _met_on(self) -> Connection:
+        assert self.connection is not None
+        return self.connection
 
     def _upsert(
         self, statement: Insert, update: Upsert, met: Meetings, rows: pa.Table, arguments: Arguments
@@ -127,7 +135,7 @@ class Effects:
         places, row_ids, width = found.column(0), found.column(1), 2 + len(update.old)
         old = typed(table, found.select(range(2, width)))
         new = self.complete(table, statement.generated, statement.row, _from(found, width), arguments)
-        check_once(self.connection, table, conflict.keys[0], (places, row_ids, old, new), rows)
+        check_once(self._met_on, table, key_of(table, conflict.keys[0]), (places, row_ids, old, new), rows)
         self.check(table, statement.checks, statement.row, new, arguments)
         is_free = np.ones(rows.num_rows, np.bool_)
         is_free[met.places.to_numpy()] = False
@@ -228,7 +236,8 @@ class Effects:
             place = pc.index(values, pa.scalar(False)).as_py()
             if place >= 0:
                 message = f'new row for relation "{table.name}" violates check constraint "{name}"'
-                raise SqlError("23514", message, failing_row(table, rows, place))
+                about = subject(table, constraint=name)
+                raise SqlError("23514", message, failing_row(table, rows, place), about=about)
 
     def _returned(
         self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
@@ -264,7 +273,7 @@ class Effects:
     def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
         def run(part: Relation, more: Bindings) -> pa.Table:
             bindings = {**arguments.bindings, **more}
-            return self.connection.query(part, bindings, arguments.parameters, arguments.time_zone)
+            return self.ask(part, bindings, arguments.parameters, arguments.time_zone)
 
         return arguments.evaluate(relation, run)
 

@@ -15,6 +15,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -145,11 +146,26 @@ class EmbeddedEngine:
             self._of_files.move_to_end(folder)
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 
+    @contextmanager
+    def connection(self, owner: object) -> Iterator[Connection]:
+        """A connection for several statements, to an instance without tables and files."""
+        database = self._instance()
+        connection = database.acquire(owner)
+        try:
+            yield connection
+        finally:
+            database.release(connection)
+
     def query_few(
-        self, relation: Relation, bindings: Bindings, timezone: str = "UTC", owner: object = None
+        self,
+        relation: Relation,
+        bindings: Bindings,
+        timezone: str = "UTC",
+        owner: object = None,
+        parameters: Parameters = (),
     ) -> pa.Table:
         """The same for a relation that makes of few rows few: where the inputs have few, no other thread is woken."""
-        return self._query(self._suited(bindings), relation, bindings, (), timezone, owner)
+        return self._query(self._suited(bindings), relation, bindings, parameters, timezone, owner)
 
     def _query(
         self,

@@ -1,7 +1,8 @@
 """DuckDB's exceptions as PostgreSQL's errors.
 
 Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts
-with ``!SQLSTATE!``. What it does not recognise is XX000 with DuckDB's own text.
+with ``!SQLSTATE!`` and may end with a domain's schema, name and constraint. What it does not recognise is XX000 with
+DuckDB's own text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 import duckdb
 
-from catalog.errors import SqlError, division_by_zero, invalid_text, out_of_range, unsupported
+from catalog.errors import SqlError, Subject, division_by_zero, invalid_text, out_of_range, unsupported
 
 _NAMES: Final = {
     "INT8": "smallint",
@@ -70,6 +71,13 @@ def _narrowing(match: re.Match[str]) -> SqlError:
 
 
 def _raised(match: re.Match[str]) -> SqlError:
+    about = None
+    if match["domain"] is not None:
+        about = Subject(match["schema"], constraint=match["constraint"] or None, datatype=match["domain"])
+    return SqlError(match["state"], match["message"], about=about)
+
+
+def _cast_raised(match: re.Match[str]) -> SqlError:
     return SqlError(match["state"], match["message"])
 
 
@@ -88,11 +96,19 @@ def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]], ...]] = tuple(
     (re.compile(pattern, re.DOTALL), make)
     for pattern, make in (
-        (r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*)", _raised),
+        # A cast that fails is no error() to an optimiser, which may move it.
+        (r"string '!(?P<state>[0-9A-Z]{5})!(?P<message>[^']*)'", _cast_raised),
+        (
+            r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*?)"
+            r"(\x1f(?P<schema>[^\x1f]*)\x1f(?P<domain>[^\x1f]*)\x1f(?P<constraint>[^\x1f]*))?\Z",
+            _raised,
+        ),
         (
             r"Non-constant limit not supported in correlated subquery",
             lambda match: unsupported("LIMIT $n in a correlated subquery", "Give the number of rows as a constant."),
         ),
+        (r"Cannot subtract infinite timestamps", _fixed("22008", "cannot subtract infinite timestamps")),
+        (r"infinite bounds not supported", lambda match: unsupported("a series without an end")),
         (r"interval cannot be 0", _fixed("22023", "step size cannot equal zero")),
         (r"Division by zero", lambda match: division_by_zero()),
         (r"Could not convert string ['\"](?P<value>.*)['\"] to (?P<type>[A-Z0-9]+(\(\d+, ?\d+\))?)", _unconvertible),

@@ -125,6 +125,8 @@ def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
     for field in fields[1:]:
         result = binary(exp.DPipe, result, field)
     absent = exp.Is(this=operand(value.copy()), expression=exp.null())
+    if kind != "interval":
+        absent = binary(exp.Or, absent, function("isinf", value.copy()))
     return case([(absent, exp.null())], result)
 
 

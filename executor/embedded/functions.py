@@ -16,10 +16,13 @@ from executor.embedded.arithmetic import (
     add,
     average_final,
     divide,
+    divide_scaled,
     multiply,
     of_integers,
+    quotient_scale,
     rounded,
     scale,
+    scaled_text,
     shifted,
     square_root,
     to_hex,
@@ -27,11 +30,13 @@ from executor.embedded.arithmetic import (
     variance_final,
     whole_quotient,
     width_bucket,
+    written_scale,
 )
 from executor.embedded.arrays import ARRAYS
 from executor.embedded.formatting import read_moment, to_char
 from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
+from executor.embedded.rows import ROWS
 from executor.embedded.sets import SETS
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.textual import (
@@ -55,7 +60,19 @@ from planner.expression import Call, Literal
 BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
     (
         *("eq", "ne", "lt", "le", "gt", "ge", "in", "is_null", "is_not_null", "is_distinct", "is_not_distinct"),
-        *("coalesce", "nullif", "greatest", "least", "concat", "octet_length", "md5", "sha256"),
+        *(
+            "coalesce",
+            "nullif",
+            "row",
+            "to_json",
+            "json_value",
+            "concat",
+            "greatest",
+            "least",
+            "octet_length",
+            "md5",
+            "sha256",
+        ),
         *("encode_hex", "encode_base64", "late", "require"),
     )
 )
@@ -134,6 +151,10 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "sub": add(exp.Sub),
     "mul": multiply,
     "div": divide,
+    "div_scaled": divide_scaled,
+    "quotient_scale": quotient_scale,
+    "scaled_text": scaled_text,
+    "written_scale": written_scale,
     "mod": _operator(exp.Mod),
     "square": floats.square,
     "finite": floats.finite,
@@ -259,6 +280,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "justify_days": _named("ms_justify_days"),
     "justify_interval": _named("ms_justify_interval"),
     "isfinite": is_finite,
+    "interval_length": _named("ms_interval_length"),
     "overlaps": _named("ms_overlaps"),
     "to_timestamp": _named("ms_to_timestamp"),
     "to_char": to_char,
@@ -274,6 +296,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "late": late.call,
     **ARRAYS,
     **JSONS,
+    **ROWS,
     **SETS,
     "require": lambda printer, arguments, node: macro("ms_require", *arguments),
     "declared": lambda printer, arguments, node: arguments[0],

@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from catalog.errors import SqlError
+from catalog.nested import split_array, split_row
 from executor.embedded.batches import Functions
-from planner.bind.literals import array_elements
 
 _QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
 _PLAIN: Final = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*")
@@ -53,5 +53,6 @@ def _no_identifier(text: str) -> SqlError:
 
 FUNCTIONS: Final[Functions] = {
     "names_parse": (_parse_ident, "VARCHAR[]"),
-    "array_elements": (lambda text: list(array_elements(text)), "VARCHAR[]"),
+    "array_elements": (lambda text: list(split_array(text)), "VARCHAR[]"),
+    "row_fields": (lambda text, width: list(split_row(text, width)), "VARCHAR[]"),
 }

@@ -20,6 +20,7 @@ from executor.embedded import (
     late,
     macros,
     macros_functions,
+    moments,
     number_reading,
     octets,
     regexes,
@@ -53,7 +54,7 @@ class Instance:
     def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, identifiers, number_reading, octets, regexes, transcendental):
+        for family in (documents, identifiers, moments, number_reading, octets, regexes, transcendental):
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)

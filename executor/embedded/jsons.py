@@ -12,9 +12,12 @@ from sqlglot import exp
 
 from catalog.types import SqlType
 from executor.embedded.arrays import each
+from executor.embedded.casts import shown as output
 from executor.embedded.casts import to_text
-from executor.embedded.nodes import cast_to
+from executor.embedded.nodes import bound, cast_to
+from executor.embedded.rows import fields, unless_null
 from executor.nodes import Build, Expr, case, chain, function, operand, text
+from planner.bind.row_types import check_ordered
 from planner.expression import Call
 
 _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))
@@ -27,9 +30,11 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
         element = kind.element
         items = each(value, lambda item: or_null(written(printer, item, element)))
         return operand(chain(exp.DPipe, [text("["), function("array_to_string", items, text(",")), text("]")]))
+    if kind.row is not None:
+        return bound(value, lambda row: unless_null(row, _object(printer, row, kind)))
     if kind.name in ("json", "jsonb"):
         return value
-    shown = to_text(printer, value, kind)
+    shown = output(printer, value, kind) if kind.name == "bpchar" else to_text(printer, value, kind)
     if kind.name in _NUMBERS or kind.name == "bool":
         return shown
     if kind.name in _FLOATS:
@@ -39,6 +44,13 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     if kind.name == "timestamptz":
         shown = function("regexp_replace", shown, text(r"([+-]\d\d)$"), text(r"\1:00"))
     return function("doc_quoted", shown)
+
+
+def _object(printer: Any, row: Expr, kind: SqlType) -> Expr:
+    """A row by its fields' names."""
+    pairs = [(text(name), or_null(written(printer, item, each))) for name, each, item in fields(row, kind)]
+    items = [chain(exp.DPipe, [function("doc_key", key), text(":"), operand(item)]) for key, item in pairs]
+    return _joined("{", items, ",", "}")
 
 
 def or_null(value: Expr) -> Expr:
@@ -109,6 +121,7 @@ def _set(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 def ordered(value: Expr, kind: SqlType) -> Expr:
     """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
+    check_ordered(kind)
     return function("doc_order", value) if kind.name == "jsonb" else value
 
 
@@ -118,11 +131,14 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_build_array": _elements,
     "json_build_object": _fields("{", " : ", ", "),
     "json_row": _fields("{", ":", ","),
+    "json_record": _named("doc_record"),
+    "json_records": _named("doc_records"),
     "json_get": _part(""),
     "json_get_text": _part("_text"),
     "json_path": _named("doc_path"),
     "json_path_text": _named("doc_path_text"),
     "json_typeof": _named("doc_type"),
+    "json_key": _named("doc_key"),
     "json_order": _named("doc_order"),
     "json_array_length": _named("doc_length"),
     "json_elements": _named("doc_elements"),

@@ -45,8 +45,9 @@ CREATE MACRO ms_overlay(s, new, start, n) AS CASE WHEN s IS NULL OR new IS NULL 
     ELSE left(s, start - 1) || new || ms_substring_from(s, CAST(start::BIGINT + n AS INTEGER)) END;
 CREATE MACRO ms_delimited(items) AS CASE WHEN items IS NOT NULL THEN items[1].v || array_to_string(
     list_transform(list_slice(items, 2, len(items)), lambda item: item.d || item.v), '') END;
-CREATE MACRO ms_repeat(s, n) AS CASE WHEN strlen(s)::HUGEINT * n >= 1073741820
-    THEN error('!54000!requested length too large') ELSE repeat(s, n) END;
+CREATE MACRO ms_too_long(s, n) AS strlen(s)::HUGEINT * n >= 1073741820;
+CREATE MACRO ms_repeat(s, n) AS CASE WHEN ms_too_long(s, n) THEN error('!54000!requested length too large')
+    ELSE repeat(s, CASE WHEN ms_too_long(s, n) THEN 0 ELSE n END) END;
 CREATE MACRO ms_right(s, n) AS CASE WHEN n = -2147483648 THEN s ELSE right(s, n) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';
@@ -149,7 +150,8 @@ CREATE MACRO ms_overlaps(a, b, c, d) AS ms_overlaps_ordered(
     CASE WHEN c IS NULL THEN c WHEN d IS NULL OR c <= d THEN d ELSE c END);
 CREATE MACRO ms_to_timestamp(x) AS CASE
     WHEN isnan(x) THEN error('!22008!timestamp cannot be NaN')
-    WHEN isinf(x) OR x < -62135596800 OR x >= 253402300800
+    WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'infinity'::TIMESTAMPTZ ELSE '-infinity'::TIMESTAMPTZ END
+    WHEN x < -62135596800 OR x >= 253402300800
     THEN error('!22008!timestamp out of range: "' || x || '"')
     ELSE make_timestamptz(round_even(x * 1e6, 0)::BIGINT) END;
 """

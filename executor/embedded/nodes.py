@@ -8,12 +8,13 @@ by a lambda over a list of one struct, so that nesting macros does not multiply 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor.nodes import Expr, function
+from executor.nodes import Expr, function, number
 
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 
@@ -45,6 +46,15 @@ def macro(name: str, *arguments: Expr) -> Expr:
     each = exp.Lambda(this=call, expressions=[_variable()])
     bound = function("list_transform", exp.Array(expressions=[exp.Struct(expressions=fields)]), each)
     return function("list_extract", bound, exp.Literal.number(1))
+
+
+def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
+    """``body`` of a value that is evaluated once, however often it is named there."""
+    if _is_simple(value):
+        return body(value)
+    name = exp.Identifier(this="v", quoted=True)
+    each = exp.Lambda(this=body(exp.Column(this=name.copy())), expressions=[name])
+    return function("list_extract", function("list_transform", exp.Array(expressions=[value]), each), number(1))
 
 
 def called(name: str, *arguments: Expr) -> Expr:

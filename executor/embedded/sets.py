@@ -11,10 +11,11 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.types import VECTORS
 from executor.embedded.nodes import cast_to, macro
-from executor.nodes import Build, Expr, column_name, function, identifier
+from executor.nodes import Build, Expr, column_name, function, identifier, number
 from planner.algebra import Unnest, Values
-from planner.expression import Call
+from planner.expression import Call, Cast
 from planner.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")
@@ -57,7 +58,11 @@ def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     backwards = arguments[2] if len(arguments) == 3 else exp.false()
-    return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards), node.type)
+    values = node.arguments[0]
+    while isinstance(values, Cast):
+        values = values.argument
+    low = number(0 if values.type.name in VECTORS else 1)  # as an array, too, a vector begins at 0
+    return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards, low), node.type)
 
 
 SETS: Final[Mapping[str, Build]] = {

@@ -12,10 +12,11 @@ Knows nothing of the log. ``begin_write`` takes the writer's lock before its sna
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +25,13 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
-from executor.embedded.changes import Changes, quoted
+from executor.embedded.backlog import Backlog
+from executor.embedded.changes import Changes, Counts, quoted, rows_in_batches, schema_of
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.dialect import STORE
-from executor.embedded.effects import OverRows
+from executor.embedded.effects import OverRows, typed
 from executor.embedded.instance import Instance
+from executor.embedded.keyed import KeyedTables, Readings
 from executor.embedded.writing import WriteTransaction
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
@@ -58,6 +61,21 @@ class ReadSnapshot:
         """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
         return self._connection.query(relation, bindings, parameters, timezone)
 
+    def rows(self, table: Table, limit: int) -> pa.Table | None:
+        """All rows of a table; None where they take more bytes than ``limit``."""
+        batches, size = [], 0
+        for batch in rows_in_batches(self._connection, table):
+            size += batch.nbytes
+            if size > limit:
+                return None
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema_of(table))
+
+    @property
+    def connection(self) -> Connection:
+        """For several statements over the snapshot; theirs ends with it."""
+        return self._connection
+
     def interrupt(self) -> None:
         """Makes the running query raise 57014."""
         self._connection.interrupt()
@@ -82,6 +100,11 @@ class TableStore:
         self._database = Instance(threads, path)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
+        #: What the file does not have yet.
+        self.backlog = Backlog(self._database.acquire, self._database.release)
+        #: Who has rows by key, once somebody does.
+        self.keyed: KeyedTables | None = None
+        self.readings = Readings()
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -91,6 +114,8 @@ class TableStore:
         #: The LSN of the last log record that the tables contain.
         self.applied_lsn = int(stored.get("applied_lsn", "0"))
         self._catalog: str | None = stored.get("catalog")
+        #: What became of each table's rows, by oid; the writer's to change.
+        self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
         for oid, definition in connection.rows(f"SELECT oid, definition FROM {DEFINITIONS}"):
             self.definitions[oid] = decode(json.loads(definition), CATALOG_CLASSES)
@@ -101,13 +126,28 @@ class TableStore:
         """Opens the file, or creates it."""
         return cls(path, threads)
 
+    def adopt(self, tables: Iterable[Table]) -> None:
+        """Makes equal definitions the same objects."""
+        self.definitions |= {table.oid: table for table in tables if self.definitions.get(table.oid) == table}
+
+    def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table, pa.Table]]) -> bool:
+        """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""
+        found = [(self.definitions[oid], deleted, inserted) for oid, inserted, deleted in changes]
+        if not self.backlog.suits(found):
+            return False
+        self.backlog.add(lsn, [(table, typed(table, old), typed(table, new)) for table, old, new in found])
+        self.applied_lsn = lsn
+        if self.backlog.is_long:
+            self.backlog.apply()
+        return True
+
     def load_catalog(self) -> str | None:
         """What ``save_catalog`` stored last, as of ``applied_lsn``."""
         return self._catalog
 
     def snapshot(self) -> ReadSnapshot:
         """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
-        return ReadSnapshot(self._database, self._database.acquire())
+        return ReadSnapshot(self._database, self.connect())
 
     def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] | None = None) -> WriteTransaction:
         """The writer's transaction, once no other writes.
@@ -115,13 +155,22 @@ class TableStore:
         Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so (57014).
         """
         self._lock_writer(timeout, cancelled)
-        connection = self._database.acquire()
         try:
-            return WriteTransaction(connection, self.definitions, self._ended, self._relations)
+            if self.backlog.is_long:
+                self.backlog.apply()
+            return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
         except BaseException:
-            self._database.release(connection)
             self._writer.release()
             raise
+
+    def connect(self) -> Connection:
+        """A connection that sees all that was committed."""
+        self.backlog.apply()
+        return self._database.acquire()
+
+    def release(self, connection: Connection) -> None:
+        """Gives a connection back."""
+        self._database.release(connection)
 
     def _lock_writer(self, timeout: float, cancelled: Callable[[], bool] | None) -> None:
         deadline = time.monotonic() + timeout if timeout > 0 else None
@@ -138,6 +187,7 @@ class TableStore:
 
     def row_counts(self) -> dict[int, int]:
         """About how many rows each table holds, by oid."""
+        self.backlog.apply()
         found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
         return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
 
@@ -176,7 +226,7 @@ class TableStore:
         Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
         database unusable until the next start.
         """
-        need = _MARGIN + 2 * size
+        need = _MARGIN + 2 * (size + self.backlog.size)
         log = _size(self._path.with_name(self._path.name + ".wal"))
         if log + need >= _CHECKPOINT:
             need += log + min(_size(self._path), _MOST_REWRITTEN)
@@ -189,11 +239,12 @@ class TableStore:
             self.definitions = transaction.definitions
             if transaction.catalog is not None:
                 self._catalog = transaction.catalog
-        self._database.release(transaction.connection)
         self._writer.release()
 
     def close(self) -> None:
         """Closes the file; nothing may run."""
+        with contextlib.suppress(SqlError):  # what the file lacks, the log has
+            self.backlog.apply()
         self._database.close()
 
 

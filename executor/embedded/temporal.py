@@ -24,6 +24,8 @@ _PARTS: Final[Mapping[str, str]] = {
 }
 
 
+#: Fields that are infinite of an infinite date; the others are NULL.
+_UNBOUNDED: Final = ("year", "decade", "century", "millennium", "isoyear", "julian", "epoch")
 _LONG: Final = {"century": 100, "millennium": 1000}
 
 
@@ -52,13 +54,22 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         part = function("datepart", text("julian"), value)
     else:
         part = _zone_part(printer, field, arguments[1])
+    if field in _UNBOUNDED and source.name != "interval" and source.name != "time":
+        return _bounded(printer, cast_to(printer, part, node.type), arguments[1], node)
     return cast_to(printer, part, node.type)
+
+
+def _bounded(printer: Any, part: Expr, moment: Expr, node: Call) -> Expr:
+    """A number that is infinite, and refused, of an infinite date, of which DuckDB has NULL."""
+    infinite = cast_to(printer, macro("ms_infinite_number", moment.copy()), node.type)
+    return function("coalesce", part, infinite)
 
 
 def julian(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     """Days of the Julian calendar with the part of the day that has gone."""
     zoned = node.arguments[0].type.name == "timestamptz"
-    return macro("ms_julian", local(printer, arguments[0]) if zoned else arguments[0])
+    day = macro("ms_julian", local(printer, arguments[0]) if zoned else arguments[0])
+    return _bounded(printer, day, arguments[0], node)
 
 
 def _zone_part(printer: Any, field: str, moment: Expr) -> Expr:
@@ -97,16 +108,23 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
             this=function("date_trunc", text("year"), value),
             expression=function("to_years", cast_to(printer, place, INT4)),
         )
+        result = function("coalesce", result, _kept_infinite(value.copy()))
     if source.name == "timestamptz":
         return function("timezone", zone.copy(), result)
     return cast_to(printer, result, node.type)
+
+
+def _kept_infinite(moment: Expr) -> Expr:
+    return case([(function("isinf", moment), moment.copy())], exp.null())
 
 
 def age(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     """Of moments, as the session's calendar shows them."""
     if node.arguments[0].type.name == "timestamptz":
         arguments = [local(printer, value) for value in arguments]
-    return function("age", *arguments)
+    infinite = [function("isinf", value.copy()) for value in arguments]
+    out = function("error", text("!22008!timestamp out of range"))
+    return case([(binary(exp.Or, *infinite) if len(infinite) == 2 else infinite[0], out)], function("age", *arguments))
 
 
 def is_finite(printer: Any, arguments: list[Expr], node: Call) -> Expr:

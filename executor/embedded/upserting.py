@@ -14,14 +14,16 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Table, UniqueKey
-from executor.embedded.changes import listed, names_of, quoted, schema_of, stored
+from catalog.objects import Table
+from catalog.types import INT8
+from executor.embedded.changes import listed, names_of, quoted, schema_of
 from executor.embedded.connection import Connection
 from executor.embedded.dialect import ROW_ID
+from executor.embedded.unique_keys import Key
 
 #: The name of a row's place among those proposed; no table's column has it.
 _PLACE: Final = "__ordinal"
-_ITSELF: Final = UniqueKey(_PLACE, (_PLACE,))
+_ITSELF: Final = Key(_PLACE, (_PLACE,), (_PLACE,), (INT8,), (_PLACE,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Meetings:
     old: pa.Table
 
 
-def undisputed(connection: Connection, table: Table, keys: Sequence[UniqueKey], rows: pa.Table) -> pa.Table:
+def undisputed(connection: Connection, table: Table, keys: Sequence[Key], rows: pa.Table) -> pa.Table:
     """DO NOTHING: the rows that meet neither one of the table nor an earlier one of these, by any of the keys.
 
     Each round takes the rows that come first with each of their keys, and drops those that meet one of them.
@@ -42,7 +44,7 @@ def undisputed(connection: Connection, table: Table, keys: Sequence[UniqueKey], 
         return rows
     pending = _numbered(table, rows)
     for key in keys:
-        pending = _without(connection, table, pending, stored(table), key)
+        pending = _without(connection, table, pending, key.stored(table), key)
     taken = []
     while pending.num_rows:
         first = _first(connection, table, pending, keys)
@@ -52,26 +54,26 @@ def undisputed(connection: Connection, table: Table, keys: Sequence[UniqueKey], 
         name = f"__first{table.oid}"
         connection.bind({name: first})
         for key in (*keys, _ITSELF):
-            pending = _without(connection, table, pending, quoted(name), key)
+            pending = _without(connection, table, pending, key.among(quoted(name)), key)
         connection.unbind({name: first})
     if not taken:
         return rows.slice(0, 0)
     return pa.concat_tables(taken).sort_by(_PLACE).drop_columns([_PLACE])
 
 
-def meetings(connection: Connection, table: Table, key: UniqueKey, rows: pa.Table) -> Meetings:
+def meetings(connection: Connection, table: Table, key: Key, rows: pa.Table) -> Meetings:
     """DO UPDATE: the rows that meet one of the table. Raises 21000 where two others have one key."""
     proposed = _numbered(table, rows)
     name = f"__proposed{table.oid}"
     columns = [pa.field(_PLACE, pa.int64()), pa.field(ROW_ID, pa.int64()), *schema_of(table)]
     connection.bind({name: proposed})
+    pairs = f"{key.among(quoted(name))} p %s JOIN {key.stored(table)} t ON {_same(key, 'p', 't')}"
     found = connection.table(
-        f"SELECT p.{_PLACE}, t.rowid AS {ROW_ID}, {listed(names_of(table), 't')} "
-        f'FROM "{name}" p JOIN {stored(table)} t ON {_same(key, "p", "t")} ORDER BY p.{_PLACE}',
+        f"SELECT p.{_PLACE}, t.rowid AS {ROW_ID}, {listed(names_of(table), 't')} FROM {pairs % ''} ORDER BY p.{_PLACE}",
         pa.schema(columns),
     )
     repeated = connection.rows(
-        f'SELECT 1 FROM "{name}" p ANTI JOIN {stored(table)} t ON {_same(key, "p", "t")} WHERE {_known(key, "p")} '
+        f"SELECT 1 FROM {pairs % 'ANTI'} WHERE {_known(key, 'p')} "
         f"GROUP BY {listed(key.columns, 'p')} HAVING count(*) > 1 LIMIT 1"
     )
     connection.unbind({name: proposed})
@@ -83,7 +85,7 @@ def meetings(connection: Connection, table: Table, key: UniqueKey, rows: pa.Tabl
 def check_once(
     connection: Connection,
     table: Table,
-    key: UniqueKey,
+    key: Key,
     updates: tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Table, pa.Table],
     rows: pa.Table,
 ) -> None:
@@ -93,7 +95,7 @@ def check_once(
     free again for a later row, which is more than is told from sets.
     """
     places, row_ids, old, new = updates
-    names = list(key.columns)
+    names = list(key.uses)
     moved = not old.select(names).equals(new.select(names))
     if len(row_ids.unique()) < len(row_ids):
         if moved:
@@ -105,9 +107,10 @@ def check_once(
     tables = {name: _numbered(table, rows), after: new.append_column(_PLACE, places)}
     connection.bind(tables)
     changed = " OR ".join(f"u.{quoted(column)} IS DISTINCT FROM m.{quoted(column)}" for column in key.columns)
+    new_rows, asked = key.among(quoted(after)), key.among(quoted(name))
     met = connection.rows(
-        f'SELECT 1 FROM "{after}" u JOIN "{name}" m ON m.{_PLACE} = u.{_PLACE} '
-        f'JOIN "{name}" p ON {_same(key, "p", "u")} AND p.{_PLACE} > u.{_PLACE} WHERE {changed} LIMIT 1'
+        f"SELECT 1 FROM {new_rows} u JOIN {asked} m ON m.{_PLACE} = u.{_PLACE} "
+        f"JOIN {asked} p ON {_same(key, 'p', 'u')} AND p.{_PLACE} > u.{_PLACE} WHERE {changed} LIMIT 1"
     )
     connection.unbind(tables)
     if met:
@@ -124,24 +127,27 @@ def _numbered(table: Table, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([*rows.columns, pa.arange(0, rows.num_rows)], schema=pa.schema(fields))
 
 
-def _same(key: UniqueKey, left: str, right: str) -> str:
+def _same(key: Key, left: str, right: str) -> str:
     return " AND ".join(f"{left}.{quoted(name)} = {right}.{quoted(name)}" for name in key.columns)
 
 
-def _known(key: UniqueKey, alias: str) -> str:
+def _known(key: Key, alias: str) -> str:
     return " AND ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.columns)
 
 
-def _without(connection: Connection, table: Table, rows: pa.Table, others: str, key: UniqueKey) -> pa.Table:
-    """The rows whose key is not in the others."""
+def _without(connection: Connection, table: Table, rows: pa.Table, others: str, key: Key) -> pa.Table:
+    """The rows whose key is not in the others, which have its parts."""
     name = f"__proposed{table.oid}"
     connection.bind({name: rows})
-    found = connection.table(f'SELECT p.* FROM "{name}" p ANTI JOIN {others} t ON {_same(key, "p", "t")}', rows.schema)
+    kept, proposed = listed(rows.schema.names, "p"), key.among(quoted(name))
+    found = connection.table(
+        f"SELECT {kept} FROM {proposed} p ANTI JOIN {others} t ON {_same(key, 'p', 't')}", rows.schema
+    )
     connection.unbind({name: rows})
     return found
 
 
-def _first(connection: Connection, table: Table, rows: pa.Table, keys: Sequence[UniqueKey]) -> pa.Table:
+def _first(connection: Connection, table: Table, rows: pa.Table, keys: Sequence[Key]) -> pa.Table:
     """The rows before which no row has any of their keys."""
     name = f"__proposed{table.oid}"
     first = " AND ".join(
@@ -149,6 +155,9 @@ def _first(connection: Connection, table: Table, rows: pa.Table, keys: Sequence[
         for key in keys
     )
     connection.bind({name: rows})
-    found = connection.table(f'SELECT p.* FROM "{name}" p QUALIFY {first}', rows.schema)
+    proposed = quoted(name)
+    for key in keys:
+        proposed = key.among(proposed)
+    found = connection.table(f"SELECT {listed(rows.schema.names, 'p')} FROM {proposed} p QUALIFY {first}", rows.schema)
     connection.unbind({name: rows})
     return found

@@ -1,83 +1,36 @@
 """The table writer's transaction: statements, savepoints, net changes.
 
-Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it.
-DuckDB has no savepoints and ends a transaction at any error, so going back to a savepoint is a rollback and the
-journal's replay up to it, under the same writer's lock (architecture, section 4). A statement is checked whole before
-anything of it is applied.
+Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. As
+long as it has changed no more than rows by key (``keyed``) there is no such transaction: the journal alone is
+committed, and DuckDB gets the rows together with others' (``backlog``). DuckDB has no savepoints and ends a transaction
+at any error, so going back to a savepoint is a rollback and the journal's replay up to it, under the same writer's lock
+(architecture, section 4). A statement is checked whole before anything of it is applied.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from catalog.codec import encode
-from catalog.errors import SqlError, failed_transaction, unsupported
-from catalog.objects import ForeignKey, Stream, Table, UniqueKey, is_temporary
+from catalog.errors import SqlError, failed_transaction
+from catalog.objects import Stream, Table, is_temporary
 from executor.embedded import changes as tools
 from executor.embedded.altering import Step, Verifier, apply_step
+from executor.embedded.backlog import TableRows, net_of
 from executor.embedded.changes import Change, Changes
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
-from executor.embedded.constraints import Checker
+from executor.embedded.constraints import Checker, refuse_referenced
 from executor.embedded.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
-from executor.embedded.dialect import STORE, type_text
+from executor.embedded.defining import create_table, define_table, drop_table, require_storable
+from executor.embedded.dialect import STORE
 from executor.embedded.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
+from executor.embedded.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
+from executor.embedded.keyed import KeyedWriter, Store
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
-from planner.statements import Generated
-
-
-@dataclass(frozen=True, slots=True)
-class Created:
-    """A table was created."""
-
-    table: Table
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A table was dropped."""
-
-    table: Table
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Rows of a table went and came."""
-
-    table: Table
-    deleted: pa.Table
-    inserted: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class Defined:
-    """A table has another definition over the same columns: of constraints, defaults or its name."""
-
-    table: Table
-
-
-@dataclass(frozen=True, slots=True)
-class Altered:
-    """A table's columns were changed in place."""
-
-    table: Table
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A table got other columns, and all of its rows anew."""
-
-    table: Table
-    rows: pa.Table
-
-
-Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt | Deferred | Settled
+from planner.statements import Generated, Insert
 
 
 class WriteTransaction:
@@ -85,12 +38,14 @@ class WriteTransaction:
 
     def __init__(
         self,
-        connection: Connection,
+        store: Store,
         definitions: Mapping[int, Table],
         ended: Callable[[WriteTransaction, int | None], None],
         relations: OverRows,
+        counts: dict[int, tools.Counts],
     ) -> None:
-        self.connection = connection
+        self._store = store
+        self._connection: Connection | None = None
         #: The tables as this transaction sees them.
         self.definitions = dict(definitions)
         #: The catalog that it stores, if any.
@@ -101,12 +56,34 @@ class WriteTransaction:
         self.timing = Timing()
         self._start = dict(definitions)
         self._ended = ended
-        self._journal: list[Entry] = []
+        #: What it has done so far.
+        self.journal: list[Entry] = []
         self._savepoints: list[tuple[str, int]] = []
         self._broken = False
         self._open = True
-        self._effects = Effects(connection, relations)
-        connection.begin()
+        self._relations = relations
+        self._counts = counts
+        self._keyed = KeyedWriter(store.keyed, relations, store.readings)
+        self._net: tuple[TableRows, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a transaction of DuckDB's; one that has changed no more than rows by key has none."""
+        return self._connection is not None
+
+    @property
+    def connection(self) -> Connection:
+        """Where it sees the tables, with what it has done itself."""
+        if self._connection is None:
+            self._connection = self._store.connect()
+            self._connection.begin()
+            for entry in self.journal:
+                self._replay(entry)
+        return self._connection
+
+    @property
+    def _effects(self) -> Effects:
+        return Effects(self.connection.query, self._relations, self.connection)
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -115,7 +92,10 @@ class WriteTransaction:
     ) -> pa.Table:
         """A relation's rows; the transaction sees its own changes."""
         with self._statement():
-            return self.connection.query(relation, bindings, parameters, timezone)
+            found = None
+            if not self.is_open:
+                found = self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
+            return self.connection.query(relation, bindings, parameters, timezone) if found is None else found
 
     def change(
         self,
@@ -129,7 +109,13 @@ class WriteTransaction:
         with self._statement():
             for part in parts_of(statement):
                 self._require_current(part.target)
-            effect = self._effects.of(statement, Arguments(parameters, bindings, timezone, evaluate))
+            arguments = Arguments(parameters, bindings, timezone, evaluate)
+            effect = None if self.is_open else self._keyed.effect(statement, arguments, self.definitions)
+            if effect is not None and self._keyed.takes(effect, self.definitions):
+                self._note(effect.changes)
+                return Changes(effect.count, effect.returned)
+            if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
+                effect = self._effects.of(statement, arguments)
             self._apply(dict(effect.changes))
             return Changes(effect.count, effect.returned)
 
@@ -155,19 +141,12 @@ class WriteTransaction:
         oids = {table.oid for table in targets}
         with self._statement():
             for table in targets:
-                self._refuse_referenced(table, oids)
+                refuse_referenced(self.definitions, table, oids)
                 self.require_settled(table, "TRUNCATE")
-                rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
+                rows = tools.rows_of(self.connection, table)
                 self.connection.rows(f"DELETE FROM {tools.stored(table)}")
-                self._journal.append(Changed(table, rows, rows.slice(0, 0)))
+                self.journal.append(Changed(table, rows, rows.slice(0, 0)))
             return Changes(0)
-
-    def _refuse_referenced(self, table: Table, together: set[int]) -> None:
-        for other in self.definitions.values():
-            if other.oid not in together and any(key.target == table.oid for key in other.foreign_keys):
-                detail = f'Table "{other.name}" references "{table.name}".'
-                hint = f'Truncate table "{other.name}" at the same time, or use TRUNCATE ... CASCADE.'
-                raise SqlError("0A000", "cannot truncate a table referenced in a foreign key constraint", detail, hint)
 
     # Definitions ------------------------------------------------------------------------------------------------
 
@@ -175,34 +154,33 @@ class WriteTransaction:
         """CREATE TABLE."""
         with self._statement():
             self._create(table)
-            self._journal.append(Created(table))
+            self.journal.append(Created(table))
 
     def drop(self, oid: int) -> None:
         """DROP TABLE; what refers to it was dropped before."""
         with self._statement():
             table = self.definitions[oid]
             self._drop(table)
-            self._journal.append(Dropped(table))
+            self.journal.append(Dropped(table))
 
     def define(self, table: Table) -> None:
         """Another definition of a table over the same columns; its rows were checked against it."""
         with self._statement():
             self._define(table)
-            self._journal.append(Defined(table))
+            self.journal.append(Defined(table))
 
     def _define(self, table: Table) -> None:
-        definition = json.dumps(encode(table)).replace("'", "''")
-        self.connection.execute(f"UPDATE {STORE}.main.__tables SET definition = '{definition}' WHERE oid = {table.oid}")
+        define_table(self.connection, table)
         self.definitions[table.oid] = table
 
     def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
         """Columns dropped, renamed or added in place."""
         with self._statement():
             self._alter(table, steps)
-            self._journal.append(Altered(table, steps))
+            self.journal.append(Altered(table, steps))
 
     def _alter(self, table: Table, steps: tuple[Step, ...]) -> None:
-        _require_storable(table)
+        require_storable(table)
         for step in steps:
             apply_step(self.connection, table, step)
         self._define(table)
@@ -212,7 +190,7 @@ class WriteTransaction:
         with self._statement():
             rows = typed(table, rows)
             self._rebuild(table, rows)
-            self._journal.append(Rebuilt(table, rows))
+            self.journal.append(Rebuilt(table, rows))
 
     def _rebuild(self, table: Table, rows: pa.Table) -> None:
         self._drop(self.definitions[table.oid])
@@ -225,16 +203,11 @@ class WriteTransaction:
             Verifier(self.connection, self.definitions).verify(before, table, rewritten)
 
     def _create(self, table: Table) -> None:
-        _require_storable(table)
-        columns = ", ".join(f"{tools.quoted(column.name)} {type_text(column.type)}" for column in table.columns)
-        self.connection.execute(f"CREATE TABLE {tools.stored(table)}({columns})")
-        definition = json.dumps(encode(table)).replace("'", "''")
-        self.connection.execute(f"INSERT INTO {STORE}.main.__tables VALUES ({table.oid}, '{definition}')")
+        create_table(self.connection, table)
         self.definitions[table.oid] = table
 
     def _drop(self, table: Table) -> None:
-        self.connection.execute(f"DROP TABLE {tools.stored(table)}")
-        self.connection.execute(f"DELETE FROM {STORE}.main.__tables WHERE oid = {table.oid}")
+        drop_table(self.connection, table)
         del self.definitions[table.oid]
 
     def save_catalog(self, document: str) -> None:
@@ -257,85 +230,66 @@ class WriteTransaction:
         """Checks one statement's changes and applies them with what foreign keys add."""
         checker = Checker(self.connection, self.definitions, statement, self.timing)
         checker.check()
-        self._journal += checker.deferred
+        self.journal += checker.deferred
         for oid, change in checker.changes.items():
             table = self.definitions[oid]
             names = tools.bound(self.connection, table, change)
             tools.apply_by_id(self.connection, table, change)
             self.connection.unbind(names)
-            self._journal.append(Changed(table, change.deleted, change.inserted))
+        self._note(checker.changes)
+
+    def _note(self, changes: Mapping[int, Change]) -> None:
+        for oid, change in changes.items():
+            entry = Changed(self.definitions[oid], change.deleted, change.inserted)
+            self.journal.append(entry)
+            if not self.is_open:
+                self._keyed.note(entry)
+            self._counts[oid] = self._counts.get(oid, tools.Counts()).plus(change)
 
     def settle(self, everything: bool = False) -> None:
         """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
-        items = waiting(self._journal)
+        items = waiting(self.journal)
         if not everything:
-            items = [item for item in items if not self._still_waits(item)]
+            items = [item for item in items if not self.timing.holds(self.definitions, item)]
         if items:
             with self._statement():
                 settle(self.connection, self.definitions, items)
-            self._journal.append(Settled(frozenset((item.child, item.name) for item in items)))
-
-    def _still_waits(self, item: Deferred) -> bool:
-        table = self.definitions.get(item.child)
-        if table is None:
-            return False
-        constraints: list[ForeignKey | UniqueKey] = [*table.foreign_keys, *table.keys]
-        return any(key.name == item.name and self.timing.waits(table, key) for key in constraints)
+            self.journal.append(Settled(frozenset((item.child, item.name) for item in items)))
 
     def require_settled(self, table: Table, command: str) -> None:
         """Raises 55006 where a table is to be changed of which something waits."""
-        require_settled(self._journal, table, command)
+        require_settled(self.journal, table, command)
 
     def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
         """(table's oid, inserted, deleted): the net changes of durable tables that still exist, for the log record.
 
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
-        gathered: dict[int, tuple[list[pa.Table], list[pa.Table]]] = {}
-        self.rebuilt.clear()
-        for entry in self._journal:
-            match entry:
-                case Created() | Dropped() | Changed() | Defined() | Altered() | Rebuilt() if is_temporary(entry.table):
-                    pass
-                case Changed():
-                    inserted, deleted = gathered.setdefault(entry.table.oid, ([], []))
-                    inserted.append(entry.inserted)
-                    deleted.append(entry.deleted)
-                case Dropped():
-                    gathered.pop(entry.table.oid, None)
-                    self.rebuilt.discard(entry.table.oid)
-                case Rebuilt():
-                    self.rebuilt.add(entry.table.oid)
-                case Altered() if entry.table.oid in gathered:  # by value, its older changes mean nothing any more
-                    self.rebuilt.add(entry.table.oid)
-                case Created() | Defined() | Altered() | Deferred() | Settled():
-                    pass
+        if not self.is_open:
+            self._net = tuple(net_of(self.journal))
+            return [(table.oid, inserted, deleted) for table, deleted, inserted in self._net]
+        found, self.rebuilt = gathered(self.journal)
         with self._statement():
-            net = [(oid, *self._net(oid, *both)) for oid, both in gathered.items() if oid not in self.rebuilt]
-            found = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
-        return [change for change in found if change[1].num_rows or change[2].num_rows]
+            kept = {oid: both for oid, both in found.items() if oid not in self.rebuilt}
+            net = [(oid, *tools.net(self.connection, self.definitions[oid], *both)) for oid, both in kept.items()]
+            every = sorted(net + [self._whole(oid) for oid in self.rebuilt], key=lambda change: change[0])
+        return [change for change in every if change[1].num_rows or change[2].num_rows]
 
     @property
     def has_temporary(self) -> bool:
         """Whether temporary tables were changed."""
-        entries = (entry for entry in self._journal if not isinstance(entry, Deferred | Settled))
+        entries = (entry for entry in self.journal if not isinstance(entry, Deferred | Settled))
         return any(is_temporary(entry.table) for entry in entries)
 
     def has_changed(self, table: Table) -> bool:
         """Whether rows of a table were changed."""
-        return any(isinstance(entry, Changed) and entry.table.oid == table.oid for entry in self._journal)
+        return any(isinstance(entry, Changed) and entry.table.oid == table.oid for entry in self.journal)
 
     def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
         """All rows of a table that is logged anew."""
         table = self.definitions[oid]
-        rows = self.connection.table(f"SELECT * FROM {tools.stored(table)}", tools.schema_of(table))
+        rows = tools.rows_of(self.connection, table)
         return oid, rows, rows.slice(0, 0)
-
-    def _net(self, oid: int, inserted: list[pa.Table], deleted: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
-        table = self.definitions[oid]
-        if len(inserted) == 1:
-            return inserted[0], deleted[0]
-        return tools.net(self.connection, table, pa.concat_tables(deleted), pa.concat_tables(inserted))
 
     def apply(self, changes: Iterable[tuple[int, pa.Table, pa.Table]]) -> None:
         """Recovery: a log record's (oid, inserted, deleted), taken as they are."""
@@ -359,7 +313,7 @@ class WriteTransaction:
 
     def savepoint(self, name: str) -> None:
         """SAVEPOINT; one of the same name hides the earlier one."""
-        self._savepoints.append((name, len(self._journal)))
+        self._savepoints.append((name, len(self.journal)))
 
     def _find(self, name: str) -> int:
         for place in range(len(self._savepoints) - 1, -1, -1):
@@ -376,15 +330,18 @@ class WriteTransaction:
         place = self._find(name)
         length = self._savepoints[place][1]
         del self._savepoints[place + 1 :]
-        if not self._broken and length == len(self._journal):
+        if not self._broken and length == len(self.journal):
             return
-        del self._journal[length:]
-        self.connection.rollback()
-        self.connection.begin()
-        self.definitions = dict(self._start)
+        del self.journal[length:]
         self._broken = False
+        if self._connection is None:
+            self._keyed.renew(self.journal)
+            return
+        self._connection.rollback()
+        self._connection.begin()
+        self.definitions = dict(self._start)
         with self._statement():
-            for entry in self._journal:
+            for entry in self.journal:
                 self._replay(entry)
 
     def _replay(self, entry: Entry) -> None:
@@ -408,6 +365,10 @@ class WriteTransaction:
         """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""
         if self._broken:
             raise failed_transaction()
+        if self._connection is None:
+            self._store.backlog.add(lsn, self._net)
+            self._end(lsn)
+            return
         try:
             self.connection.execute(f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'")
             self.connection.commit()
@@ -419,21 +380,17 @@ class WriteTransaction:
     def rollback(self) -> None:
         """Undoes everything and lets the next writer in; harmless after the end."""
         if self._open:
-            self.connection.rollback()
+            if self._connection is not None:
+                self._connection.rollback()
             self._end(None)
 
     def _end(self, lsn: int | None) -> None:
         self._open = False
+        if self._connection is not None:
+            self._store.release(self._connection)
         self._ended(self, lsn)
 
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
-        self.connection.interrupt()
-
-
-def _require_storable(table: Table) -> None:
-    lowered = [column.name.lower() for column in table.columns]
-    if not table.columns:
-        raise unsupported("a table without columns")
-    if len(set(lowered)) < len(lowered) or "rowid" in lowered:
-        raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")
+        if self._connection is not None:
+            self._connection.interrupt()

@@ -6,6 +6,7 @@ a sum and a count at PostgreSQL's scale.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,10 +16,18 @@ import pyarrow as pa
 
 from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import COMPARISONS
 
 _LARGEST: Final = 10**38
+#: Types of constants whose values are the cells.
+_VALUES: Final = (*INTEGERS, "numeric", "bool", "text")
+_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
+_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 
 #: Rows under way: their number, and each column, as Arrow has it or as Python does.
 Arrays = dict[Column, pa.ChunkedArray | pa.Array]
@@ -30,6 +39,7 @@ class Rows:
     arrays: Arrays
     #: The cells of columns where they are known.
     known: Callable[[Column], Cells] | None = None
+    parameters: Sequence[Any] = ()
 
     def cells(self, column: Column) -> Cells:
         return cells_of(self.arrays[column]) if self.known is None else self.known(column)
@@ -43,8 +53,10 @@ def compiled(scalar: Scalar) -> Computed | None:
     match scalar:
         case ColumnRef(column=column):
             return lambda rows: rows.cells(column)
-        case Literal(value=value) if scalar.type.name in (*INTEGERS, "numeric", "bool") or value is None:
+        case Literal(value=value) if scalar.type.name in _VALUES or value is None:
             return lambda rows: [value] * rows.count
+        case Parameter(index=index) if scalar.type.name in _VALUES:
+            return lambda rows: [rows.parameters[index]] * rows.count
         case Cast() if keeps(scalar.argument.type, scalar.type) and holds(scalar.type, scalar.argument.type):
             return compiled(scalar.argument)
         case Call():
@@ -98,6 +110,10 @@ def _function(call: Call) -> Callable[..., Any] | None:
             return lambda value: value is None
         case "is_not_null":
             return lambda value: value is not None
+        case name if (
+            name in _ARITHMETIC and len(types) == 2 and all(item.name in _BITS for item in (call.type, *types))
+        ):
+            return _whole(_ARITHMETIC[name], 1 << _BITS[call.type.name])
         case name if name in COMPARISONS and _alike(types):
             return _strict(COMPARISONS[name])
         case _:
@@ -107,6 +123,20 @@ def _function(call: Call) -> Callable[..., Any] | None:
 def _alike(types: Sequence[SqlType]) -> bool:
     """Whether values of these types compare exactly: numbers that are no floats."""
     return all(item.name in (*INTEGERS, "numeric") for item in types)
+
+
+def _whole(function: Callable[[int, int], int], limit: int) -> Callable[[Any, Any], Any]:
+    """Arithmetic of integers whose results lie in [-limit, limit)."""
+
+    def compute(left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return None
+        result = function(left, right)
+        if not -limit <= result < limit:
+            raise Unusual
+        return result
+
+    return compute
 
 
 def _strict(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:

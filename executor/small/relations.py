@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from executor.small.values import FAILURES, array_of, fold_of, folded, known_cel
 from planner.algebra import Aggregate, Filter, Project, Relation, Snapshot
 from planner.expression import Cast, ColumnRef, Scalar
 
-_Step = Callable[[Mapping[str, pa.Table]], Rows]
+_Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,13 @@ class Small:
     leaf: str
     relation: Relation
 
-    def run(self, bindings: Mapping[str, pa.Table]) -> pa.Table | None:
+    def run(self, bindings: Mapping[str, pa.Table], parameters: Sequence[Any] = ()) -> pa.Table | None:
         """The relation's rows, columns c<id>; None where the engine must."""
         table = bindings[self.leaf]
         if table.num_rows * max(table.num_columns, len(self.relation.columns)) > values.CELLS:
             return None
         try:
-            rows = self.step(bindings)
+            rows = self.step(bindings, parameters)
             arrays = [rows.arrays[column] for column in self.relation.columns]
         except FAILURES:
             return None
@@ -71,11 +72,11 @@ def _step(relation: Relation) -> _Step | None:
 def _snapshot(relation: Snapshot) -> _Step:
     name, pairs = leaf_name(relation), tuple(zip(relation.columns, relation.sources, strict=True))
 
-    def step(bindings: Mapping[str, pa.Table]) -> Rows:
+    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
         table = bindings[name]
         places = {column: table.schema.get_field_index(source) for column, source in pairs}
         arrays = {column: table.column(place) for column, place in places.items()}
-        return Rows(table.num_rows, arrays, lambda column: known_cells(table, places[column]))
+        return Rows(table.num_rows, arrays, lambda column: known_cells(table, places[column]), parameters)
 
     return step
 
@@ -88,8 +89,8 @@ def _project(relation: Project, below: _Step | None) -> _Step | None:
     ):
         return None
 
-    def step(bindings: Mapping[str, pa.Table]) -> Rows:
-        rows = below(bindings)
+    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+        rows = below(bindings, parameters)
         arrays: Arrays = {}
         for value, (column, item) in zip(found, relation.outputs, strict=True):
             if value is None:
@@ -97,7 +98,7 @@ def _project(relation: Project, below: _Step | None) -> _Step | None:
                 arrays[column] = rows.arrays[item.column]
             else:
                 arrays[column] = array_of(value(rows), column.type.arrow)
-        return Rows(rows.count, arrays)
+        return Rows(rows.count, arrays, parameters=parameters)
 
     return step
 
@@ -107,13 +108,14 @@ def _filter(relation: Filter, below: _Step | None) -> _Step | None:
     if below is None or predicate is None:
         return None
 
-    def step(bindings: Mapping[str, pa.Table]) -> Rows:
-        rows = below(bindings)
+    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+        rows = below(bindings, parameters)
         kept = [index for index, value in enumerate(predicate(rows)) if value]
         if len(kept) == rows.count:
             return rows
         chosen = pa.array(kept, pa.int64())
-        return Rows(len(kept), {column: array.take(chosen) for column, array in rows.arrays.items()})
+        taken = {column: array.take(chosen) for column, array in rows.arrays.items()}
+        return Rows(len(kept), taken, parameters=parameters)
 
     return step
 
@@ -124,8 +126,8 @@ def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
     if below is None or any(fold is None for _, _, fold in found):
         return None
 
-    def step(bindings: Mapping[str, pa.Table]) -> Rows:
-        rows = below(bindings)
+    def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
+        rows = below(bindings, parameters)
         groups = [0] * rows.count
         arrays: Arrays = {}
         for column, call, fold in found:

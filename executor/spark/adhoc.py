@@ -22,7 +22,7 @@ from executor.selects import Block
 from executor.spark import sets, windows
 from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
-from executor.spark.carried import INTERVAL_LENGTH, constant, holds_interval, printed_length, spark_name
+from executor.spark.carried import constant, holds_interval, printed_length, spark_name
 from executor.spark.delegation import DELEGATED, delegated, printed
 from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
 from executor.spark.doubles import PAIRS, of_reals
@@ -43,7 +43,7 @@ _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))
 _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
 #: What takes intervals as they are carried, comparing none.
 _OF_INTERVALS: Final = frozenset(
-    (DELEGATED, INTERVAL_LENGTH, "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
+    (DELEGATED, "interval_length", "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
 )
 #: What does not ask which local time a moment is.
 _ZONELESS: Final = (
@@ -120,10 +120,12 @@ class AdhocPrinter(SparkPrinter):
         "regex_match": _matched("s"),
         "regex_imatch": _matched("siu"),
         DELEGATED: printed,
-        INTERVAL_LENGTH: printed_length,
+        "interval_length": printed_length,
     }
 
-    of_arrays: ClassVar[frozenset[str]] = SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED}
+    of_arrays: ClassVar[frozenset[str]] = (
+        SparkPrinter.of_arrays | ARRAYS.keys() | _EQUALITY | {DELEGATED, "interval_length"}
+    )
     of_intervals: ClassVar[frozenset[str]] = SparkPrinter.of_intervals | _OF_INTERVALS
 
     def __init__(self, *, has_unscaled: bool = True, has_kernel: bool = True, time_zone: str = "UTC") -> None:
@@ -134,12 +136,16 @@ class AdhocPrinter(SparkPrinter):
 
     def prepared(self, relation: Relation) -> Relation:
         """With calls of the kernel in it, where there is one."""
-        return delegated(relation, self._takes, self.time_zone) if self.has_kernel else relation
+        return SparkPrinter.prepared(
+            self, delegated(relation, self._takes, self.time_zone) if self.has_kernel else relation
+        )
 
     def _takes(self, node: Scalar) -> bool:
         """Whether Spark prints a node over what it prints."""
         if isinstance(node, SUBQUERIES):
             return True
+        if self.shows(node):
+            return False
         try:
             self._scalar(node, (exp.Var(this="x") for _ in children(node)))
         except SqlError as error:
@@ -147,6 +153,10 @@ class AdhocPrinter(SparkPrinter):
                 raise
             return False
         return True
+
+    def shows(self, node: object) -> bool:
+        """The kernel knows an enum's labels."""
+        return SparkPrinter.shows(self, node) and not (isinstance(node, Call) and node.function == DELEGATED)
 
     def require(self, kind: SqlType) -> None:
         """Arrays, too."""
@@ -256,7 +266,7 @@ class AdhocPrinter(SparkPrinter):
                 return of_reals(self, node, arguments[0], around)
             case ("sum", "interval") if not node.distinct:
                 return sum_of_intervals(self, arguments[0], around)
-            case ("min" | "max", "time"):
+            case ("min" | "max", "time") | ("min_by" | "max_by", _):
                 return around.call(node.function.upper(), *arguments)
             case ("min" | "max", "bool"):
                 return around.call("BOOL_AND" if node.function == "min" else "BOOL_OR", *arguments)

@@ -1,8 +1,9 @@
 """Types that Spark has not, as a query's SQL has them (``executor.carriers``): names, constants, and intervals' order.
 
-Owns: ``spark_name``, ``constant`` and ``INTERVAL_LENGTH``. A time is its microseconds, so that it compares, groups and
+Owns: ``spark_name``, ``constant`` and ``printed_length``. A time is its microseconds, so that it compares, groups and
 orders by itself. An interval is a struct, which does not: a month counts as 30 days and a day as 24 hours, so that what
-compares intervals compares lengths, and what would group them is refused (``holds_interval``).
+compares intervals, or arrays of them, compares lengths (``planner/lowering/intervals``); what cannot is refused
+(``holds_interval``).
 """
 
 from __future__ import annotations
@@ -17,12 +18,9 @@ from catalog.types import SqlType
 from executor.nodes import Expr
 from executor.spark.calls import once
 from executor.spark.dialect import spark_type
-from planner.expression import Call, Literal, Scalar
+from planner.expression import Call, Literal
 
 _CARRIERS: Final = {"interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>", "time": "BIGINT"}
-#: The call of an interval's length in microseconds, and its type.
-INTERVAL_LENGTH: Final = "interval_length"
-_LENGTH: Final = SqlType("numeric", (38, 0))
 _IN_MICROSECONDS: Final = (
     "((CAST({0}.months AS BIGINT) * 30 + {0}.days) * CAST(86400000000 AS DECIMAL(12,0)) + {0}.microseconds)"
 )
@@ -49,13 +47,11 @@ def holds_interval(kind: SqlType) -> bool:
     return kind.name == "interval" or (kind.element is not None and holds_interval(kind.element))
 
 
-def length(interval: Scalar) -> Call:
-    """What an interval is ordered by."""
-    return Call(INTERVAL_LENGTH, (interval,), _LENGTH)
-
-
 def printed_length(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
-    """``length`` in Spark's SQL."""
+    """An interval's length in Spark's SQL, or the array of those of an array's elements."""
+    if node.arguments[0].type.element is not None:
+        length = f"CAST({_IN_MICROSECONDS.format('x')} AS DECIMAL(38,0))"
+        return exp.Var(this=f"TRANSFORM({dialect.generate(arguments[0])}, x -> {length})")
     return exp.Cast(this=once(dialect, arguments, node, _IN_MICROSECONDS), to=exp.Var(this="DECIMAL(38,0)"))
 
 

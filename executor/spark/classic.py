@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from executor.spark.plans import Plans
@@ -74,6 +75,9 @@ class ClassicSession(Session):
     def cancel(self, group: str) -> None:
         """Ends a group's running jobs."""
         self.spark.sparkContext.cancelJobGroup(group)
+
+    def _ship(self, path: Path) -> None:
+        self.spark.sparkContext.addPyFile(str(path))
 
     @contextmanager
     def _as_input(self, session: Any, frame: Any) -> Iterator[Any]:

@@ -1,14 +1,15 @@
 """A Spark session behind a Connect endpoint (``sc://host:port``), whose JVM is somebody else's (child process only).
 
 Owns: the sessions there, tags, and how soon an endpoint that does not answer counts as gone. The DataFrame API is all
-that there is: no job ids, no plans to keep, no functions of ours. The endpoint reads and writes the same files as the
-server, under the same paths.
+that there is: no job ids, no plans to keep, no functions of ours in its JVM. The endpoint reads and writes the same
+files as the server, under the same paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Final
 
 from executor.spark.session import Session, Worker
@@ -30,6 +31,7 @@ class ConnectSession(Session):
         builder: Any = SparkSession.builder
         super().__init__(settings, _impatient(builder.remote(settings.master).getOrCreate()), of_session(settings))
         self._sessions: list[Any] = []
+        self._archive: Path | None = None
         if not is_alike(self.version, __version__):
             raise RuntimeError(f"the endpoint is Spark {self.version}, pyspark is {__version__}")
 
@@ -43,6 +45,8 @@ class ConnectSession(Session):
 
     def _worker(self) -> Worker:
         session = _impatient(self.spark.newSession())
+        if self._archive is not None:
+            session.addArtifacts(str(self._archive), pyfile=True)
         self._sessions.append(session)
         return Worker(session, None)
 
@@ -68,6 +72,12 @@ class ConnectSession(Session):
         """The endpoint forgets our sessions at once, rather than when nobody has used them for an hour."""
         for session in (*self._sessions, self.spark):
             session.stop()
+
+    def _ship(self, path: Path) -> None:
+        """Artifacts are a session's own."""
+        self._archive = path
+        for session in self._sessions:
+            session.addArtifacts(str(path), pyfile=True)
 
     def _as_input(self, session: Any, frame: Any) -> nullcontext[Any]:
         return nullcontext(frame)

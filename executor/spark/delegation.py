@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from catalog.types import BOOL, TEXT
 from executor.nodes import Expr, function, number
-from executor.spark.carried import is_held, length, require_groups, spark_name
+from executor.spark.carried import is_held, require_groups, spark_name
+from executor.spark.overflows import is_long
 from planner.algebra import (
     Aggregate,
     Filter,
@@ -40,10 +41,13 @@ from planner.algebra import (
     Window,
 )
 from planner.expression import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.lowering.intervals import length
+from planner.rules.cardinality import Cardinality
 from planner.rules.raising import may_raise
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, has_subquery, keep_columns, volatility
 from planner.serialize import encode_relation
-from planner.walk import SCALARS, Node, children, descend, transform, used_columns, walk
+from planner.statistics import Statistics
+from planner.walk import RELATIONS, SCALARS, Node, children, descend, inputs, transform, used_columns, walk
 
 #: The call in algebra: the expression's document, the time zone, whether it is volatile, and its arguments.
 DELEGATED: Final = "delegated"
@@ -76,6 +80,24 @@ def functions_of(relations: Sequence[Relation]) -> tuple[Function, ...]:
     """What the calls in relations need, each once."""
     calls = (node for relation in relations for node in walk(relation) if isinstance(node, Call))
     return tuple(dict.fromkeys(_function(node) for node in calls if node.function == DELEGATED))
+
+
+def values_of(relations: Sequence[Relation], statistics: Statistics) -> float:
+    """How many values the kernel computes, about: for each call, the rows of what is below its operator."""
+    total = 0.0
+    for relation in relations:
+        rows = Cardinality(relation, statistics)
+        for node in walk(relation):
+            if isinstance(node, RELATIONS) and (below := inputs(node)):
+                own = (item for item in children(node) if not isinstance(item, RELATIONS))
+                calls = sum(map(_calls, own))
+                total += calls * max(map(rows.rows, below)) if calls else 0
+    return total
+
+
+def _calls(node: Any) -> int:
+    """Calls in an expression, or in what holds some; those in its subqueries are their operators' own."""
+    return sum(isinstance(item, Call) and item.function == DELEGATED for item in _own(node))
 
 
 def printed(dialect: object, arguments: list[Expr], node: Call) -> Expr:
@@ -127,7 +149,7 @@ class _Delegation:
     def _is_refused(self, value: Scalar) -> bool:
         """Whether Spark does not print it, and holds what goes in and comes out."""
         nodes = list(_own(value))
-        if all(map(self._takes, nodes)):
+        if all(map(self._takes, nodes)) and not is_long(nodes):
             return False
         ends = (value, *(node for node in nodes if isinstance(node, ARGUMENTS)))
         return all(is_held(item.type) for item in ends)
@@ -177,12 +199,12 @@ class _Delegation:
 
 
 def _over_scalars(value: Any, change: Callable[[Scalar], Scalar]) -> Any:
-    """A relation, or what stands in its fields, with its own expressions changed; intervals are ordered by length."""
+    """A relation, or what stands in its fields, with its own expressions changed."""
     match value:
         case tuple():
             return tuple(_over_scalars(item, change) for item in value)
         case SortKey(expression=expression):
-            return replace(value, expression=_compared(change(expression)))
+            return replace(value, expression=change(expression))
         case AggregateCall() | WindowCall() | Project() | Values() | Aggregate() | Window() | Sort() | Unnest():
             own = {item.name: getattr(value, item.name) for item in fields(value) if item.name != "input"}
             return replace(value, **{name: _over_scalars(item, change) for name, item in own.items()})
@@ -248,7 +270,7 @@ def _is_harmless(part: Scalar) -> bool:
 
 
 def _require_keys(node: Aggregate | Window | Sort | Unnest) -> None:
-    """Raises 0A000 where rows that carry intervals would be grouped, or arrays of them ordered."""
+    """Raises 0A000 where rows would be grouped or ordered by carriers of intervals."""
     grouped: list[Scalar] = []
     ordered: list[SortKey] = []
     match node:
@@ -261,7 +283,7 @@ def _require_keys(node: Aggregate | Window | Sort | Unnest) -> None:
             ordered += [key for _, call in node.calls for key in call.order_by]
         case Sort():
             ordered += node.keys
-    for item in (*grouped, *(key.expression for key in ordered if key.expression.type.element is not None)):
+    for item in (*grouped, *(key.expression for key in ordered)):
         require_groups(item.type)
 
 

@@ -27,11 +27,13 @@ from executor.nodes import Build, Expr, digits, function
 from executor.printer import Printer
 from executor.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
+from executor.spark.overflows import is_long
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
 from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
-from planner.walk import walk
+from planner.labels import shows
+from planner.walk import RELATIONS, children, walk
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 INTEGERS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}  # decimal digits
@@ -113,6 +115,16 @@ class SparkPrinter(Printer):
         super().__init__()
         self.has_unscaled = has_unscaled
 
+    def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
+        """A value of an enum is its label's place: no function of Spark's knows its text."""
+        if self.shows(node):
+            raise unsupported("the text of an enum")
+        return Printer._visit(self, node, below)
+
+    def shows(self, node: object) -> bool:
+        """Whether a node of Spark's makes text of an enum's values."""
+        return shows(node)
+
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""
         return _Generator(dialect=Spark(), identify=True)
@@ -133,7 +145,11 @@ class SparkPrinter(Printer):
         return exp.Var(this=self.name_of(sql_type))
 
     def prepared(self, relation: Relation) -> Relation:
-        """A statement's relation as it is printed."""
+        """A statement's relation as it is printed. Raises 0A000 for what would keep Spark's planner busy."""
+        for node in walk(relation):
+            own = (item for item in children(node) if isinstance(node, RELATIONS) and not isinstance(item, RELATIONS))
+            if any(is_long(walk(item)) for item in own):
+                raise unsupported("so long an expression of floating point numbers")
         return relation
 
     def parameter(self, parameter: Parameter) -> Expr:
@@ -197,6 +213,8 @@ class SparkPrinter(Printer):
                 return string(value)
             case bytes():
                 return exp.Var(this=f"X'{value.hex()}'")
+            case float() if name in ("date", "timestamp", "timestamptz"):
+                raise unsupported(f"an infinite {name}")
             case dt.datetime():
                 return _timestamp(value, kind)
             case dt.date():

@@ -54,12 +54,14 @@ class Driver:
             session = ConnectSession(self.settings) if self.settings.connect else ClassicSession(self.settings)
             session.watch(lambda: self._die(JVM_DIED))
             session.warm_up()
+            kernel = session.kernel()
         except BaseException as error:
             self._fail("Spark cannot start", error, START_FAILED)
             return
         self._session = session
         jvm = session.jvm
-        self.send({"event": "ready", "version": session.version, "jvm": jvm.pid if jvm is not None else None})
+        pid = jvm.pid if jvm is not None else None
+        self.send({"event": "ready", "version": session.version, "jvm": pid, "kernel": kernel})
 
     def send(self, frame: Frame) -> None:
         """One frame to the server."""

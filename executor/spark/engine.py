@@ -64,7 +64,7 @@ class SparkEngine:
         )
         self._lock = threading.Lock()
         #: By identity of the statements (which are kept, so that it stays theirs): the printed form or the reason.
-        self._printed: OrderedDict[tuple[str | int | None, ...], tuple[object, Printed | str]] = OrderedDict()
+        self._paths: OrderedDict[tuple[int, ...], tuple[object, Printed | str]] = OrderedDict()
 
     def start(self) -> None:
         """Begins to start Spark in the background."""
@@ -75,44 +75,56 @@ class SparkEngine:
         self.process.stop()
 
     @property
+    def settings(self) -> SparkSettings:
+        """How the driver is started."""
+        return self.process.settings
+
+    @property
     def power(self) -> Power:
         """What Spark has for a query; of the memory of a cluster nothing is known."""
-        return Power(cores(self.process.settings), heap(self.process.settings))
+        return Power(cores(self.settings), heap(self.settings))
 
     def status(self) -> Status:
         """How the driver is."""
         return self.process.status
 
-    def supports(
-        self,
-        statements: tuple[Statement, ...],
-        states: tuple[State, ...],
-        is_query: bool = False,
-        time_zone: str = "UTC",
-    ) -> str | None:
-        """None when Spark computes exactly what is asked, else the reason why it does not.
-
-        A query by itself (``is_query``) may be what no path of a view is (see ``adhoc``), in a session's time zone.
-        """
-        printed = self._print(statements, states, time_zone if is_query else None)
+    def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:
+        """None when Spark computes exactly what a view's path asks, else the reason why it does not."""
+        printed = self._known(statements, states)
         return printed if isinstance(printed, str) else None
 
-    def run(self, job: Job, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
-        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it.
+    def printed_query(self, statement: Statement, state: State, time_zone: str) -> Printed | str:
+        """A query by itself in a session's time zone, or why Spark does not compute it.
 
-        ``is_cancelled`` is asked now and then, and ends the job with 57014.
+        It may be what no path of a view is (``adhoc``), and is kept by who asked: no other has its statement.
         """
-        return self._request(job, {"files": _paths(job.inputs.delta, "the delta")}, is_cancelled)
+        lacks = self.status().kernel
+        options = {"has_kernel": not lacks, "time_zone": time_zone}
+        found = self._printed(AdhocPrinter, (statement,), (state,), **options)
+        return f"{found}, for whose kernel {lacks}" if lacks and isinstance(found, str) else found
+
+    def run(self, job: Job) -> JobResult:
+        """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it."""
+        return self._request(job, self._path(job), {"files": _paths(job.inputs.delta, "the delta")})
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
         """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
-        return self._request(job, _raw(stream, arrived))
+        return self._request(job, self._path(job), _raw(stream, arrived))
 
-    def _request(self, job: Job, delta: Frame, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
-        assert job.output is not None, "Spark writes its runs"
-        printed = self._print(job.statements, job.states, job.timezone if job.is_query else None)
+    def run_query(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool]) -> JobResult:
+        """``run`` of a query that is printed; ``is_cancelled`` is asked now and then, and ends it with 57014."""
+        return self._request(job, printed, {}, is_cancelled)
+
+    def _path(self, job: Job) -> Printed:
+        printed = self._known(job.statements, job.states)
         if isinstance(printed, str):
             raise EngineUnavailable(printed)
+        return printed
+
+    def _request(
+        self, job: Job, printed: Printed, delta: Frame, is_cancelled: Callable[[], bool] | None = None
+    ) -> JobResult:
+        assert job.output is not None, "Spark writes its runs"
         number, answered = self.process.submit(
             "run",
             job=job.id,
@@ -137,30 +149,30 @@ class SparkEngine:
                 if is_cancelled():
                     self.process.cancel(number)
 
-    def _print(
-        self, statements: tuple[Statement, ...], states: tuple[State, ...], time_zone: str | None
-    ) -> Printed | str:
-        """Statements of a view's path, or of a query by itself, which has a time zone."""
-        key = (time_zone, *map(id, statements))
+    def _known(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
+        """Statements of a view's path, which come again with every job."""
+        key = tuple(map(id, statements))
         with self._lock:
-            found = self._printed.get(key)
+            found = self._paths.get(key)
             if found is not None:
-                self._printed.move_to_end(key)
+                self._paths.move_to_end(key)
                 return found[1]
-        settings = self.process.settings
-        kind: Callable[..., SparkPrinter] = SparkPrinter
-        if time_zone is not None:
-            kind = partial(AdhocPrinter, has_kernel=settings.local, time_zone=time_zone)
-        printer = partial(kind, has_unscaled=not settings.connect)
-        try:
-            printed: Printed | str = print_statements(statements, states, printer)
-        except SqlError as error:
-            printed = f"{error.message} on Spark"
+        printed = self._printed(SparkPrinter, statements, states)
         with self._lock:
-            self._printed[key] = (statements, printed)
-            while len(self._printed) > _CACHED:
-                self._printed.popitem(last=False)
+            self._paths[key] = (statements, printed)
+            while len(self._paths) > _CACHED:
+                self._paths.popitem(last=False)
         return printed
+
+    def _printed(
+        self, kind: type[SparkPrinter], statements: tuple[Statement, ...], states: tuple[State, ...], **options: object
+    ) -> Printed | str:
+        """Statements as SQL, or why there is none."""
+        printer: Callable[[], SparkPrinter] = partial(kind, has_unscaled=not self.settings.connect, **options)
+        try:
+            return print_statements(statements, states, printer)
+        except SqlError as error:
+            return f"{error.message} on Spark"
 
 
 def _input(view: View, job: Job, delta: Frame) -> Frame:

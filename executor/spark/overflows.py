@@ -1,16 +1,30 @@
 """Doubles in Spark that raise 22003 where PostgreSQL's do: what ``executor.floats`` leaves to an engine.
 
-Owns: ``CHECKER``, ``FINITE``, and the errors.
+Owns: ``CHECKER``, ``FINITE``, the errors, and ``is_long``: a chain of operations is bound to names inside names, which
+Spark's planner takes apart again and again, until nothing else is planned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from executor import floats
 from executor.spark.bound import let
+from planner.expression import Call
 
+#: Operations of one expression that Spark plans in milliseconds.
+_MOST: Final = 24
 INFINITE: Final = "DOUBLE('Infinity')"
+
+
+def is_long(nodes: Iterable[object]) -> bool:
+    """Whether an expression, given by its nodes, has more operations on doubles than Spark is given to plan."""
+    kinds = ("float4", "float8")
+    return (
+        sum(isinstance(item, Call) and item.function in floats.SYMBOLS and item.type.name in kinds for item in nodes)
+        > _MOST
+    )
 
 
 def raised(state: str, message: str) -> str:

@@ -42,7 +42,10 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the supervisor knows of the driver; ``reason`` is one line for the log and for millstream.* views."""
+    """What the supervisor knows of the driver; ``reason`` is one line for the log and for millstream.* views.
+
+    ``kernel`` says why Spark's Python workers do not compute the embedded engine's expressions; empty where they do.
+    """
 
     state: State
     reason: str = ""
@@ -50,6 +53,7 @@ class Status:
     jvm: int | None = None
     version: str = ""
     restarts: int = 0
+    kernel: str = ""
 
     @property
     def detail(self) -> str:
@@ -211,7 +215,7 @@ class SparkProcess:
         self.settings.folder.mkdir(parents=True, exist_ok=True)
         self._bound_log()
         environment = {name: value for name, value in self._environment.items() if name not in _UNWANTED}
-        environment |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": sys.executable}
+        environment |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": self._python()}
         if java is not None:
             environment["JAVA_HOME"] = str(java.home)
         if self.settings.local:
@@ -230,6 +234,11 @@ class SparkProcess:
         with self._condition:
             self._child = child
         return child
+
+    def _python(self) -> str:
+        """What runs Spark's Python workers: this Python, but where a cluster's own was named."""
+        named = self.settings.extra.get("spark.pyspark.python") or self._environment.get("PYSPARK_PYTHON")
+        return sys.executable if self.settings.local else named or sys.executable
 
     def _guard(self, child: _Child) -> str:
         """Returns the reason when the child has ended or must end."""
@@ -329,7 +338,7 @@ class SparkProcess:
             return
         with self._condition:
             child.ready, child.last_answer = True, self._clock()
-        self._change(Status("ready", "", child.process.pid, frame["jvm"], frame["version"], restarts))
+        self._change(Status("ready", "", child.process.pid, frame["jvm"], frame["version"], restarts, frame["kernel"]))
 
     def _resolve(self, child: _Child, frame: Frame) -> None:
         with self._condition:

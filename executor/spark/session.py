@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from executor.spark.columns import Known
+from executor.spark.failures import describe
 from executor.spark.plans import Plans
 from executor.spark.settings import SparkSettings, cores
+from executor.spark.shipping import archive, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,24 @@ class Session(ABC):
     @abstractmethod
     def _as_input(self, session: Any, frame: Any) -> AbstractContextManager[Any]:
         """Rows in a form that is as near to a job's input as this Spark has it."""
+
+    def kernel(self) -> str:
+        """Why Spark's Python workers cannot compute the embedded engine's expressions; empty where they can.
+
+        Those of a local Spark are this machine's own. Others are sent our packages, and asked.
+        """
+        if self.settings.local:
+            return ""
+        try:
+            self._ship(archive(self.settings.scratch))
+            with self.borrowed({}) as worker:
+                return lacking(worker.spark, 2 * cores(self.settings))
+        except Exception as error:  # whatever it is: Spark does all else
+            return describe(error)["message"]
+
+    @abstractmethod
+    def _ship(self, path: Path) -> None:
+        """Gives an archive of Python packages to the workers of this and all later sessions."""
 
     def stop(self) -> None:
         """Releases executors and ends the JVM, where they are ours."""

@@ -18,7 +18,6 @@ from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
 from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.expression import AggregateCall, ColumnRef
-from planner.labels import shows
 from planner.program import State, Statement
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import Node, transform, walk
@@ -36,13 +35,14 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Printed:
     """What the driver gets of a job: SQL by state, the views that the SQL reads, the functions that it calls, and
-    recursions to be run before.
+    recursions to be run before. ``relations`` are what the SQL was printed from.
     """
 
     statements: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
     functions: tuple[Function, ...] = ()
     loops: tuple[Frame, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
 
 def print_statements(
@@ -53,8 +53,6 @@ def print_statements(
     for item in (item for statement in statements for item in walk(statement.relation)):
         if isinstance(item, Snapshot) and item.trace in by_name:
             raise unsupported("a statement that reads a state")
-        if shows(item):
-            raise unsupported("the text of an enum")
     relations: dict[str, list[Relation]] = {}
     loops: list[Loop] = []
     for statement in statements:
@@ -65,7 +63,7 @@ def print_statements(
     prepared = [relation for items in relations.values() for relation in items]
     prepared += [relation for loop in loops for relation in (loop.base, loop.step)]
     rounds = tuple(_loop(item, printer) for item in loops)
-    return Printed(printed, _views(statements, printer()), functions_of(prepared), rounds)
+    return Printed(printed, _views(statements, printer()), functions_of(prepared), rounds, tuple(prepared))
 
 
 def reason(statements: Sequence[Statement], states: Sequence[State]) -> str | None:

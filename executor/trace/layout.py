@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
+from executor.finite import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
@@ -46,7 +47,7 @@ class Layout:
     @classmethod
     def of(cls, stream: Stream) -> Layout:
         """A stream's."""
-        shown = pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+        shown = schema_of(stream)
         if not stream.layout:
             return cls.plain(shown)
         names = [column.name or f"__dropped_{place}" for place, column in enumerate(stream.layout)]
@@ -59,7 +60,8 @@ class Layout:
         if self._is_plain:
             return batch
         given = dict(zip(self._places, batch.columns, strict=True))
-        columns = [given.get(place, pa.nulls(batch.num_rows, kind)) for place, kind in enumerate(self.schema.types)]
+        kinds = enumerate(self.schema.types)
+        columns = [given[place] if place in given else pa.nulls(batch.num_rows, kind) for place, kind in kinds]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def widened(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -104,8 +106,14 @@ class Layout:
         ]
 
 
+def schema_of(stream: Stream) -> pa.Schema:
+    """A stream's rows as they are shown."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+
+
 def stored_rows(stream: Stream, batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
-    """A statement's rows as a record has them."""
+    """A statement's rows as a record has them. Raises 0A000 for infinite dates."""
+    require_finite(batches, "a stream")
     if not stream.layout:
         return tuple(batches)
     layout = Layout.of(stream)

@@ -7,7 +7,7 @@ of a bind: parameters' types as they are inferred, what the statement depends on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -19,7 +19,16 @@ from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_position
-from planner.statements import Delete, Insert, Output, Update
+from planner.statements import Delete, Insert, Locking, Output, Update
+
+#: What the rows of a separated query look like, by its id: a select list, and the types in which it is computed.
+Separated = Callable[[str], tuple[tuple[Output, SqlType], ...]]
+
+
+def none_separated(query_id: str) -> tuple[tuple[Output, SqlType], ...]:
+    """Where nobody keeps any. Raises 42704."""
+    raise SqlError("42704", f'separated query "{query_id}" does not exist')
+
 
 #: Relations in FROM of one statement, inlined CTEs and views counted each time they are named.
 _RELATIONS: Final = 5000
@@ -34,7 +43,10 @@ class Context:
     parameter_types: tuple[SqlType | None, ...] = ()
     time_zone: str = "UTC"
     role: str = "millstream"
+    #: Who has logged in, whatever SET ROLE says.
+    session_role: str = "millstream"
     database: str = "millstream"
+    separated: Separated = none_separated
     #: What the relations that a view's text names stand for, by schema as written ('': none) and name.
     names: Mapping[tuple[str, str], int] | None = None
     #: The same of the users' types that it names.
@@ -63,6 +75,12 @@ class Shared:
     outputs: tuple[Output, ...]
 
 
+def restricted(catalog: Catalog, role: str) -> int | None:
+    """The oid of a role that may not do everything; None of a superuser. A role that is gone may do nothing."""
+    found = catalog.roles.find(role)
+    return -1 if found is None else None if found.superuser else found.oid
+
+
 class Binding:
     """The state of binding one statement."""
 
@@ -73,10 +91,13 @@ class Binding:
         declared = context.parameter_types
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
+        self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
+        self.needs: list[tuple[int, str, int]] = []  # relations, privileges, and whose they are to be
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
         self.volatile = False
+        self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.search_path = context.search_path  # the session's, wherever a view's text has another
@@ -84,11 +105,18 @@ class Binding:
         self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}
+        self._names: dict[int, tuple[Scalar, Callable[[], Scalar]]] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
         self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
+        self.marks_rows = False  # whether outer joins say which rows they have filled up
         self.shares = False  # whether WITH queries that are read several times may be computed once
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
+
+    def need(self, oid: int, letters: str = "r") -> None:
+        """A relation is read (or what the letters say) in somebody's name, who may need leave."""
+        if self.reader is not None:
+            self.needs.append((oid, letters, self.reader))
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
         """A new column."""
@@ -138,6 +166,15 @@ class Binding:
         if found is None:
             return None, ""
         return (None if found.location is None else found.location + 1), found.name
+
+    def remember_name(self, text: Scalar, oid: Callable[[], Scalar]) -> None:
+        """Notes that a text names a relation, and what its oid is, for a cast that would look for it by that name."""
+        self._names[id(text)] = text, oid
+
+    def relation_named(self, text: Scalar) -> Scalar | None:
+        """The oid of the relation that ``remember_name`` was told a text names."""
+        found = self._names.get(id(text))
+        return None if found is None else found[1]()
 
     def count_relation(self) -> None:
         """Bounds what inlining CTEs and views may multiply. Raises 54001."""

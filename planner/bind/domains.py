@@ -78,11 +78,17 @@ def _requirements(binding: Binding, oid: int, value: Scalar) -> list[tuple[Scala
         name = quote_name(domain.name)
         if domain.not_null:
             known = Call("is_not_null", (value,), BOOL)
-            found.append((known, f"!23502!domain {name} does not allow null values"))
+            found.append((known, _raising("23502", f"domain {name} does not allow null values", domain, "")))
         for check in sorted(domain.checks, key=lambda item: item.name):
             column = Column(-1, "value", domain.base)
             context = replace(binding.context, parameter_types=())
             condition = bind_expression(check.expression, (column,), context, None, "CHECK")
             words = f'value for domain {name} violates check constraint "{check.name}"'
-            found.append((replace_columns(condition, {column: value}), f"!23514!{words}"))
+            raising = _raising("23514", words, domain, check.name)
+            found.append((replace_columns(condition, {column: value}), raising))
     return found
+
+
+def _raising(sqlstate: str, words: str, domain: Domain, constraint: str) -> str:
+    """What an engine raises as an error with fields of its own."""
+    return f"!{sqlstate}!{words}\x1f{domain.schema}\x1f{domain.name}\x1f{constraint}"

@@ -19,6 +19,7 @@ from catalog.types import (
     INTERVAL,
     NUMERIC,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -26,7 +27,7 @@ from catalog.types import (
     by_name,
 )
 from planner.bind.calls.aggregates import bind_grouping
-from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified, bind_subscripts
+from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified
 from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
@@ -35,8 +36,10 @@ from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
-from planner.bind.rows import compare_rows, is_row, row_null_test, rows_distinct, rows_in_list
+from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
+from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
+from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import coerce, common_type, display, numeric_of
@@ -82,14 +85,11 @@ def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
 
 
 def _column(env: Environment, node: Any) -> Scalar:
-    if type(node.fields[-1]).__name__ == "A_Star":
-        raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
-    names = names_of(node.fields)
-    source = env.scope.source(names[0]) if len(names) == 1 else None
-    whole = source is not None and source.value is None
-    if whole and not any(entry.name == names[0] for entry in env.scope.entries):
-        raise unsupported("a whole row as a value", "Name its columns.", env.binding.position(node))
-    entry = resolve(env.binding, env.scope, names, node)
+    if len(node.fields) <= 2 and (row := whole_row(env, node)) is not None:
+        return row
+    if is_star(node):
+        raise unsupported("* as a value", "Name the columns.", env.binding.position(node))
+    entry = resolve(env.binding, env.scope, names_of(node.fields), node)
     if isinstance(entry.scalar, ColumnRef):
         scalar = ColumnRef(entry.scalar.column)
         env.binding.remember(scalar, node)
@@ -192,8 +192,7 @@ def _boolean(env: Environment, node: Any) -> Scalar:
 
 def _null_test(env: Environment, node: Any) -> Scalar:
     name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
-    of_row = row_null_test(env, node, name, bind_scalar)
-    return of_row or Call(name, (bind_typed(env, node.arg),), BOOL)
+    return null_test(env, node, name, bind_typed)
 
 
 _TESTS: Final = {
@@ -277,7 +276,8 @@ def _cast(env: Environment, node: Any) -> Scalar:
         return _interval_literal(env, scalar.value, node)
     if target == NUMERIC:
         target = numeric_of(scalar)
-    found = coerce(env.binding, scalar, target, "explicit", node.arg)
+    place = node if scalar.type.row is not None and target.row is not None else node.arg
+    found = coerce(env.binding, scalar, target, "explicit", place)
     if found is None:
         shown = display(target) if domain is None else str(domain)
         raise env.error("42846", f"cannot cast type {display(scalar.type)} to {shown}", node)
@@ -303,6 +303,7 @@ _SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
     SQLValueFunctionOp.SVFOP_CURRENT_DATE: ("current_date", DATE, DATE),
     SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMPTZ),
     SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMP),
+    SQLValueFunctionOp.SVFOP_LOCALTIME: ("now", TIMESTAMPTZ, TIME),
     SQLValueFunctionOp.SVFOP_CURRENT_ROLE: ("current_user", SqlType("name"), SqlType("name")),
     SQLValueFunctionOp.SVFOP_CURRENT_USER: ("current_user", SqlType("name"), SqlType("name")),
     SQLValueFunctionOp.SVFOP_USER: ("current_user", SqlType("name"), SqlType("name")),
@@ -356,8 +357,8 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
     "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
-    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_subscripts(env, node, bind_scalar),
-    "RowExpr": _refuse("row value", "Compare the columns one by one."),
+    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_selection(env, node, bind_scalar),
+    "RowExpr": lambda env, node: bind_row(env, node, bind_scalar),
     "CollateClause": _collate,
     "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),
     "XmlExpr": _refuse("XML"),

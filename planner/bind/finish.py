@@ -9,13 +9,14 @@ Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are win
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pglast.enums import LimitOption
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT8
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
+from planner.bind.calls.calling import is_fixed, required
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -24,6 +25,9 @@ from planner.bind.scope import Scope
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+
+#: More rows than there are.
+_MANY: Final = 1 << 62
 
 
 def finish(
@@ -100,9 +104,11 @@ def sorted_and_limited(level: Level, node: Any, relation: Relation, keys: list[S
     count = _limit(level, node.limitCount, "LIMIT")
     offset = _limit(level, node.limitOffset, "OFFSET")
     if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES and count is not None:
-        if not isinstance(count, Literal) or not isinstance(offset, Literal | None):
-            instead = "Give both as constants."
+        if not all(item is None or is_fixed(item) for item in (count, offset)):
+            instead = "Give both as constants or parameters."
             raise unsupported("WITH TIES after a computed number of rows", instead, level.binding.position(node))
+        count = _known(count, _MANY, "2201W", "LIMIT")
+        offset = None if offset is None else _known(offset, 0, "2201X", "OFFSET")
         columns = relation.columns
         relation = _with_ties(level.binding, relation, keys, count, offset)
         relation = Sort(relation, tuple(keys))
@@ -124,6 +130,15 @@ def _with_ties(
     last = count if offset is None else Call("add", (count, offset), INT8)
     found = Filter(Window(relation, calls), Call("le", (ColumnRef(rank), last), BOOL))
     return found if offset is None else Filter(found, Call("gt", (ColumnRef(number), offset), BOOL))
+
+
+def _known(count: Scalar, default: int, sqlstate: str, clause: str) -> Scalar:
+    """A number of rows, checked when the statement runs; NULL is none given."""
+    if isinstance(count, Literal):
+        return count
+    positive = Call("ge", (count, Literal(0, INT8)), BOOL)
+    checked = required(positive, count, sqlstate, f"{clause} must not be negative")
+    return Call("coalesce", (checked, Literal(default, INT8)), INT8)
 
 
 def _limit(level: Level, node: Any, clause: str) -> Scalar | None:

@@ -12,14 +12,17 @@ from typing import Any
 from pglast.enums import JoinType
 
 from catalog.errors import SqlError
-from planner.algebra import Join, JoinKind, Relation
+from catalog.types import BOOL
+from planner.algebra import Join, JoinKind, Project, Relation
 from planner.bind.calls.operation import operate
+from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, unify
 from planner.bind.levels import Level, beside_each_other, renamed, subqueries_of
+from planner.bind.rows import sure_of
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import names_of
-from planner.expression import Call, Scalar
+from planner.expression import Call, ColumnRef, Literal, Scalar
 from planner.walk import is_dependent
 
 #: Binds one side: its level, its node, whether a join may fill it with nulls, and what LATERAL sees.
@@ -39,8 +42,10 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
     left, left_scope = bind_item(level, node.larg, nullable or kind in ("right", "full"), beside)
     visible = beside_each_other(beside, left_scope)
     right, right_scope = bind_item(level, node.rarg, nullable or kind in ("left", "full"), visible)
-    left_scope = _padded(left_scope) if kind in ("right", "full") else left_scope
-    right_scope = _padded(right_scope) if kind in ("left", "full") else right_scope
+    if kind in ("right", "full"):
+        left, left_scope = _padded(level.binding, left, left_scope)
+    if kind in ("left", "full"):
+        right, right_scope = _padded(level.binding, right, right_scope)
     if kind in ("right", "full") and is_dependent(right, left):
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
@@ -59,8 +64,15 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
     return Join(kind, left, right, predicate), scope
 
 
-def _padded(scope: Scope) -> Scope:
-    return replace(scope, sources=tuple(replace(source, padded=True) for source in scope.sources))
+def _padded(binding: Binding, relation: Relation, scope: Scope) -> tuple[Relation, Scope]:
+    """The side that a join fills up; where rows are marked, with a column that is never NULL before that."""
+    sources = [replace(source, padded=True) for source in scope.sources]
+    if binding.marks_rows and any(source.mark is None and sure_of(source) is None for source in sources):
+        mark = binding.column("mark", BOOL)
+        kept = tuple((column, ColumnRef(column)) for column in relation.columns)
+        relation = Project(relation, (*kept, (mark, Literal(True, BOOL))))
+        sources = [source if source.mark is not None else replace(source, mark=ColumnRef(mark)) for source in sources]
+    return relation, replace(scope, sources=tuple(sources))
 
 
 def _common(left: Scope, right: Scope) -> tuple[str, ...]:

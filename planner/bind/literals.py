@@ -1,22 +1,22 @@
 """Text of literals -> typed values, as PostgreSQL's input functions read it.
 
-Owns: ``value_of(text, type)`` for every stored type (ISO dates; intervals have their own file). A ``bpchar`` value is
+Owns: ``value_of(text, type)`` for every stored type (dates and intervals have their own files). A ``bpchar`` value is
 kept without its trailing blanks, which no comparison sees. Knows nothing of the wire (protocol/ has columnar
 readers).
 """
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from catalog.errors import SqlError, invalid_text, out_of_range, unsupported
-from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, SqlType
+from catalog.errors import SqlError, invalid_text, out_of_range
+from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz
+from catalog.nested import split_array, split_row
+from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, Composite, SqlType
 from planner.bind.intervals import interval_value
 from planner.documents import canonical, check, parse
 from planner.expression import Value
@@ -24,12 +24,8 @@ from planner.expression import Value
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
-_TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]*))?)?")
-_ZONE: Final = re.compile(r"([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _UUID: Final = re.compile(r"\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 _EXACT: Final = Context(prec=200)
-_UNIX_EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
@@ -39,8 +35,10 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
         return tuple(_integer(word, kind.element) for word in text.split())
     if kind.element is not None:
         return _array(text, kind, time_zone)
+    if kind.row is not None:
+        return _row(text, kind.row, time_zone)
     if kind.name == "timestamptz":
-        return _timestamptz(text, time_zone)
+        return parse_timestamptz(text, time_zone)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
@@ -108,12 +106,16 @@ def _numeric(text: str, kind: SqlType) -> Value:
 
 
 def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
-    """A number rounded half away from zero to a numeric's scale. Raises 22003 where its digits do not fit."""
+    """A number rounded half away from zero to a numeric's scale, or with fewer decimals where nobody declared it.
+    Raises 22003 where its digits do not fit."""
     precision, scale = kind.modifiers
+    exponent = value.as_tuple().exponent
+    if kind.modifiers in (UNCONSTRAINED, QUOTIENT) and isinstance(exponent, int):
+        scale = min(max(-exponent, 0), scale)
     if value and value.adjusted() > 2 * MAX_PRECISION:
         raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
-    if rounded and rounded.adjusted() >= precision - scale:
+    if rounded and rounded.adjusted() >= precision - kind.scale:
         raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
     return rounded
 
@@ -165,103 +167,16 @@ def read_bytea(text: str) -> bytes:
     return parts[0].encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in parts[1:])
 
 
-def _invalid_time(kind: str, text: str) -> SqlError:
-    return SqlError("22007", f'invalid input syntax for type {kind}: "{text}"')
-
-
-def _field_range(text: str, hint: str | None = None) -> SqlError:
-    return SqlError("22008", f'date/time field value out of range: "{text}"', hint=hint)
-
-
-def _read_date(word: str, name: str, text: str) -> datetime.date:
-    if word.lower() == "epoch":
-        return _UNIX_EPOCH.date()
-    if word.lower() in ("now", "today", "tomorrow", "yesterday", "infinity", "-infinity"):
-        raise SqlError("0A000", f'{name} value "{word}" is not supported', hint="Use now() or current_date.")
-    match = _DATE.fullmatch(word)
-    if match is None:
-        raise _invalid_time(name, text)
-    year, month, day = (int(part) for part in match.groups() if part is not None)
-    try:
-        return datetime.date(year, month, day)
-    except ValueError:
-        style = None if 1 <= month <= 12 and 1 <= day <= 31 else 'Perhaps you need a different "datestyle" setting.'
-        raise _field_range(text, style) from None
-
-
-def _read_time(word: str, name: str, text: str) -> datetime.timedelta:
-    match = _TIME.fullmatch(word)
-    if match is None:
-        raise _invalid_time(name, text)
-    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
-    if hour > 24 or minute > 59 or second > 60 or (hour == 24 and (minute or second)):
-        raise _field_range(text)
-    fraction = Decimal("0." + (match[4] or "0")).quantize(Decimal("0.000001"))
-    return datetime.timedelta(hours=hour, minutes=minute, seconds=second, microseconds=int(fraction * 1_000_000))
-
-
 def _date(text: str, kind: SqlType) -> Value:
-    return _split(text, "date")[0]
+    return parse_date(text)
 
 
 def _time(text: str, kind: SqlType) -> Value:
-    word = text.strip()
-    if re.match(r"[0-9]+-[^:]*\s", word):  # a date and a time: the date is looked at and left out
-        span = _split(re.sub(r"(:[0-9.]+)\s*([+-][0-9:]+|[zZ])$", r"\1", word), "time")[1]
-    else:
-        span = _read_time(word, "time", text)
-    if span >= datetime.timedelta(days=1):
-        raise SqlError("0A000", f'time value "{word}" is not supported', hint="Use 00:00:00.")
-    return (_UNIX_EPOCH + span).time()
-
-
-def _split(text: str, name: str) -> tuple[datetime.date, datetime.timedelta, str]:
-    """Date, time of day and what is left (a zone) of a timestamp's text."""
-    word = text.strip()
-    parts = re.split(r"[T\s]+", word, maxsplit=1) if re.match(r"[0-9]", word) else [word]
-    day = _read_date(parts[0], name, text)
-    if len(parts) == 1:
-        return day, datetime.timedelta(0), ""
-    clock = re.match(r"[0-9:.]+", parts[1])
-    if clock is None:
-        raise _invalid_time(name, text)
-    return day, _read_time(clock[0], name, text), parts[1][clock.end() :].strip()
-
-
-def _combine(day: datetime.date, clock: datetime.timedelta, text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.combine(day, datetime.time()) + clock
-    except OverflowError:
-        raise _field_range(text) from None
+    return parse_time(text)
 
 
 def _timestamp(text: str, kind: SqlType) -> Value:
-    day, clock, rest = _split(text, "timestamp")
-    if rest:
-        _zone(rest, "timestamp", text)  # PostgreSQL checks a zone and ignores it
-    return _combine(day, clock, text)
-
-
-def _timestamptz(text: str, time_zone: str) -> Value:
-    name = "timestamp with time zone"
-    day, clock, rest = _split(text, name)
-    zone = _zone(rest or time_zone, name, text)
-    try:
-        return _combine(day, clock, text).replace(tzinfo=zone).astimezone(datetime.UTC)
-    except OverflowError:
-        raise _field_range(text) from None
-
-
-def _zone(word: str, name: str, text: str) -> datetime.tzinfo:
-    if word.upper() in ("Z", "UTC", "GMT"):
-        return datetime.UTC
-    if match := _ZONE.fullmatch(word):
-        minutes = int(match[2]) * 60 + int(match[3] or 0)
-        return datetime.timezone(datetime.timedelta(minutes=-minutes if match[1] == "-" else minutes))
-    try:
-        return ZoneInfo(word)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise _invalid_time(name, text) from None
+    return parse_timestamp(text)
 
 
 def _interval(text: str, kind: SqlType) -> Value:
@@ -294,37 +209,15 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     """A one-dimensional array's text."""
     assert kind.element is not None
     element = kind.element
-    return tuple(None if item is None else value_of(item, element, time_zone) for item in array_elements(text))
+    return tuple(None if item is None else value_of(item, element, time_zone) for item in split_array(text))
 
 
-_ELEMENT: Final = re.compile(
-    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
-    re.DOTALL,
-)
-_BLANKS: Final = " \t\n\v\f\r"
-
-
-def array_elements(text: str) -> Iterator[str | None]:
-    """The texts of an array's elements; quotes and backslashes as PostgreSQL's array_in has them."""
-    word = text.strip(_BLANKS)
-    inner = word[1:-1].strip(_BLANKS)
-    if word.startswith("[") or (word.startswith("{") and inner.startswith("{")):
-        raise unsupported("an array of several dimensions or with bounds", "Use an array of one dimension from 1 on.")
-    if not (word.startswith("{") and word.endswith("}")):
-        raise SqlError("22P02", f'malformed array literal: "{text}"')
-    position, end = 1, "," if inner else "}"
-    while end == ",":
-        match = _ELEMENT.match(word, position)
-        if match is None or (match["quoted"] is None and not match["plain"].strip(_BLANKS)):
-            raise SqlError("22P02", f'malformed array literal: "{text}"')
-        position, end = match.end(), match["end"]
-        plain = match["plain"]
-        if plain is not None and plain.strip(_BLANKS).lower() == "null":
-            yield None
-        else:
-            yield re.sub(r"\\(.)", r"\1", match["quoted"] if plain is None else plain.strip(_BLANKS), flags=re.DOTALL)
-    if inner and position != len(word):
-        raise SqlError("22P02", f'malformed array literal: "{text}"')
+def _row(text: str, declared: Composite, time_zone: str) -> Value:
+    """A row's text."""
+    if not declared.oid:
+        raise SqlError("0A000", "input of anonymous composite types is not implemented")
+    pairs = list(zip(split_row(text, len(declared.fields)), declared.fields, strict=True))
+    return tuple(None if item is None else value_of(item, kind, time_zone) for item, (_, kind) in pairs)
 
 
 _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
@@ -352,4 +245,5 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "enum": _enum,
     "json": _json,
     "jsonb": _jsonb,
+    "void": lambda text, kind: "",
 }

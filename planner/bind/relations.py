@@ -20,12 +20,14 @@ from catalog.objects import (
     SYSTEM_SCHEMAS,
     CatalogObject,
     FileTable,
+    Schema,
     Sequence,
     Stream,
     SystemView,
     Table,
     View,
 )
+from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
 
@@ -36,16 +38,42 @@ def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogOb
     oid = None if context.names is None else context.names.get(written)
     if oid is not None:
         return context.catalog.objects.get(oid)
-    found = context.catalog.find(name, schema, context.search_path)
+    if binding.reader is not None:
+        _require_usage(binding, schema)
+    found = context.catalog.find(name, schema, usable_path(binding))
     if found is not None and not binding.views and not isinstance(found, SystemView):
         binding.names[written] = found.oid
     return found
 
 
+def _require_usage(binding: Binding, schema: str | None) -> None:
+    """USAGE on a schema that is named. Raises 42501."""
+    known = None if schema is None else binding.context.catalog.schemas.get(schema)
+    if known is not None and not _may_use(binding, known):
+        raise SqlError("42501", f"permission denied for schema {schema}")
+
+
+def _may_use(binding: Binding, schema: Schema) -> bool:
+    catalog, reader = binding.context.catalog, binding.reader
+    return reader is None or catalog.rights_of(schema.oid).allows(catalog.roles, reader, "U", OF_SCHEMA)
+
+
+def usable_path(binding: Binding) -> tuple[str, ...]:
+    """The search path without schemas that the reader may not use."""
+    path, schemas = binding.context.search_path, binding.context.catalog.schemas
+    if binding.reader is None:
+        return path
+    return tuple(name for name in path if name not in schemas or _may_use(binding, schemas[name]))
+
+
 def find_object(binding: Binding, node: Any) -> CatalogObject:
-    """What a RangeVar in a query or a change of rows means. Raises 42P01."""
+    """What a RangeVar in a query or a change of rows means. Raises 42P01 and 42501."""
     _refuse_database(binding, node)
-    found = look_up(binding, node.relname, node.schemaname)
+    try:
+        found = look_up(binding, node.relname, node.schemaname)
+    except SqlError as error:
+        error.position = binding.position(node)
+        raise
     if found is None:
         name = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
         raise undefined_table(name, binding.position(node))
@@ -120,8 +148,17 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
         if schema not in (None, PG_TEMP):
             message = "cannot create temporary relation in non-temporary schema"
             raise SqlError("42P16", message, position=position)
+        _require_temporary(binding)
         return PG_TEMP
     return schema_for(binding, schema, node.relname, position)
+
+
+def _require_temporary(binding: Binding) -> None:
+    """Whether the role may make temporary relations. Raises 42501."""
+    catalog, role = binding.context.catalog, binding.reader
+    if role is not None and not catalog.rights_of(DATABASE).allows(catalog.roles, role, "T", OF_DATABASE):
+        message = f'permission denied to create temporary tables in database "{binding.context.database}"'
+        raise SqlError("42501", message)
 
 
 def schema_for(binding: Binding, schema: str | None, name: str, position: int | None = None) -> str:
@@ -131,7 +168,7 @@ def schema_for(binding: Binding, schema: str | None, name: str, position: int | 
     """
     catalog = binding.context.catalog
     if schema is None:
-        path = binding.context.search_path
+        path = usable_path(binding)
         schema = next((name for name in path if name in catalog.schemas or name == PG_TEMP), None)
     if schema is None:
         raise SqlError("3F000", "no schema has been selected to create in", position=position)
@@ -142,7 +179,17 @@ def schema_for(binding: Binding, schema: str | None, name: str, position: int | 
     if schema in SYSTEM_SCHEMAS:
         message = f'permission denied to create "{schema}.{name}"'
         raise SqlError("42501", message, "System catalog modifications are currently disallowed.", position=position)
+    if binding.reader is not None:
+        require_room(binding, schema, binding.reader, position)
     return schema
+
+
+def require_room(binding: Binding, schema: str, role: int, position: int | None = None) -> None:
+    """CREATE on a schema. Raises 42501."""
+    catalog = binding.context.catalog
+    rights = catalog.rights_of(catalog.schemas[schema].oid)
+    if not rights.allows(catalog.roles, role, "C", OF_SCHEMA):
+        raise SqlError("42501", f"permission denied for schema {schema}", position=position)
 
 
 _ON_COMMIT: Final[dict[Any, Literal["", "delete", "drop"]]] = {

@@ -1,31 +1,32 @@
-"""Row values: (a, b) compared with (c, d), with a list of such rows, with a subquery's, with NULL.
+"""Rows as values: ROW(...), the row of an item of FROM, and the fields of either.
 
-Owns: what each becomes, which is comparisons of the columns; no value of the algebra is a row.
-
-    (a, b) = (c, d)             a = c AND b = d
-    (a, b) < (c, d)             a < c OR (a = c AND b < d)
-    (a, b) IN (SELECT x, y)     CASE WHEN EXISTS (... a = x AND b = y) THEN true
-                                     WHEN EXISTS (... (a = x AND b = y) IS NULL) THEN NULL ELSE false END
+Owns: what these become, ``Call("row", fields)`` of a type that has the fields' names (``catalog.types.Composite``),
+and ``Call("field", (row, place))``; a field of a row that is written out is that field. Comparisons of rows are in
+``row_comparisons``, conversions between their types in ``row_types``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any
 
-from catalog.errors import unsupported
-from catalog.types import BOOL
-from planner.algebra import Filter
-from planner.bind.calls.operation import compare, operate
+from catalog.catalog import Catalog
+from catalog.errors import SqlError, unsupported
+from catalog.nesting import holds
+from catalog.objects import rows_of
+from catalog.types import BOOL, INT4, Composite, SqlType, record
+from catalog.types import row as row_type
+from planner.algebra import Relation
 from planner.bind.environment import Environment
+from planner.bind.scope import Entry, Source
 from planner.bind.typenames import names_of
-from planner.expression import Call, Case, ColumnRef, Exists, Literal, Scalar
+from planner.bind.types import display
+from planner.expression import Call, Case, ColumnRef, Literal, Scalar
+from planner.walk import SCALARS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
 Items = list[tuple[Scalar, Any]]
-
-_STRICT: Final = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
-_EQUAL: Final = ("=", "<>", "!=")
 
 
 def is_row(node: Any) -> bool:
@@ -33,124 +34,181 @@ def is_row(node: Any) -> bool:
     return type(node).__name__ == "RowExpr"
 
 
-def _items(env: Environment, node: Any, bind: Bind) -> Items:
+def is_star(node: Any) -> bool:
+    """Whether a parse node is a ``*`` or a ``t.*``."""
+    return type(node).__name__ == "ColumnRef" and type(node.fields[-1]).__name__ == "A_Star"
+
+
+def row_items(env: Environment, node: Any, bind: Bind) -> Items:
     """The values of a row constructor with where they were written; t.* is all columns of t."""
     found: Items = []
     for item in node.args or ():
-        if type(item).__name__ == "ColumnRef" and type(item.fields[-1]).__name__ == "A_Star":
-            source = env.scope.source(names_of(item.fields[:-1])[-1]) if len(item.fields) > 1 else None
+        if is_star(item):
+            source = source_of_row(env, item)
             if source is None:
                 raise unsupported("* in a row value", "Name the columns.", env.binding.position(item))
-            found.extend((entry.scalar, item) for entry in source.entries)
+            found.extend((value, item) for value in _columns(env, source, item))
         else:
             found.append((bind(env, item), item))
     return found
 
 
-def _both(env: Environment, left: Items, node: Any, right: Any, bind: Bind) -> list[tuple[Any, Any]]:
-    if not is_row(right):
-        raise unsupported("a row compared with something else", "Compare the columns.", env.binding.position(right))
-    items = _items(env, right, bind)
-    if len(items) != len(left):
-        raise env.error("42601", "unequal number of entries in row expressions", node)
-    if not items:
-        raise env.error("0A000", "cannot compare rows of zero length", node)
-    return list(zip(left, items, strict=True))
+def bind_row(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """ROW(a, b) and (a, b), whose fields are called f1, f2 and so on."""
+    values = [scalar for scalar, _ in row_items(env, node, bind)]
+    if not values:
+        raise unsupported("a row without fields", position=env.binding.position(node))
+    return Call("row", tuple(values), record(*((f"f{place}", item.type) for place, item in enumerate(values, 1))))
 
 
-def compare_rows(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """``row op row``."""
-    symbol = names_of(node.name)[-1]
-    pairs = _both(env, _items(env, node.lexpr, bind), node, node.rexpr, bind)
-    if symbol in _EQUAL:
-        parts = tuple(_operate(env, symbol, pair, node) for pair in pairs)
-        return _joined("and" if symbol == "=" else "or", parts)
-    if symbol not in _STRICT:
-        hint = "Row comparison operators must be associated with btree operator families."
-        message = f"could not determine interpretation of row comparison operator {symbol}"
-        raise env.error("0A000", message, node, hint=hint)
-    found = _operate(env, symbol, pairs[-1], node)
-    for pair in reversed(pairs[:-1]):
-        rest = Call("and", (_operate(env, "=", pair, node), found), BOOL)
-        found = Call("or", (_operate(env, _STRICT[symbol], pair, node), rest), BOOL)
+# --- the rows of FROM ------------------------------------------------------------------------------------------------
+
+
+def source_of_row(env: Environment, node: Any) -> Source | None:
+    """The item of FROM that a name stands for, which is ``t`` where no column is called so, or ``t.*``."""
+    if type(node).__name__ != "ColumnRef":
+        return None
+    starred = is_star(node)
+    names = node.fields[:-1] if starred else node.fields
+    if not 1 <= len(names) <= (2 if starred else 1):
+        return None
+    *schema, name = names_of(names)
+    if not starred and _is_column(env, name):
+        return None
+    for level in env.scope.levels():
+        source = level.source(name, schema[-1] if schema else None, env.binding.position(node))
+        if source is not None:
+            return source if starred or source.value is None else None
+    return None
+
+
+def _is_column(env: Environment, name: str) -> bool:
+    return any(entry.name == name for level in env.scope.levels() for entry in level.entries)
+
+
+def whole_row(env: Environment, node: Any) -> Scalar | None:
+    """The row of an item of FROM that ``t`` or ``t.*`` stands for; None for what is none.
+
+    In rows that an outer join has filled up it is NULL, which only a column that never is NULL else can tell.
+    """
+    source = source_of_row(env, node)
+    if source is None:
+        return None
+    values = _columns(env, source, node)
+    if not values:
+        raise unsupported("a row without fields", position=env.binding.position(node))
+    built = Call("row", tuple(values), row_type(_composite(env, source)))
+    if not source.padded:
+        return built
+    sure = source.mark or sure_of(source)
+    if sure is None:
+        raise UnmarkedRow(env.binding.position(node))
+    return Case(((Call("is_null", (sure,), BOOL), Literal(None, built.type)),), built, built.type)
+
+
+class UnmarkedRow(SqlError):
+    """A row that an outer join may have filled up, which nothing tells: its statement is bound again with marks."""
+
+    def __init__(self, position: int | None) -> None:
+        words = "a whole row of the outer side of a join is not supported"
+        super().__init__("0A000", words, hint="Name its columns.", position=position)
+
+
+def sure_of(source: Source) -> Scalar | None:
+    """A column that is NULL only in rows that an outer join has filled up."""
+    return next((entry.scalar for entry in source.entries if entry.is_sure), None)
+
+
+def _columns(env: Environment, source: Source, node: Any) -> list[Scalar]:
+    found: list[Scalar] = []
+    for entry in source.entries:
+        scalar = ColumnRef(entry.scalar.column) if isinstance(entry.scalar, ColumnRef) else entry.scalar
+        env.binding.remember(scalar, node)
+        found.append(scalar)
     return found
 
 
-def _operate(env: Environment, symbol: str, pair: tuple[Any, Any], node: Any) -> Scalar:
-    (left, left_node), (right, right_node) = pair
-    return operate(env, symbol, left, right, node, (left_node, right_node))
+def _composite(env: Environment, source: Source) -> Composite:
+    """The type of an item's rows: a relation's own, whose fields have its columns' names."""
+    if source.kind is not None and source.kind.row is not None:
+        return source.kind.row
+    item = env.binding.context.catalog.objects.get(source.row)
+    if item is None:
+        fields = record(*((entry.name, entry.scalar.type) for entry in source.entries)).row
+        assert fields is not None
+        return fields
+    names = (item.columns[entry.attribute - 1].name for entry in source.entries)
+    kinds = (entry.scalar.type for entry in source.entries)
+    return replace(rows_of(item), fields=tuple(zip(names, kinds, strict=True)))
 
 
-def _joined(function: str, parts: tuple[Scalar, ...]) -> Scalar:
-    return parts[0] if len(parts) == 1 else Call(function, parts, BOOL)
+# --- fields ----------------------------------------------------------------------------------------------------------
 
 
-def rows_in_list(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """``row IN (row, ...)``."""
-    found = []
-    for item in node.rexpr:
-        pairs = _both(env, _items(env, node.lexpr, bind), node, item, bind)
-        found.append(_joined("and", tuple(_operate(env, "=", pair, node) for pair in pairs)))
-    return _joined("or", tuple(found))
+def declared_row(scalar: Scalar) -> Composite:
+    """What a row is of."""
+    assert scalar.type.row is not None
+    return scalar.type.row
 
 
-def rows_distinct(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """``row IS DISTINCT FROM row``."""
-    pairs = _both(env, _items(env, node.lexpr, bind), node, node.rexpr, bind)
-    parts = [compare(env, "=", left, right, node) for (left, _), (right, _) in pairs]
-    return _joined("or", tuple(Call("is_distinct", part, BOOL) for part in parts))
+def field_of(scalar: Scalar, place: int) -> Scalar:
+    """A row's field by its place from 0 on."""
+    if isinstance(scalar, Call) and scalar.function == "row":
+        return scalar.arguments[place]
+    kind = declared_row(scalar).fields[place][1]
+    if isinstance(scalar, Literal):
+        return Literal(scalar.value[place] if isinstance(scalar.value, tuple) else None, kind)
+    return Call("field", (scalar, Literal(place + 1, INT4)), kind)
 
 
-def row_null_test(env: Environment, node: Any, name: str, bind: Bind) -> Scalar | None:
-    """``row IS [NOT] NULL``: all of its values are (not) NULL. None where the argument is no row."""
-    if is_row(node.arg):
-        values = [scalar for scalar, _ in _items(env, node.arg, bind)]
-    else:
-        source = _whole_row(env, node.arg)
-        if source is None:
-            return None
-        values = [entry.scalar for entry in source.entries]
-    if not values:
-        return Literal(name == "is_null", BOOL)
-    return _joined("and", tuple(Call(name, (value,), BOOL) for value in values))
+def fields_of(scalar: Scalar) -> list[tuple[str, Scalar]]:
+    """A row's fields with their names."""
+    return [(name, field_of(scalar, place)) for place, (name, _) in enumerate(declared_row(scalar).fields)]
 
 
-def row_values(env: Environment, node: Any, bind: Bind) -> list[tuple[str, Scalar]] | None:
-    """The columns of a row constructor or of an item of FROM, with their names; None for what is no row.
+def named_field(env: Environment, scalar: Scalar, name: str, node: Any) -> Scalar:
+    """A row's field by its name. Raises 42703 and 42809."""
+    if scalar.type.row is None:
+        message = f"column notation .{name} applied to type {display(scalar.type)}, which is not a composite type"
+        raise env.error_at("42809", message, node)
+    for place, (known, _) in enumerate(scalar.type.row.fields):
+        if known == name:
+            return field_of(scalar, place)
+    if not scalar.type.row.oid:
+        raise env.error_at("42703", f'could not identify column "{name}" in record data type', node)
+    message = f'column "{name}" not found in data type {display(scalar.type)}'
+    raise env.error_at("42703", message, node)
 
-    A row that an outer join fills up is NULL as a whole, which its columns do not tell: 0A000.
+
+def field_of_source(env: Environment, source: Source, name: str, node: Any) -> Entry:
+    """(t).column, where a column may have another name than in the relation. Raises 42703."""
+    for entry in source.entries:
+        if entry.name == name:
+            return entry
+    if not source.row:
+        message = f'could not identify column "{name}" in record data type'
+        raise env.error("42703", message, node)
+    raise env.error("42703", f"column {source.name}.{name} does not exist", node)
+
+
+def refuse_rows(relation: Relation, position: int | None) -> None:
+    """What is maintained has columns and not rows. Raises 0A000."""
+    for node in walk(relation):
+        if isinstance(node, SCALARS) and holds(node.type, lambda kind: kind.row is not None):
+            raise unsupported("a row as a value in a continuous view", "Name its columns.", position)
+
+
+def check_kept(catalog: Catalog, name: str, kind: SqlType) -> None:
+    """Whether a column that is kept may be of a type. Raises 42P16 for void and rows of no declared type, and 0A000 for
+    a relation's, which change with it.
     """
-    if is_row(node):
-        return [(f"f{place}", scalar) for place, (scalar, _) in enumerate(_items(env, node, bind), 1)]
-    source = _whole_row(env, node)
-    if source is None or source.value is not None:
-        return None
-    if source.padded:
-        instead = "Name its columns."
-        raise unsupported("a whole row of the outer side of a join", instead, env.binding.position(node))
-    return [(entry.name, entry.scalar) for entry in source.entries]
-
-
-def _whole_row(env: Environment, node: Any) -> Any:
-    """The item of FROM whose name stands for its row."""
-    if type(node).__name__ != "ColumnRef" or len(node.fields) != 1 or type(node.fields[0]).__name__ == "A_Star":
-        return None
-    (name,) = names_of(node.fields)
-    taken = any(entry.name == name for level in env.scope.levels() for entry in level.entries)
-    return None if taken else env.scope.source(name)
-
-
-def row_in_query(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """``row IN (subquery)``, three-valued."""
-    branches = []
-    for value, answer in ((True, True), (None, None)):
-        query = env.subquery(node.subselect, env.scope)
-        left = _items(env, node.testexpr, bind)
-        if len(query.relation.columns) != len(left):
-            few = len(query.relation.columns) < len(left)
-            raise env.error("42601", f"subquery has too {'few' if few else 'many'} columns", node)
-        columns: Items = [(ColumnRef(column), node) for column in query.relation.columns]
-        equal = _joined("and", tuple(_operate(env, "=", pair, node) for pair in zip(left, columns, strict=True)))
-        condition = equal if value else Call("is_null", (equal,), BOOL)
-        branches.append((Exists(Filter(query.relation, condition)), Literal(answer, BOOL)))
-    return Case(tuple(branches), Literal(False, BOOL), BOOL)
+    if kind.name == "void":
+        raise SqlError("42P16", f'column "{name}" has pseudo-type void')
+    element = kind if kind.element is None else kind.element
+    if element.row is None:
+        return
+    if not element.row.oid:
+        shown = "record[]" if kind.element is not None else "record"
+        raise SqlError("42P16", f'column "{name}" has pseudo-type {shown}')
+    if element.row.oid in catalog.objects:
+        raise unsupported(f'a column of the type of the rows of "{element.row.name}"', "Name its columns.")

@@ -10,10 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, OID
+from catalog.errors import SqlError, unsupported
+from catalog.objects import FIRST_OID
+from catalog.types import BOOL, OID, SqlType
 from planner.bind.context import Binding
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
+
+#: Columns that every relation of PostgreSQL's has.
+_SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
+#: The transaction that made what is there from the beginning: BootstrapTransactionId.
+_BOOTSTRAP: Final = Literal(1, SqlType("xid"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,8 @@ class Source:
     """An item of FROM by name. ``key`` is a table's primary key, for GROUP BY, ``relation`` its name if aliased.
 
     ``value`` is what the name alone stands for, where that is no row: the only column of a function. ``padded`` rows
-    may be those that an outer join fills up with NULLs.
+    may be those that an outer join fills up with NULLs. ``row`` is the relation (its oid) whose rows these are,
+    ``kind`` the type of a function's rows, where it has a name. ``mark`` is NULL only in rows that were filled up.
     """
 
     name: str
@@ -44,16 +51,24 @@ class Source:
     padded: bool = False
     value: Entry | None = None
     oid: int = 0
+    row: int = 0
+    kind: SqlType | None = None
+    mark: Scalar | None = None
 
-    def table_oid(self) -> Entry | None:
-        """tableoid: the relation's own, NULL in rows that an outer join has filled up."""
-        oid = Literal(self.oid, OID)
-        if not self.oid or not self.padded:
-            return Entry("tableoid", oid) if self.oid else None
+    def system_column(self, name: str) -> Entry | None:
+        """tableoid, and of PostgreSQL's own catalogs xmin; NULL in rows that an outer join has filled up."""
+        if name == "tableoid" and self.oid:
+            value = Literal(self.oid, OID)
+        elif name == "xmin" and 0 < self.oid < FIRST_OID:
+            value = _BOOTSTRAP
+        else:
+            return None
+        if not self.padded:
+            return Entry(name, value)
         sure = next((item.scalar for item in self.entries if item.is_sure), None)
         if sure is None:
             return None
-        return Entry("tableoid", Case(((Call("is_null", (sure,), BOOL), Literal(None, OID)),), oid, OID))
+        return Entry(name, Case(((Call("is_null", (sure,), BOOL), Literal(None, value.type)),), value, value.type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +116,8 @@ def _in_level(
 ) -> Entry | None:
     if qualifier is None:
         matches = [entry for entry in level.entries if entry.name == name]
-        if name == "tableoid" and not matches:
-            matches = [entry for source in level.sources if (entry := source.table_oid()) is not None]
+        if name in _SYSTEM_COLUMNS and not matches:
+            matches = [entry for source in level.sources if (entry := source.system_column(name)) is not None]
         item = None if matches else level.source(name)
         if item is not None and item.value is not None:
             return replace(item.value, name=name)
@@ -111,8 +126,9 @@ def _in_level(
         if source is None:
             return None
         matches = [entry for entry in source.entries if entry.name == name]
-        if name == "tableoid" and not matches:
-            matches = [entry for entry in (source.table_oid(),) if entry is not None]
+        if name in _SYSTEM_COLUMNS and not matches:
+            matches = [entry for entry in (source.system_column(name),) if entry is not None]
+            _refuse_system_column(binding, () if matches else (source,), name, node)
         if not matches:
             message = f"column {qualifier}.{name} does not exist"
             raise SqlError("42703", message, hint=_close(name, level, qualifier), position=binding.position(node))
@@ -126,7 +142,15 @@ def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) 
     *qualifiers, name = names
     if qualifiers:
         return missing_table(scope, qualifiers[-1], position)
+    _refuse_system_column(binding, (source for level in scope.levels() for source in level.sources), name, node)
     return SqlError("42703", f'column "{name}" does not exist', hint=_close(name, scope), position=position)
+
+
+def _refuse_system_column(binding: Binding, sources: Iterable[Source], name: str, node: Any) -> None:
+    """Rows of tables have no versions that a client could see. Raises 0A000."""
+    if name in _SYSTEM_COLUMNS and any(source.oid for source in sources):
+        instead = "Use a key instead of a row's place, and a column of your own for its version."
+        raise unsupported(f"the system column {name}", instead, binding.position(node))
 
 
 def missing_table(scope: Scope, name: str, position: int | None) -> SqlError:

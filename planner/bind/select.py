@@ -37,6 +37,7 @@ from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
 from planner.bind.levels import BoundQuery, Cte, Level, Refused, Returned
+from planner.bind.locking import lock, words_of
 from planner.bind.ordering import direction
 from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
@@ -63,7 +64,7 @@ def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
     """A SELECT or VALUES statement; where it ``shares``, WITH queries that it reads several times may be shared."""
     binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
-    return Query(with_shared(binding, query.relation), query.outputs, binding.volatile)
+    return Query(with_shared(binding, query.relation), query.outputs, binding.volatile, binding.locking)
 
 
 def _changes_rows(node: Any) -> bool:
@@ -83,13 +84,16 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     if node.intoClause is not None and node.intoClause is not level.binding.into:
         position = level.binding.position(node.intoClause.rel)
         raise SqlError("42601", "SELECT ... INTO is not allowed here", position=position)
-    if node.lockingClause:
-        raise unsupported("FOR UPDATE and FOR SHARE", "Leave it out: there is one writer at a time.")
     if node.withClause is not None:
         level = with_ctes(level, node.withClause, references(node) if level.binding.shares else None)
     if node.op != SetKindNode.SETOP_NONE:
-        return _set_operation(level, node)
+        found = _set_operation(level, node)
+        if node.lockingClause:
+            lock(level.binding, node, frozenset(), "UNION/INTERSECT/EXCEPT")
+        return found
     if node.valuesLists:
+        if node.lockingClause:
+            raise SqlError("0A000", f"{words_of(node.lockingClause[0])} cannot be applied to VALUES")
         return _values(level, node, resolve_unknown)
     return _select(level, node, resolve_unknown)
 
@@ -164,6 +168,8 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
     on = distinct_on(inner, node.distinctClause, targets, order)
     calls, unnested = windows.calls, series.calls
+    if node.lockingClause:
+        lock(level.binding, node, frozenset(level.ctes), _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
     if sets is not None or groups.is_used or having is not None:
         grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
         below = tuple(item for item in unnested if item[0] in grouped)
@@ -183,6 +189,19 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     if unnested:
         relation = Unnest(relation, tuple(unnested))
     return finish(level, node, relation, targets, order, on)
+
+
+def _obstacle(node: Any, aggregates: bool, windows: bool, sets: bool) -> str | None:
+    """What of a query goes with no FOR UPDATE."""
+    found = {
+        "DISTINCT clause": node.distinctClause,
+        "GROUP BY clause": node.groupClause,
+        "HAVING clause": node.havingClause,
+        "aggregate functions": aggregates,
+        "window functions": windows,
+        "set-returning functions in the target list": sets,
+    }
+    return next((words for words, there in found.items() if there), None)
 
 
 def _from(level: Level, node: Any) -> tuple[Relation, Scope]:

@@ -13,12 +13,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
+from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
 from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Working
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
+from planner.bind.calls.json_rows import bind_rows, is_of_rows
 from planner.bind.calls.sets import bind_columns
-from planner.bind.context import Binding
+from planner.bind.context import Binding, restricted
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.joins import bind_join
@@ -35,10 +36,13 @@ from planner.bind.levels import (
 )
 from planner.bind.names import output_name
 from planner.bind.relations import as_created, find_object, of_system
+from planner.bind.rows import fields_of
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
+from planner.bind.separated import bind_resume, is_resume_call
 from planner.bind.typenames import declared_typmod, names_of
-from planner.expression import ColumnRef, Scalar
+from planner.bind.view_changes import bind_changes, is_changes_call
+from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
 from planner.statements import Output
 
@@ -77,13 +81,14 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if node.schemaname is None and node.relname in level.ctes:
         return _reference(level, level.ctes[node.relname], node, nullable)
     found = find_object(level.binding, node)
+    level.binding.need(found.oid)
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query = _of_view(_expand(level.binding, found), found)
         called = {now: text for text, now in level.binding.context.reads.get(found.oid, ())}
         names = tuple(called.get(column.name, column.name) for column in found.columns)
-        return _derived(level, query, names, node.alias, node.relname, node, nullable, found.schema)
+        return _derived(level, query, names, node.alias, node.relname, node, nullable, found)
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
@@ -132,8 +137,22 @@ def scan_object(
     key = tuple(by_name[name] for name in keys[0].columns) if keys else ()
     schema = item.schema if alias is None else None
     called = item.name if name is None else name
-    relation, oid = "" if alias is None else called, item.oid if isinstance(item, Table | SystemView) else 0
-    return scan, Scope((Source(alias or called, entries, schema, key, relation, oid=oid),), entries)
+    relation, oid = "" if alias is None else called, item.oid if _has_own_rows(item) else 0
+    return scan, Scope((Source(alias or called, entries, schema, key, relation, oid=oid, row=_row(item)),), entries)
+
+
+#: PostgreSQL's own tables have oids below, its views and information_schema's tables from here on.
+_FIRST_VIEW: Final = 12_000
+
+
+def _has_own_rows(item: CatalogObject) -> bool:
+    """Whether rows belong to a relation, so that they have a tableoid: those of a view are others'."""
+    return isinstance(item, Table) or (isinstance(item, SystemView) and item.oid < _FIRST_VIEW)
+
+
+def _row(item: CatalogObject) -> int:
+    """A relation whose rows have a type of its name."""
+    return 0 if isinstance(item, SystemView | Sequence) else item.oid
 
 
 def _labels(binding: Binding, oid: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
@@ -154,13 +173,16 @@ def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
     """An ordinary view's query with fresh columns, under the settings of its creation."""
     from planner.bind.select import bind_select
 
-    context = binding.context
+    context, reader = binding.context, binding.reader
     binding.views.append(view.oid)
+    if view.schema != PG_TEMP:  # else it is the session's own
+        owner = context.catalog.rights_of(view.oid).owner
+        binding.reader = restricted(context.catalog, context.catalog.roles.name(owner))
     binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)
     try:
         return bind_select(Level(binding), _parsed(view.definition).node)
     finally:
-        binding.context = context
+        binding.context, binding.reader = context, reader
         binding.views.pop()
 
 
@@ -238,15 +260,18 @@ def _derived(
     name: str,
     node: Any,
     nullable: bool,
-    schema: str | None = None,
+    view: View | SystemView | None = None,
 ) -> tuple[Relation, Scope]:
     """A query as an item of FROM."""
+    sure = [not column.nullable for column in query.relation.columns]
     relation = _made_nullable(level.binding, query.relation) if nullable else query.relation
     entries = tuple(
-        Entry(label, ColumnRef(column), output.table, output.attribute, output.typmod)
-        for label, column, output in zip(names, relation.columns, query.outputs, strict=True)
+        Entry(label, ColumnRef(column), output.table, output.attribute, output.typmod, is_sure)
+        for label, column, output, is_sure in zip(names, relation.columns, query.outputs, sure, strict=True)
     )
-    source = Source(name if alias is None else alias.aliasname, entries, schema if alias is None else None)
+    schema = view.schema if view is not None and alias is None else None
+    row = 0 if view is None else _row(view)
+    source = Source(name if alias is None else alias.aliasname, entries, schema, row=row)
     return relation, renamed(level.binding, Scope((source,), entries), alias, node)
 
 
@@ -261,13 +286,24 @@ def _made_nullable(binding: Binding, relation: Relation) -> Relation:
 def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     """f(...) and ROWS FROM (f(...), ...) WITH ORDINALITY, which see the items to their left."""
     binding = level.binding
+    if len(node.functions) == 1 and is_of_rows(node.functions[0][0]) and not node.ordinality:
+        return _of_documents(level, node, nullable, beside)
     if node.coldeflist or any(definitions for _, definitions in node.functions):
         message = 'a column definition list is only allowed for functions returning "record"'
         first = (node.coldeflist or next(definitions for _, definitions in node.functions if definitions))[0]
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
-    query = _about_catalog(env, node) if len(node.functions) == 1 and not node.ordinality else None
+    alone = len(node.functions) == 1 and not node.ordinality
+    if alone and is_changes_call(node.functions[0][0]):
+        changes = bind_changes(env, node.functions[0][0], bind_scalar, nullable)
+        names = tuple(output.name for output in changes.outputs)
+        return _derived(level, changes, names, node.alias, "changes", node, nullable)
+    if alone and is_resume_call(node.functions[0][0]):
+        rest = bind_resume(env, node.functions[0][0])
+        names = tuple(output.name for output in rest.outputs)
+        return _derived(level, rest, names, node.alias, "resume", node, nullable)
+    query = _about_catalog(env, node) if alone else None
     if query is not None:
         names = tuple(output.name for output in query.outputs)
         if len(names) == 1 and node.alias is not None:
@@ -280,14 +316,48 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         columns = [(node.alias.aliasname, columns[0][1])]
     items = [(binding.column(name, _element(item.values)), item.values) for name, item in columns]
     number = binding.column("ordinality", INT8, False) if node.ordinality else None
-    relation = Unnest(Values((), ((),)), tuple(items), number)
+    relation: Relation = Unnest(Values((), ((),)), tuple(items), number)
+    rows = [column for column in relation.columns if column.type.row is not None and _is_unnest(calls[0])]
+    if rows:
+        relation = _fields_apart(binding, relation, rows)
     outputs = tuple(Output(column.name, column.type) for column in relation.columns)
     names = tuple(output.name for output in outputs)
     item, scope = _derived(level, BoundQuery(relation, outputs), names, node.alias, found[0][0], node, nullable)
-    if len(names) == 1:
-        (source,) = scope.sources
+    (source,) = scope.sources
+    if rows and len(items) == 1 and number is None:
+        scope = replace(scope, sources=(replace(source, kind=rows[0].type),))
+    elif len(names) == 1:
         scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
     return item, scope
+
+
+def _is_unnest(node: Any) -> bool:
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] == "unnest"
+
+
+def _fields_apart(binding: Binding, relation: Relation, rows: list[Column]) -> Relation:
+    """Fields in the place of columns of rows."""
+    outputs: list[tuple[Column, Scalar]] = []
+    for column in relation.columns:
+        if column in rows:
+            fields = fields_of(ColumnRef(column))
+            outputs += [(binding.column(name, value.type), value) for name, value in fields]
+        else:
+            outputs.append((binding.column(column.name, column.type), ColumnRef(column)))
+    return Project(relation, tuple(outputs))
+
+
+def _of_documents(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
+    """The rows that a function makes of a document."""
+    outer = replace(level, outer=replace(beside, outer=level.outer))
+    env = Environment(level.binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    call, definitions = node.functions[0]
+    query, kind = bind_rows(env, call, node.coldeflist or definitions, bind_scalar)
+    names = tuple(output.name for output in query.outputs)
+    alias = None if node.alias is None or node.coldeflist else node.alias
+    name = names_of(call.funcname)[-1] if node.alias is None else node.alias.aliasname
+    relation, scope = _derived(level, query, names, alias, name, node, nullable)
+    return relation, replace(scope, sources=(replace(scope.sources[0], kind=kind),))
 
 
 def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:

@@ -14,12 +14,15 @@ from planner.bind import utility
 from planner.bind.changes import dml, merge
 from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
-from planner.bind.definitions import ddl
+from planner.bind.definitions import ddl, grants, roles
 from planner.bind.definitions.table_as import bind_select_into, into_of
+from planner.bind.privileges import require_privileges
+from planner.bind.rows import UnmarkedRow
 from planner.bind.select import bind_query
 from planner.definitions import CreateView
 from planner.parse import Raw, nested_too_deep
-from planner.statements import CopyOut, Explain, Query, Statement
+from planner.scales import with_scales
+from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +35,32 @@ class Bound:
 
 def bind(raw: Raw, context: Context) -> Bound:
     """What a parsed statement means against a catalog. Raises SqlError with a position where one is known."""
+    try:
+        binding, statement = _bound(raw, context, False)
+    except UnmarkedRow as error:
+        binding, statement = _bound(raw, context, True)
+        if binding.streams:
+            raise error from None
+    check_streams(binding, statement)
+    require_privileges(binding, statement)
+    return Bound(statement, binding.finished_parameters())
+
+
+def _bound(raw: Raw, context: Context, marks_rows: bool) -> tuple[Binding, Statement]:
     binding = Binding(raw, context)
+    binding.marks_rows = marks_rows
     try:
         statement = with_modifications(binding, bind_node(binding, raw.node))
+        return binding, with_scales(statement, context.catalog.objects, binding.column)
     except RecursionError:
         raise nested_too_deep() from None
-    check_streams(binding, statement)
-    return Bound(statement, binding.finished_parameters())
 
 
 def bind_node(binding: Binding, node: Any) -> Statement:
     """The statement that a parse node is."""
     if type(node).__name__ == "SelectStmt":
         return bind_query(binding, node, shares=True) if into_of(node) is None else bind_select_into(binding, node)
-    for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS):
+    for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS, roles.HANDLERS, grants.HANDLERS):
         handler = family.get(type(node).__name__)
         if handler is not None:
             return handler(binding, node)
@@ -65,7 +80,7 @@ def check_streams(binding: Binding, statement: Statement) -> None:
     if not binding.streams or isinstance(statement, CreateView):
         return
     name, position = binding.streams[0]
-    if not isinstance(statement, Query | CopyOut) and not (
+    if not isinstance(statement, Query | CopyOut | DeclareCursor) and not (
         isinstance(statement, Explain) and isinstance(statement.statement, Query)
     ):
         raise SqlError(

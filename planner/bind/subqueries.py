@@ -17,7 +17,8 @@ from planner.algebra import Filter, Project, Relation
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment, Subquery
-from planner.bind.rows import is_row, row_in_query
+from planner.bind.row_comparisons import row_in_query
+from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
 from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.functions import FUNCTIONS

@@ -13,9 +13,11 @@ from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.names import output_name
+from planner.bind.rows import source_of_row
 from planner.bind.scope import Entry, missing_table, resolve
+from planner.bind.selection import bind_all_fields, is_all_fields
 from planner.bind.typenames import declared_typmod, names_of, type_or_domain
-from planner.expression import Scalar
+from planner.expression import Call, Scalar
 from planner.statements import Output
 
 
@@ -49,6 +51,9 @@ def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target
             if any("\0" in entry.name for entry in entries):
                 raise unsupported("a row as a value", "Name the columns.", env.binding.position(value))
             found += [_of_entry(entry, entry.name, value) for entry in entries]
+        elif is_all_fields(value):
+            fields = bind_all_fields(env, value, bind_scalar)
+            found += [Target(name, scalar, value, _field_typmod(env, scalar)) for name, scalar in fields]
         elif type(value).__name__ == "FuncCall" and yields_rows(value):
             fields = bind_record(env, value, node.name or output_name(value), bind_scalar)
             found += [Target(name, scalar, value) for name, scalar in fields]
@@ -77,10 +82,11 @@ def _star(env: Environment, node: Any) -> tuple[Entry, ...]:
 
 def _item(env: Environment, node: Any, name: str | None) -> Target:
     scalar = bind_scalar(env, node)
-    if type(node).__name__ == "ColumnRef":
+    is_column = scalar.type.row is None or source_of_row(env, node) is None
+    if type(node).__name__ == "ColumnRef" and is_column:
         entry = resolve(env.binding, env.scope, names_of(node.fields), node)
         return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
-    typmod = _typmod(env, node)
+    typmod = _typmod(env, scalar, node)
     if (
         typmod == -1
         and scalar.type.name in ("varchar", "bpchar")
@@ -90,7 +96,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     return Target(name or output_name(node), scalar, node, typmod)
 
 
-def _typmod(env: Environment, node: Any) -> int:
+def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
     """The modifier that an expression keeps: a declared one, on which all branches of a CASE and the like agree.
 
     PostgreSQL's exprTypmod(); what an operator or a function computes has none.
@@ -100,19 +106,30 @@ def _typmod(env: Environment, node: Any) -> int:
     while pending:
         item = pending.pop()
         match type(item).__name__:
+            case "A_Indirection" if type(item.indirection[-1]).__name__ == "String" and item is node:
+                found.add(_field_typmod(env, scalar))
             case "CaseExpr":
                 pending += [*(branch.result for branch in item.args), item.defresult]
             case "CoalesceExpr" | "MinMaxExpr":
                 pending += item.args
             case "A_Indirection" if all(type(part).__name__ == "A_Indices" for part in item.indirection):
                 pending.append(item.arg)
-            case "ColumnRef":
+            case "ColumnRef" if source_of_row(env, item) is None:
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
             case "TypeCast":
                 found.add(declared_typmod(type_or_domain(env.binding, item.typeName)[0]))
             case _:
                 found.add(-1)
     return found.pop() if len(found) == 1 else -1
+
+
+def _field_typmod(env: Environment, scalar: Scalar) -> int:
+    """The modifier of a field: of an item of FROM the column's, of a declared type what it declares."""
+    if isinstance(scalar, Call) and scalar.function == "field":
+        of = scalar.arguments[0].type.row
+        return declared_typmod(scalar.type) if of is not None and of.oid else -1
+    entries = (entry for level in env.scope.levels() for source in level.sources for entry in source.entries)
+    return next((entry.typmod for entry in entries if entry.scalar == scalar), -1)
 
 
 def item_nodes(node: Any, width: int) -> list[Any]:

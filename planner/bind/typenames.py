@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Domain, UserType
-from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, SqlType, array, by_name, enum
+from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
+from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, Composite, SqlType, array, by_name, enum, row
 from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
@@ -24,11 +24,11 @@ _DOMAINS: Final = {
     "yes_or_no": SqlType("varchar", (3,)),
     "time_stamp": SqlType("timestamptz"),
 }
-_KNOWN: Final = frozenset(TYPES) - {"unknown", "void"}
+_KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
     frozenset(("timetz", "money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath"))
+    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "record"))
 )
 
 
@@ -61,17 +61,28 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     declared = find_declared(binding, names)
     if declared is not None:
         return _of_user(binding, node, declared, is_array)
+    of_rows = None if name in _KNOWN | _FOREIGN else _of_relation(binding, written, schema[-1] if schema else None)
+    if of_rows is not None:
+        return (array(of_rows) if is_array else of_rows), None
     if schema not in ([], ["pg_catalog"]):
         raise unknown_type(binding, names, position)
     if name in _FOREIGN:
         raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
-    if name not in _KNOWN:
-        context, where = binding.context, schema[-1] if schema else None
-        if context.catalog.find(written, where, context.search_path) is not None:
-            raise unsupported(f'the type of the rows of "{written}"', "Name its columns.", position)
+    if name not in _KNOWN or (name == "void" and is_array):
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
     return (array(kind) if is_array else kind), None
+
+
+def _of_relation(binding: Binding, name: str, schema: str | None) -> SqlType | None:
+    """The type of a relation's rows, which has its name."""
+    from planner.bind.relations import look_up  # which relation a name means may depend on types' names
+
+    found = look_up(binding, name, schema)
+    if found is None or isinstance(found, SystemView | Sequence):
+        return None
+    binding.depends_on[found.oid] = None
+    return row(rows_of(found))
 
 
 def _elements(binding: Binding, node: Any) -> tuple[tuple[str, ...], bool]:
@@ -90,6 +101,8 @@ def oid_of(binding: Binding, node: Any) -> int:
     declared = find_declared(binding, names)
     if declared is None:
         return type_of(binding, node).oid
+    if isinstance(declared, Composite):
+        return declared.array_oid if is_array else declared.type_oid
     return declared.oid - 1 if is_array else declared.oid
 
 
@@ -101,7 +114,8 @@ def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) ->
         raise unsupported("an array of a domain", "Use an array of its base type.", position)
     if isinstance(declared, Domain):
         return declared.base, declared
-    return (array(enum(declared)) if is_array else enum(declared)), None
+    kind = row(declared) if isinstance(declared, Composite) else enum(declared)
+    return (array(kind) if is_array else kind), None
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:

@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range
+from catalog.nesting import is_declared
 from catalog.types import (
     DISPLAY,
     INT4,
@@ -20,16 +21,20 @@ from catalog.types import (
     QUOTIENT,
     TEXT,
     UNCONSTRAINED,
+    Composite,
     SqlType,
     array,
     by_name,
     numeric,
     plain,
+    record,
 )
 from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
+from planner.bind.relative_dates import relative
+from planner.bind.row_types import coerce_row
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
@@ -43,7 +48,7 @@ def display(kind: SqlType) -> str:
     """A type's name in an error: without modifiers."""
     if kind.element is not None:
         return f"{display(kind.element)}[]"
-    if kind.enum is not None:
+    if is_declared(kind):
         return str(kind)
     return DISPLAY.get(kind.name, kind.name)
 
@@ -107,6 +112,10 @@ def coerce(
     source = scalar.type
     if source == target:
         return scalar
+    if source.row is not None and target.row is not None:
+        return coerce_row(
+            binding, scalar, target, lambda item, kind, place: coerce(binding, item, kind, level, place), node
+        )
     if target.name in NAMED_OIDS and (source.name in STRINGS or (source.name == "unknown" and _is_text(scalar))):
         return read_oid(binding, scalar, target, node)
     if source.name == "unknown":
@@ -205,10 +214,12 @@ def _coerce_unknown(binding: Binding, scalar: Scalar, target: SqlType, level: Le
     return Cast(scalar, target, True)
 
 
-def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Literal:
+def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Scalar:
     if literal.value is None:
         return Literal(None, target)
     text = str(literal.value)
+    if (found := relative(binding.raw.node, text, target)) is not None:
+        return found
     if level == "explicit" and target.name in STRINGS:
         return Literal(fit_text(text, target, explicit=True), target)
     try:
@@ -239,8 +250,10 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
 
 
 def _to_numeric(value: object, target: SqlType, level: Level) -> Decimal:
+    """A constant that only meets values of more decimals keeps its own."""
     exact = value if isinstance(value, Decimal) else Decimal(str(value))
-    return fit_numeric(exact, target)
+    fitted = fit_numeric(exact, target)
+    return exact if level == "implicit" and fitted == exact else fitted
 
 
 def _to_integer(value: object, target: SqlType) -> int:
@@ -275,9 +288,24 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
     if chosen.element is not None:
         elements = [kind.element for kind in kinds if kind.element is not None]
         return array(common_type(elements, what, position))
+    if chosen.row is not None and not chosen.row.oid:
+        return _common_row([kind.row for kind in kinds if kind.row is not None], what, position)
     # Modifiers stay only where all inputs agree on them.
     same = chosen.element is not None or all(kind == chosen for kind in kinds)
     return chosen if same else plain(chosen)
+
+
+def _common_row(rows: Sequence[Composite], what: str, position: Callable[[int], int | None]) -> SqlType:
+    """The type of rows whose fields' types differ in their digits only; the first one where they differ in more."""
+    if len({len(item.fields) for item in rows}) > 1:
+        return record(*rows[0].fields)
+    fields = []
+    for items in zip(*(item.fields for item in rows), strict=True):
+        kinds = [kind for _, kind in items]
+        known = {kind.oid for kind in kinds if kind.name != "unknown"}
+        same = len(set(kinds)) == 1 or len(known) > 1
+        fields.append((items[0][0], kinds[0] if same else common_type(kinds, what, position)))
+    return record(*fields)
 
 
 def wider(left: SqlType, right: SqlType) -> SqlType:

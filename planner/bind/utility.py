@@ -12,9 +12,11 @@ from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, Transaction
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import join_names
-from catalog.objects import Index, Table, UniqueKey
+from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
+from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
+from planner.bind.definitions import databases
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.environment import Environment
@@ -32,14 +34,19 @@ from planner.statements import (
     ExecutePrepared,
     Explain,
     Insert,
+    Listen,
+    LockTable,
     Merge,
     NoOperation,
+    Notify,
     Prepare,
     Query,
+    SetModes,
     SetVariable,
     ShowVariable,
     Statement,
     TransactionControl,
+    Unlisten,
     Update,
 )
 
@@ -108,13 +115,14 @@ def _set(binding: Binding, node: Any) -> Statement:
 
 
 def _set_transaction(node: Any) -> Statement:
-    """SET TRANSACTION and SET SESSION CHARACTERISTICS, one mode at a time."""
-    if len(node.args) != 1:
-        raise unsupported("several modes in one SET TRANSACTION", "Set them one by one, or give them to BEGIN.")
-    item = node.args[0]
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS."""
+    modes = tuple(_mode(item, node.name != "TRANSACTION") for item in node.args)
+    return modes[0] if len(modes) == 1 else SetModes(modes)
+
+
+def _mode(item: Any, session: bool) -> SetVariable:
     if item.defname not in ("transaction_isolation", "transaction_read_only", "transaction_deferrable"):
         raise unsupported("SET TRANSACTION SNAPSHOT")
-    session = node.name != "TRANSACTION"
     value = item.arg.val
     text = value.sval if type(value).__name__ == "String" else "on" if value.ival else "off"
     return SetVariable(f"default_{item.defname}" if session else item.defname, text, not session)
@@ -176,14 +184,16 @@ def _discard(binding: Binding, node: Any) -> Statement:
     return Discard(DiscardMode(node.target).name.removeprefix("DISCARD_").lower())
 
 
+def _listen(binding: Binding, node: Any) -> Statement:
+    return Listen(node.conditionname)
+
+
 def _unlisten(binding: Binding, node: Any) -> Statement:
-    return Discard("unlisten")
+    return Unlisten(node.conditionname)
 
 
-def _close(binding: Binding, node: Any) -> Statement:
-    if node.portalname is not None:
-        raise unsupported("CLOSE of one cursor", "Fetch in portions through the protocol's portals.")
-    return Discard("close all")
+def _notify(binding: Binding, node: Any) -> Statement:
+    return Notify(node.conditionname, node.payload or "")
 
 
 def _vacuum(binding: Binding, node: Any) -> Statement:
@@ -210,6 +220,23 @@ def _reindex(binding: Binding, node: Any) -> Statement:
     elif node.kind == ReindexObjectType.REINDEX_OBJECT_INDEX:
         find_index(binding, node.relation.relname, node.relation.schemaname)
     return NoOperation("REINDEX")
+
+
+#: LOCK's modes up to ROW EXCLUSIVE hold off no more than a SELECT, INSERT or UPDATE does by itself.
+_OF_STATEMENTS: Final = 3
+
+
+def _lock(binding: Binding, node: Any) -> Statement:
+    """LOCK: in the modes that statements take by themselves there is nothing to do."""
+    for item in node.relations:
+        found = require_object(binding, item)
+        if isinstance(found, Sequence | Stream | Index):
+            kind = "foreign tables" if isinstance(found, Stream) else "sequences"
+            detail = f"This operation is not supported for {kind}."
+            raise SqlError("42809", f'cannot lock relation "{found.name}"', detail)
+    if node.mode > _OF_STATEMENTS:
+        raise unsupported("LOCK TABLE in a mode that excludes writers", "Leave it out: there is one writer at a time.")
+    return LockTable()
 
 
 #: What CREATE ... (options) defines, and what to do instead.
@@ -252,28 +279,22 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "DeallocateStmt": _deallocate,
     "DiscardStmt": _discard,
     "UnlistenStmt": _unlisten,
-    "ClosePortalStmt": _close,
+    "ListenStmt": _listen,
+    "NotifyStmt": _notify,
+    **cursors.HANDLERS,
     "VacuumStmt": _vacuum,
     "CheckPointStmt": _nothing("CHECKPOINT"),
     "ReindexStmt": _reindex,
     "ClusterStmt": _cluster,
     "DefineStmt": _define,
     "CreateStatsStmt": _refuse("CREATE STATISTICS", "Leave it out: the planner keeps its own."),
-    "ListenStmt": _refuse("LISTEN"),
-    "NotifyStmt": _refuse("NOTIFY"),
-    "DeclareCursorStmt": _refuse("DECLARE CURSOR", "Fetch in portions through the protocol's portals."),
-    "FetchStmt": _refuse("FETCH", "Fetch in portions through the protocol's portals."),
-    "LockStmt": _refuse("LOCK TABLE", "Leave it out: there is one writer at a time."),
-    "CreateFunctionStmt": _refuse("CREATE FUNCTION"),
+    "LockStmt": _lock,
+    "CreateFunctionStmt": _refuse("CREATE FUNCTION", "Write the expression in the query, or a query in a view."),
     "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
-    "DoStmt": _refuse("DO"),
-    "CallStmt": _refuse("CALL"),
-    "GrantStmt": _refuse("GRANT and REVOKE"),
-    "CreateRoleStmt": _refuse("CREATE ROLE"),
-    "RefreshMatViewStmt": _refuse("REFRESH MATERIALIZED VIEW", "Leave it out: continuous views are always fresh."),
+    "DoStmt": _refuse("DO", "Send its statements one by one; IF [NOT] EXISTS takes the place of a condition."),
+    "CallStmt": _refuse("CALL", "Send the procedure's statements one by one."),
     "RuleStmt": _refuse("CREATE RULE"),
-    "CreatedbStmt": _refuse("CREATE DATABASE"),
-    "CreateExtensionStmt": _refuse("CREATE EXTENSION"),
+    **databases.HANDLERS,
     "CreateDomainStmt": _refuse("CREATE DOMAIN"),
     "CreateEnumStmt": _refuse("CREATE TYPE"),
     "CompositeTypeStmt": _refuse("CREATE TYPE"),

@@ -135,7 +135,7 @@ class Regions:
         while not isinstance(node, Scan):
             build, node = self._step(node, arrival)
             builds.append(build)
-        assert node.kind == "stream"
+        assert node.arrives
         delta = Delta(node.oid, node.name, (*node.columns, *arrival), (*node.sources, LSN, ORDINAL))
         built: Relation = descend(_built(builds, delta if keep is None else keep(delta)), self._nested)
         return Branch(node.oid, built, arrival)

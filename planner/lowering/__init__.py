@@ -12,6 +12,9 @@ from typing import Any, Final
 from planner.algebra import Relation
 from planner.lowering.aggregates import simple_calls
 from planner.lowering.frames import by_number, counted
+from planner.lowering.intervals import by_length
+from planner.lowering.joined_frames import joined_frames
+from planner.lowering.nth_values import nth_values
 from planner.lowering.orders import by_keys
 from planner.lowering.subqueries import columns_of_subqueries, in_place
 from planner.rules.support import Fresh
@@ -22,6 +25,9 @@ _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (
     in_place,
     counted,
     columns_of_subqueries,
+    nth_values,
+    joined_frames,
+    by_length,
     by_keys,
     by_number,
     simple_calls,

@@ -3,6 +3,7 @@
     var_samp(x) and its like of integers and numerics    count, sum and sum of squares, and a scalar above them
     avg(interval)                                        sum / count
     json_agg(x), jsonb_agg(x)                            string_agg(x, ', '), made a document above it
+    json_object_agg(k, x), jsonb_object_agg(k, x)        string_agg(json_key(k) || ' : ' || x, ', '), likewise
 
 The parts of a variance are those in which a continuous view keeps its groups (``planner/incremental/aggregates``).
 """
@@ -20,7 +21,11 @@ from planner.incremental.aggregates import Split, StateColumn, split
 from planner.rules.support import Fresh
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-_DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg"))
+#: Aggregates of documents, and what stands around the members.
+_DOCUMENTS: Final = {
+    **dict.fromkeys(("json_agg", "jsonb_agg"), ("[", "]")),
+    **dict.fromkeys(("json_object_agg", "jsonb_object_agg"), ("{ ", " }")),
+}
 
 
 class Calls:
@@ -91,15 +96,23 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
 
 def _joined(call: AggregateCall) -> Split:
     """A document of documents, joined as texts; those of rows come one to a line."""
-    item = call.arguments[0]
-    separator = ", \n " if isinstance(item, Call) and item.function == "json_row" else ", "
-    texts = replace(call, function="string_agg", arguments=(Cast(item, TEXT), Literal(separator, TEXT)), type=TEXT)
+    *keys, item = call.arguments
+    is_of_rows = not keys and isinstance(item, Call) and item.function == "json_row"
+    member: Scalar = Cast(item, TEXT)
+    if keys:
+        member = _concatenated(Call("json_key", (keys[0],), TEXT), Literal(" : ", TEXT), member)
+    arguments = (member, Literal(", \n " if is_of_rows else ", ", TEXT))
+    texts = replace(call, function="string_agg", arguments=arguments, type=TEXT)
+    opening, closing = (Literal(text, TEXT) for text in _DOCUMENTS[call.function])
 
     def finalise(parts: Sequence[Scalar]) -> Scalar:
-        opened = Call("concat", (Literal("[", TEXT), parts[0]), TEXT)
-        return Cast(Call("concat", (opened, Literal("]", TEXT)), TEXT), call.type, explicit=True)
+        return Cast(_concatenated(opening, parts[0], closing), call.type, explicit=True)
 
     return Split((StateColumn("string_agg", texts, ""),), finalise)
+
+
+def _concatenated(first: Scalar, second: Scalar, third: Scalar) -> Scalar:
+    return Call("concat", (Call("concat", (first, second), TEXT), third), TEXT)
 
 
 def _of_distinct(found: Split, argument: Scalar) -> Split:

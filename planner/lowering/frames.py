@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from catalog.types import BOOL, INT8, TEXT
-from planner.algebra import Limit, Sort, SortKey, Window
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
+from catalog.types import INT8
+from planner.algebra import Limit, SortKey, Window
+from planner.expression import ColumnRef, WindowCall
 from planner.lowering.aggregates import Calls
-from planner.rules.support import Fresh, filtered, keep_columns
+from planner.rules.number_rows import is_constant, number_rows
+from planner.rules.support import Fresh, keep_columns
 
 
 def by_number(node: Any, fresh: Fresh) -> Any:
@@ -34,30 +35,6 @@ def _ranged(call: WindowCall, ranks: Calls) -> WindowCall:
 
 def counted(node: Any, fresh: Fresh) -> Any:
     """A limit that is computed as a filter on the rows' numbers, in their order."""
-    if not isinstance(node, Limit) or all(map(_is_constant, (node.count, node.offset))):
+    if not isinstance(node, Limit) or (is_constant(node.count) and is_constant(node.offset)):
         return node
-    keys = node.input.keys if isinstance(node.input, Sort) else ()
-    number = fresh.column("row_number", INT8, False)
-    numbered = Window(node.input, ((number, WindowCall("row_number", (), INT8, order_by=keys)),))
-    parts = []
-    passed: Scalar = ColumnRef(number)
-    if node.offset is not None:
-        skipped = Call("coalesce", (_checked(node.offset, "2201X", "OFFSET"), Literal(0, INT8)), INT8)
-        passed = Call("sub", (passed, skipped), INT8)
-        parts.append(Call("gt", (passed, Literal(0, INT8)), BOOL))
-    if node.count is not None:
-        within = Call("le", (passed, _checked(node.count, "2201W", "LIMIT")), BOOL)
-        parts.append(Call("is_not_false", (within,), BOOL))  # NULL is no limit
-    return keep_columns(Sort(filtered(numbered, parts), (SortKey(ColumnRef(number)),)), node.columns)
-
-
-def _checked(value: Scalar, state: str, clause: str) -> Scalar:
-    """The number, or the error of one below zero."""
-    error = Call("error", (Literal(state, TEXT), Literal(f"{clause} must not be negative", TEXT)), INT8)
-    return Case(((Call("lt", (value, Literal(0, INT8)), BOOL), error),), value, INT8)
-
-
-def _is_constant(value: Scalar | None) -> bool:
-    while isinstance(value, Cast):
-        value = value.argument
-    return value is None or isinstance(value, Literal)
+    return keep_columns(number_rows(node, (), fresh), node.columns)

@@ -1,4 +1,4 @@
-"""Orders of values that an engine orders otherwise: jsonb by a key that is bytes."""
+"""Orders of values that an engine orders otherwise: jsonb by a key that is bytes, intervals by their length."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 from catalog.types import BYTEA
 from planner.algebra import SortKey
 from planner.expression import Call
+from planner.lowering.intervals import is_of_intervals, length
 from planner.rules.support import Fresh
 
 
 def by_keys(node: Any, fresh: Fresh) -> Any:
     """One sort key."""
-    if not isinstance(node, SortKey) or node.expression.type.name != "jsonb":
+    if not isinstance(node, SortKey):
         return node
-    return replace(node, expression=Call("json_order", (node.expression,), BYTEA))
+    kind = node.expression.type
+    if is_of_intervals(kind):
+        return replace(node, expression=length(node.expression))
+    return replace(node, expression=Call("json_order", (node.expression,), BYTEA)) if kind.name == "jsonb" else node

@@ -1,6 +1,7 @@
 """Rewriting rules: pure functions from a relation to an equal one, one file each.
 
-``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views).
+``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views), and
+``unnest`` where an engine has no plan for one.
 Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it. The rules run in the order of RULES, again
 and again until none changes anything; each is sound alone, the order is about work.
 """
@@ -14,7 +15,9 @@ from typing import Final
 from catalog.errors import SqlError
 from planner.algebra import Relation
 from planner.rules.compare_dates import compare_dates
-from planner.rules.decorrelate import decorrelate
+from planner.rules.compute_ntile import compute_ntile
+from planner.rules.compute_window_keys import compute_window_keys
+from planner.rules.decorrelate import decorrelate, unnest
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.guard_subqueries import guard_subqueries
@@ -25,12 +28,23 @@ from planner.rules.merge_projects import merge_projects
 from planner.rules.order_joins import order_joins
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
+from planner.rules.raise_errors import raise_errors
 from planner.rules.strengthen_joins import strengthen_joins
 from planner.rules.unnest_in_place import unnest_in_place
 from planner.statistics import Statistics
 from planner.validate import validate
 
-__all__ = ["REWRITES", "RULES", "Rule", "decorrelate", "optimise", "ordering", "rewrite", "with_ordered_joins"]
+__all__ = [
+    "REWRITES",
+    "RULES",
+    "Rule",
+    "decorrelate",
+    "optimise",
+    "ordering",
+    "rewrite",
+    "unnest",
+    "with_ordered_joins",
+]
 
 Rule = Callable[[Relation], Relation]
 
@@ -45,6 +59,8 @@ REWRITES: Final[tuple[Rule, ...]] = (
     unnest_in_place,  # before pushing: a filter may go below it, and not into a lateral join's right side
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
     push_down_filters,  # turns cross joins with filters into inner joins with predicates
+    compute_window_keys,  # anywhere: a window stays one
+    compute_ntile,  # anywhere: the same
     merge_projects,  # after pushing, which moves filters out from between projections
 )
 
@@ -90,8 +106,8 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
 
 
 def optimise(relation: Relation) -> Relation:
-    """An equal relation that costs less: the same rows, columns and order."""
-    return rewrite(guard_subqueries(relation), RULES)
+    """An equal relation that costs less: the same rows, columns and order. Raises 22012 for ``1 / 0``."""
+    return raise_errors(rewrite(guard_subqueries(relation), RULES))
 
 
 def with_ordered_joins(relation: Relation, statistics: Statistics) -> Relation:

@@ -18,7 +18,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from planner.algebra import Aggregate, Filter, Fixpoint, Join, Limit, Project, Relation, SetOperation, Sort, Window
+from planner.algebra import (
+    Aggregate,
+    Filter,
+    Fixpoint,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+    Values,
+    Window,
+)
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.rules.support import Fresh, conjunction, conjuncts, equality, filtered, substitute
 from planner.walk import free_columns, inputs, transform, used_columns
@@ -180,3 +192,21 @@ def keeps_first_row(limit: Limit) -> bool:
         isinstance(limit.count, Literal) and (limit.count.value is None or limit.count.value != 0)
     )
     return first and (limit.offset is None or (isinstance(limit.offset, Literal) and limit.offset.value in (None, 0)))
+
+
+def rows_at_most_one(relation: Relation) -> bool:
+    """Whether a relation is known to have at most one row."""
+    while True:
+        match relation:
+            case Project() | Filter() | Sort():
+                relation = relation.input
+            case Aggregate(keys=()):
+                return True
+            case Limit(count=Literal(value=int(value))) if value <= 1:
+                return True
+            case Limit():
+                relation = relation.input
+            case Values(rows=rows):
+                return len(rows) <= 1
+            case _:
+                return False

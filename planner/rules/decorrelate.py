@@ -8,11 +8,12 @@
     scalar, not correlated         =  R cross join S          S has exactly one row (left join: at most one)
     EXISTS, IN within OR or SELECT =  R left join Aggregate(S'), compared with what was counted
     LATERAL                        =  a join on its predicates (``lateral``)
+    what none of these fits        =  a join by Neumann and Kemper's general method (``general``)
 
 S' is S without its correlated predicates (``correlation.pull``). An uncorrelated scalar subquery of which nobody knows
 that it has at most one row stays where it is: the engine raises 21000 at the second. NOT IN over a nullable column, not
-correlated, counts rows and NULLs of S first, so that the join itself can hash. (Neumann and Kemper 2015 has
-the general method of unnesting; this one covers equality.)
+correlated, counts rows and NULLs of S first, so that the join itself can hash. Nested subqueries go from the innermost
+out, so that each meets relations without any; columns of rows further out are still free in what it becomes.
 
 A NULL in S makes NOT IN never true, so this is not an anti join on equality:
 
@@ -31,10 +32,12 @@ from planner.expression import (
     Scalar,
 )
 from planner.rules.correlation import refuse
+from planner.rules.dependent_joins import Domain, independent_join
 from planner.rules.lateral import unnest_lateral
 from planner.rules.lift import Lift
 from planner.rules.support import (
     Fresh,
+    both,
     conjunction,
     conjuncts,
     filtered,
@@ -48,6 +51,20 @@ def decorrelate(relation: Relation) -> Relation:
     """The relation with every subquery that a continuous view may have turned into a join. Raises 0A000."""
     fresh = Fresh(relation)
     result: Relation = transform(relation, lambda node: _rewrite(node, fresh))
+    return result
+
+
+def unnest(relation: Relation) -> Relation:
+    """The relation with every subquery and every LATERAL turned into a join, for an engine without. Raises 0A000."""
+    fresh = Fresh(relation)
+
+    def change(node: Any) -> Any:
+        found = _rewrite(node, fresh)
+        if isinstance(found, Join) and found.kind in ("inner", "left") and is_dependent(found.right, found.left):
+            return independent_join(found.kind, found.left, found.right, found.predicate, fresh)
+        return found
+
+    result: Relation = transform(relation, change)
     return result
 
 
@@ -82,16 +99,43 @@ def _aggregate(node: Aggregate, fresh: Fresh) -> Aggregate:
 
 
 def _join(node: Join, predicate: Scalar, fresh: Fresh) -> Relation:
-    """A subquery in ON: an inner join's goes above it, an outer join's into the side that may be padded."""
+    """A subquery in ON: an inner join's goes above it, an outer join's into the side that it is about."""
     if node.kind == "inner":
         crossed = Filter(Join("inner", node.left, node.right, None), predicate)
         return keep_columns(_filter(crossed, fresh), node.columns)
-    nested = [part for part in conjuncts(predicate) if has_subquery(part)]
-    rest = conjunction(part for part in conjuncts(predicate) if not has_subquery(part))
-    right = filtered(node.right, nested)
-    if node.kind != "left" or any(used_columns(part) & set(node.left.columns) for part in nested):
-        raise refuse("in the ON clause of an outer join")
-    return Join("left", node.left, _rewrite(right, fresh), rest)
+    left, right = Lift(node.left, fresh), Lift(node.right, fresh)
+    parts: list[Scalar] = []
+    inside: list[Scalar] = []
+    across: list[Scalar] = []
+    for part in conjuncts(predicate):
+        used = used_columns(part)
+        if not has_subquery(part):
+            parts.append(part)
+        elif node.kind == "left" and used.isdisjoint(node.left.columns):
+            inside.append(part)
+        elif used.isdisjoint(node.right.columns):
+            parts.append(left.scalar(part))
+        elif used.isdisjoint(node.left.columns):
+            parts.append(right.scalar(part))
+        else:
+            across.append(part)
+    right.relation = _rewrite(filtered(right.relation, inside), fresh)
+    joined = Join(node.kind, left.relation, right.relation, conjunction(parts))
+    return keep_columns(_joined_across(joined, across, fresh) if across else joined, node.columns)
+
+
+def _joined_across(node: Join, across: list[Scalar], fresh: Fresh) -> Join:
+    """What is about both sides filters the one that may be padded, which stands beside all values of the other's
+    columns: each of its rows meets a row of the other once."""
+    if node.kind == "full":
+        raise refuse("of both sides in the ON clause of a full join")
+    kept, padded = (node.right, node.left) if node.kind == "right" else (node.left, node.right)
+    domain = Domain.of(kept, filtered(padded, across), fresh)
+    assert domain is not None, "the predicates use both sides"
+    side = _rewrite(filtered(domain.beside(padded), map(domain.over_own, across)), fresh)
+    predicate = both(node.predicate, domain.pairs())
+    left, right = (side, kept) if node.kind == "right" else (kept, side)
+    return Join(node.kind, left, right, predicate)
 
 
 def _filter(node: Filter, fresh: Fresh) -> Relation:

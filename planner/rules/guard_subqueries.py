@@ -22,7 +22,7 @@ from typing import Any
 from catalog.types import BOOL
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
 from planner.expression import Call, Case, Scalar, ScalarSubquery
-from planner.rules.lift import rows_at_most_one
+from planner.rules.correlation import rows_at_most_one
 from planner.rules.raising import may_raise
 from planner.rules.support import FALSE, SUBQUERIES, TRUE, Fresh, conjunction, conjuncts, has_subquery, volatility
 from planner.walk import children, free_columns, transform, walk
@@ -37,6 +37,13 @@ def guard_subqueries(relation: Relation) -> Relation:
     fresh = Fresh(relation)
     result: Relation = transform(relation, lambda node: _change(node, fresh))
     return result
+
+
+def may_fail(node: Any) -> bool:
+    """Whether a node is a subquery that is correlated and may raise."""
+    if not isinstance(node, SUBQUERIES) or not free_columns(node.relation):
+        return False
+    return may_raise(node.relation) or (isinstance(node, ScalarSubquery) and not rows_at_most_one(node.relation))
 
 
 def _change(node: Any, fresh: Fresh) -> Any:
@@ -100,7 +107,7 @@ def _copied(scalar: Scalar, fresh: Fresh) -> Scalar:
 
 def _in_scalar(scalar: Scalar, make: _Guard) -> Scalar:
     """A scalar with a guard in each of its subqueries that want one."""
-    wanting = {id(item) for item in _outermost(scalar) if _wants(item)}
+    wanting = {id(item) for item in _outermost(scalar) if may_fail(item)}
     if not wanting or volatility(guard := make()) == "volatile":
         return scalar
 
@@ -120,13 +127,6 @@ def _outermost(scalar: Scalar) -> Iterator[Any]:
             yield node
         else:
             stack.extend(children(node))
-
-
-def _wants(node: Any) -> bool:
-    """Whether a subquery is correlated and may raise."""
-    if not free_columns(node.relation):
-        return False
-    return may_raise(node.relation) or (isinstance(node, ScalarSubquery) and not rows_at_most_one(node.relation))
 
 
 def _guarded(relation: Relation, guard: Scalar) -> Relation:

@@ -12,10 +12,10 @@ What no rule takes out stays as it is: an engine evaluates it for each row where
 from __future__ import annotations
 
 from catalog.errors import SqlError
-from catalog.types import INT8
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
+from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.correlation import equal_parts, name_of, pull, refuse
+from planner.rules.dependent_joins import over_nothing
 from planner.rules.support import Fresh, both, conjunction, conjuncts, equality, filtered, keep_columns, substitute
 from planner.walk import free_columns, is_dependent, used_columns
 
@@ -97,9 +97,5 @@ def _beside_one_row(left: Relation, aggregate: Aggregate, fresh: Fresh) -> tuple
         keys.append((fresh.column(name_of(parts[0]), parts[0].type), parts[0]))
         pairs.append(equality(ColumnRef(keys[-1][0]), parts[1]))
     grouped = Aggregate(pulled.relation, tuple(keys), aggregate.aggregates)
-    read: dict[Column, Scalar] = {
-        column: Call("coalesce", (ColumnRef(column), Literal(0, INT8)), INT8)
-        for column, call in aggregate.aggregates
-        if call.function == "count" and keys
-    }
+    read = dict(over_nothing(aggregate)) if keys else {}
     return Join("left" if keys else "inner", left, grouped, conjunction(pairs)), read

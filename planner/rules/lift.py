@@ -1,13 +1,18 @@
 """A relation that grows joins as subqueries over its rows become columns: the work of ``decorrelate``.
 
 Owns ``Lift``, made for one operator's input and used up by it: each subquery becomes a join onto ``Lift.relation``, and
-either filters it (EXISTS and IN as conjuncts) or gives an expression over its new columns (anywhere else).
+either filters it (EXISTS and IN as conjuncts) or gives an expression over its new columns (anywhere else). What these
+joins cannot have goes the general way (``general``), which computes the relation, or less of it, a second time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
+from catalog.errors import SqlError
 from catalog.types import BOOL, INT4, INT8
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.expression import (
@@ -22,10 +27,22 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.rules.correlation import SingleRow, equal_parts, keeps_first_row, name_of, pull, refuse, single_row
+from planner.rules.correlation import (
+    SingleRow,
+    equal_parts,
+    keeps_first_row,
+    name_of,
+    pull,
+    refuse,
+    rows_at_most_one,
+    single_row,
+)
+from planner.rules.dependent_joins import independent_join, over_nothing
+from planner.rules.general import joined_value
 from planner.rules.nulls import is_never_null, never_null
 from planner.rules.support import (
     FALSE,
+    SUBQUERIES,
     TRUE,
     Fresh,
     conjunction,
@@ -38,24 +55,6 @@ from planner.rules.support import (
 from planner.walk import free_columns, produced_columns, transform, used_columns
 
 _ZERO: Final = Literal(0, INT8)
-
-
-def rows_at_most_one(relation: Relation) -> bool:
-    """Whether a relation is known to have at most one row."""
-    while True:
-        match relation:
-            case Project() | Filter() | Sort():
-                relation = relation.input
-            case Aggregate(keys=()):
-                return True
-            case Limit(count=Literal(value=int(value))) if value <= 1:
-                return True
-            case Limit():
-                relation = relation.input
-            case Values(rows=rows):
-                return len(rows) <= 1
-            case _:
-                return False
 
 
 def _rows_exactly_one(relation: Relation) -> bool:
@@ -81,8 +80,8 @@ class Lift:
             value = self.scalar(node)
             self.relation = Filter(self.relation, value if kind == "semi" else Call("not", (value,), BOOL))
             return
-        pulled = pull(self._own(_without_top(node.relation)), self._fresh)
-        self.relation = Join(kind, self.relation, pulled.relation, conjunction(pulled.predicates))
+        relation = self._own(_without_top(node.relation))
+        self.relation = self._joined(kind, relation, ())
 
     def member(self, kind: Any, node: InSubquery) -> bool:
         """Keeps the rows for which the argument is in the subquery for sure, or not in it for sure.
@@ -94,15 +93,23 @@ class Lift:
         value: Scalar = ColumnRef(relation.columns[0])
         while free_columns(relation) and isinstance(relation, Project):
             value, relation = substitute(value, dict(relation.outputs)), relation.input
-        pulled = pull(relation, self._fresh)
         same = equality(node.argument, value)
-        if kind == "anti" and not self._never_null(node.argument, pulled.relation, value):
-            if value == ColumnRef(pulled.relation.columns[0]) and not pulled.predicates:
-                self._anti_with_counts(node.argument, pulled.relation)
+        if kind == "anti" and not self._never_null(node.argument, relation, value):
+            if value == ColumnRef(relation.columns[0]) and not free_columns(relation):
+                self._anti_with_counts(node.argument, relation)
                 return True
             same = Call("is_not_false", (same,), BOOL)
-        self.relation = Join(kind, self.relation, pulled.relation, conjunction((same, *pulled.predicates)))
+        self.relation = self._joined(kind, relation, (same,))
         return True
+
+    def _joined(self, kind: Any, relation: Relation, more: tuple[Scalar, ...]) -> Relation:
+        """The join on correlated predicates and more, or the general one."""
+        try:
+            pulled = pull(relation, self._fresh)
+        except SqlError as error:
+            with _instead_of(error):
+                return independent_join(kind, self.relation, relation, conjunction(more), self._fresh)
+        return Join(kind, self.relation, pulled.relation, conjunction((*more, *pulled.predicates)))
 
     def _never_null(self, argument: Scalar, relation: Relation, value: Scalar) -> bool:
         known = never_null(self.relation) | never_null(relation)
@@ -128,6 +135,18 @@ class Lift:
 
     def change(self, node: Any) -> Any:
         """One node: a subquery becomes an expression over joined columns."""
+        if not isinstance(node, SUBQUERIES):
+            return node
+        node = replace(node, relation=self._own(node.relation))
+        before = self.relation
+        try:
+            return self._special(node)
+        except SqlError as error:
+            with _instead_of(error):
+                self.relation, value = joined_value(before, node, self._fresh)
+                return value
+
+    def _special(self, node: ScalarSubquery | Exists | InSubquery) -> Scalar:
         match node:
             case ScalarSubquery():
                 return self._value(node)
@@ -135,11 +154,9 @@ class Lift:
                 return self._existence(node)
             case InSubquery():
                 return self._membership(node)
-            case _:
-                return node
 
     def _value(self, node: ScalarSubquery) -> Scalar:
-        relation = self._own(node.relation)
+        relation = node.relation
         if free_columns(relation):
             single = single_row(relation)
             if single is None:
@@ -152,7 +169,7 @@ class Lift:
         return ColumnRef(relation.columns[0])
 
     def _existence(self, node: Exists) -> Scalar:
-        relation = self._own(_with_column(node.relation, self._fresh))
+        relation = _with_column(node.relation, self._fresh)
         single = single_row(relation)
         if single is not None:
             return self._single(SingleRow(single.aggregate, TRUE, single.conditions), FALSE)
@@ -169,8 +186,8 @@ class Lift:
     def _membership(self, node: InSubquery) -> Scalar:
         """IN, three-valued: true with a match, false over no rows, NULL with a NULL on either side, else false."""
         if free_columns(node.relation) and single_row(node.relation) is not None:
-            return self.scalar(equality(node.argument, ScalarSubquery(node.relation)))
-        relation = self._own(node.relation)
+            return equality(node.argument, self._value(ScalarSubquery(node.relation)))
+        relation = node.relation
         pulled = pull(relation, self._fresh)
         item = ColumnRef(relation.columns[0])
         keys, outer = self._keys(pulled.predicates, relation)
@@ -221,11 +238,7 @@ class Lift:
         grouped = Aggregate(pulled.relation, keys, single.aggregate.aggregates)
         kind: Any = "left" if keys else "inner"
         self.relation = Join(kind, self.relation, grouped, _pairs(keys, outer))
-        counts: dict[Column, Scalar] = {
-            column: Call("coalesce", (ColumnRef(column), Literal(0, call.type)), call.type)
-            for column, call in grouped.aggregates
-            if call.function == "count" and keys
-        }
+        counts = dict(over_nothing(grouped)) if keys else {}
         condition = conjunction(substitute(item, counts) for item in single.conditions)
         value = substitute(single.value, counts)
         return value if condition is None else Case(((condition, value),), otherwise, value.type)
@@ -255,6 +268,17 @@ class Lift:
 
 def _pairs(keys: tuple[tuple[Column, Scalar], ...], outer: tuple[Scalar, ...]) -> Scalar | None:
     return conjunction(equality(ColumnRef(column), other) for (column, _), other in zip(keys, outer, strict=True))
+
+
+@contextmanager
+def _instead_of(error: SqlError) -> Iterator[None]:
+    """Another way where one was refused; if that is refused, too, the first refusal counts."""
+    if error.sqlstate != "0A000":
+        raise error
+    try:
+        yield
+    except SqlError as other:
+        raise (error if other.sqlstate == "0A000" else other) from None
 
 
 def _without_top(relation: Relation) -> Relation:

@@ -16,7 +16,17 @@ from planner.walk import inputs
 STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}
 #: Functions that are never NULL.
 TOTAL: Final = frozenset(
-    ("is_distinct", "is_not_distinct", "is_null", "is_not_null", "is_true", "is_false", "is_not_true", "is_not_false")
+    (
+        "is_distinct",
+        "is_not_distinct",
+        "is_null",
+        "is_not_null",
+        "is_true",
+        "is_false",
+        "is_not_true",
+        "is_not_false",
+        "row",
+    )
 )
 
 

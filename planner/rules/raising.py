@@ -29,7 +29,8 @@ _SAFE: Final = TOTAL | {
         "right",
         "reverse",
     ),
-    *("btrim", "ltrim", "rtrim", "replace", "ascii", "md5", "sign", "extract", "to_json", "json_value"),
+    *("btrim", "ltrim", "rtrim", "replace", "ascii", "md5", "sign", "extract", "to_json", "json_value", "field"),
+    *("scaled_text", "written_scale"),
     *("array_append", "array_prepend", "array_has", "array_contains", "array_contained", "array_overlaps"),
 }
 #: Patterns that are well formed when they end otherwise than in an escape.

@@ -18,6 +18,7 @@ from catalog.errors import SqlError
 from protocol.copy.chain import find_rows, no_rows
 from protocol.copy.format import CopyTarget
 from protocol.values.codec import ColumnError, Vector
+from protocol.values.decimal_binary import sent_scales
 from protocol.values.registry import decode_binary_column
 
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
@@ -158,11 +159,13 @@ class BinarySplitter:
 def parse_binary(block: BinaryBlock, target: CopyTarget) -> list[pa.Array]:
     """The columns of a block. Raises PostgreSQL's error with its row and column."""
     columns: list[pa.Array] = []
+    scales: list[pa.Array] = []
     first: tuple[int, int, SqlError] | None = None
     for column, type_ in enumerate(target.types):
         fields = _gather(block.data, block.starts[column], block.lengths[column])
         try:
             columns.append(decode_binary_column(fields, type_))
+            scales += [sent_scales(fields)] if column in target.scaled else []
         except ColumnError as error:
             if first is None or error.index < first[0]:
                 first = (error.index, column, error.error)
@@ -171,7 +174,7 @@ def parse_binary(block: BinaryBlock, target: CopyTarget) -> list[pa.Array]:
         raise target.value_error(cause, block.line + row, column, None)
     if block.failure is not None:
         raise block.failure
-    return columns
+    return columns + scales
 
 
 def _gather(data: bytes, starts: Vector, lengths: Vector) -> pa.Array:

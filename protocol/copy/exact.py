@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from protocol.copy.split import Block
 from protocol.copy.text import unescape_value
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import ColumnError
+from protocol.values.decimal_text import written_scales
 from protocol.values.registry import decode_text_column
 
 
@@ -51,7 +52,7 @@ def parse_exactly(block: Block, target: CopyTarget, format_: CopyFormat) -> list
             if len(line.fields) > len(target.types):
                 message = "extra data after last expected column"
                 raise _LineError(target.line_error("22P04", message, line.number, line.raw))
-            lines.append(line)
+            lines.append(_forced(line, format_))
             if len(line.fields) < len(target.types):
                 message = f'missing data for column "{target.names[len(line.fields)]}"'
                 raise _LineError(target.line_error("22P04", message, line.number, line.raw))
@@ -63,19 +64,51 @@ def parse_exactly(block: Block, target: CopyTarget, format_: CopyFormat) -> list
     return columns
 
 
+def check_header(block: Block, target: CopyTarget, format_: CopyFormat) -> None:
+    """HEADER MATCH: the first line has just the columns' names. Raises 22P04."""
+    split = _csv_lines if format_.format == "csv" else _text_lines
+    try:
+        line = next(split(block, target, format_), _Line(1, b"", [""]))
+    except _LineError as error:
+        raise error.error from None
+    if len(line.fields) != len(target.names):
+        message = f"wrong number of fields in header line: got {len(line.fields)}, expected {len(target.names)}"
+        raise target.line_error("22P04", message, 1, line.raw)
+    for place, (found, name) in enumerate(zip(line.fields, target.names, strict=True), 1):
+        if found != name:
+            got = f'null value ("{format_.null}")' if found is None else f'"{found}"'
+            message = f'column name mismatch in header line field {place}: got {got}, expected "{name}"'
+            raise target.line_error("22P04", message, 1, line.raw)
+
+
+def _forced(line: _Line, format_: CopyFormat) -> _Line:
+    """FORCE_NOT_NULL: what stands for NULL is itself. FORCE_NULL: it is NULL where it is quoted, too."""
+    if not format_.force_not_null and not format_.force_null:
+        return line
+    fields = list(line.fields)
+    for place, value in enumerate(line.fields):
+        if value is None and place in format_.force_not_null:
+            fields[place] = format_.null
+        elif value == format_.null and place in format_.force_null:
+            fields[place] = None
+    return replace(line, fields=fields)
+
+
 def _decode(lines: list[_Line], target: CopyTarget) -> list[pa.Array]:
     """All columns of the lines; the last line may be short. Raises the error of the first wrong value by line."""
     columns: list[pa.Array] = []
+    scales: list[pa.Array] = []
     first: tuple[int, int, SqlError] | None = None
     for column, type_ in enumerate(target.types):
         texts = pa.array([line.fields[column] for line in lines if len(line.fields) > column], pa.string())
         try:
             columns.append(decode_text_column(texts, type_, target.timezone))
+            scales += [written_scales(texts)] if column in target.scaled else []
         except ColumnError as error:
             if first is None or error.index < first[0]:
                 first = (error.index, column, error.error)
     if first is None:
-        return columns
+        return columns + scales
     row, column, cause = first
     raise target.value_error(cause, lines[row].number, column, lines[row].fields[column])
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -24,14 +23,13 @@ from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
 from protocol.values.codec import ColumnError, value_bytes, vector
+from protocol.values.decimal_text import WORD_DIGITS, written_scales
 from protocol.values.registry import decode_text_column
 
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _HEXADECIMAL: Final = (0x7830, 0x5830)  # 0x and 0X as little-endian numbers
-#: Digits that every 64-bit number has: what a decimal128's lower half holds alone.
-_WORD_DIGITS: Final = 18
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
 
@@ -57,10 +55,8 @@ class FastParser:
         if columns is not None:
             return columns
         try:
-            return [
-                decode_text_column(unescape(column) if self._escapes else column, type_, self.target.timezone)
-                for column, type_ in zip(self._read(block, self.strings), self.target.types, strict=True)
-            ]
+            texts = [unescape(item) if self._escapes else item for item in self._read(block, self.strings)]
+            return self._decoded(texts)
         except (pa.ArrowInvalid, ColumnError):
             raise NotFast from None
 
@@ -74,12 +70,26 @@ class FastParser:
             columns = self._read(block, self.typed)
             if not self._is_trusted(columns, block):
                 return None
-            return [
-                column if type_.name in _NATIVE else decode_text_column(column, type_, self.target.timezone)
-                for column, type_ in zip(columns, self.target.types, strict=True)
-            ]
+            return self._decoded(columns)
         except (pa.ArrowInvalid, ColumnError):
             return None
+
+    def _decoded(self, columns: list[pa.Array]) -> list[pa.Array]:
+        """Columns as their types have them, those that were read as strings converted."""
+        columns = [self._forced(column, place) for place, column in enumerate(columns)]
+        values = [
+            decode_text_column(column, type_, self.target.timezone) if column.type == pa.string() else column
+            for column, type_ in zip(columns, self.target.types, strict=True)
+        ]
+        return values + [written_scales(columns[place]) for place in self.target.scaled]
+
+    def _forced(self, column: pa.Array, place: int) -> pa.Array:
+        """FORCE_NOT_NULL: what stands for NULL is itself. FORCE_NULL: it is NULL where it is quoted, too."""
+        null = constant(self.format.null)
+        quoted = pc.equal(column, null) if place in self.format.force_null else None
+        if place in self.format.force_not_null:
+            column = column.fill_null(null)
+        return column if quoted is None else pc.if_else(quoted.fill_null(False), constant(None), column)
 
     def _read(self, block: Block, convert_options: pacsv.ConvertOptions) -> list[pa.Array]:
         read_options = pacsv.ReadOptions(
@@ -139,12 +149,12 @@ class FastParser:
         )
 
 
-@lru_cache(maxsize=64)
 def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
-    """A parser for COPYs in text or CSV format; pyarrow's options take longer to make than a few rows to parse."""
+    """A parser for COPYs in text or CSV format."""
     csv = format_.format == "csv"
     names = [str(index) for index in range(len(target.types))]
     types = dict(zip(names, map(_csv_type, target.types), strict=True))
+    types |= {names[place]: pa.string() for place in (*target.scaled, *format_.force_null, *format_.force_not_null)}
     shared = {
         "null_values": [format_.null],
         "strings_can_be_null": True,
@@ -229,6 +239,8 @@ def _has_hexadecimal(data: bytes) -> bool:
 
 
 def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
+    if column.type == pa.string():
+        return True
     if type_.name == "float8" and len(column):
         values = vector(column, "<f8")
         if not np.isfinite(values).all():
@@ -249,7 +261,7 @@ def _fits_precision(column: pa.Array, type_: SqlType) -> bool:
     numeric(5,2). So no value is longer than precision and scale together.
     """
     limit = 10**type_.precision
-    if type_.precision + type_.scale <= _WORD_DIGITS:
+    if type_.precision + type_.scale <= WORD_DIGITS:
         low = np.frombuffer(column.buffers()[1], "<i8")[2 * column.offset :: 2][: len(column)]
         return bool(low.max() < limit and low.min() > -limit)
     bounds = pc.min_max(column)

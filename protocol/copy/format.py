@@ -17,7 +17,11 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """COPY's options, defaults filled in by format; each but ``null`` is one ASCII character."""
+    """COPY's options, defaults filled in by format; delimiter, quote and escape are one ASCII character each.
+
+    ``codec`` is Python's for ``encoding``, in which ASCII is itself and no part of another character. The forced are
+    columns' places.
+    """
 
     format: Literal["text", "csv", "binary"] = "text"
     delimiter: str = "\t"
@@ -25,16 +29,30 @@ class CopyFormat:
     header: bool = False
     quote: str = '"'
     escape: str = '"'
+    match_header: bool = False
+    encoding: str = "UTF8"
+    codec: str = "utf-8"
+    force_quote: frozenset[int] = frozenset()
+    force_not_null: frozenset[int] = frozenset()
+    force_null: frozenset[int] = frozenset()
+
+    @property
+    def is_recoded(self) -> bool:
+        """Whether the data are in another encoding than UTF8."""
+        return self.codec != "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTarget:
-    """The columns that COPY FROM fills."""
+    """The columns that COPY FROM fills. ``scaled`` are the places of numerics whose decimals are wanted as well, behind
+    the columns themselves.
+    """
 
     types: tuple[SqlType, ...]
     names: tuple[str, ...]
     relation: str
     timezone: str = "UTC"
+    scaled: tuple[int, ...] = ()
 
     def line_error(self, sqlstate: str, message: str, line: int, content: bytes | None = None) -> SqlError:
         """An error of a whole line."""

@@ -7,13 +7,15 @@ order; ``parse`` keeps none and may run on any thread, since pyarrow releases th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
 from catalog.types import SqlType
 from protocol.copy.binary import BinaryBlock, BinarySplitter, parse_binary
-from protocol.copy.exact import parse_exactly
-from protocol.copy.fast import NotFast, fast_parser
+from protocol.copy.encodings import recoded
+from protocol.copy.exact import check_header, parse_exactly
+from protocol.copy.fast import FastParser, NotFast, fast_parser
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import BLOCK_SIZE, Block, LineSplitter
 
@@ -21,7 +23,7 @@ from protocol.copy.split import BLOCK_SIZE, Block, LineSplitter
 class CopyReader:
     """One COPY FROM. Errors carry PostgreSQL's context, ``COPY relation, line 5, column x: "abc"``."""
 
-    __slots__ = ("_fast", "_format", "_schema", "_splitter", "_target")
+    __slots__ = ("_fast", "_format", "_header_checked", "_schema", "_splitter", "_target")
 
     def __init__(
         self,
@@ -31,21 +33,36 @@ class CopyReader:
         relation: str,
         timezone: str = "UTC",
         block_size: int = BLOCK_SIZE,
+        scaled: tuple[int, ...] = (),
     ) -> None:
-        self._target = CopyTarget(tuple(types), tuple(names), relation, timezone)
+        self._target = CopyTarget(tuple(types), tuple(names), relation, timezone, scaled)
         self._format = format_
-        self._schema = pa.schema([(name, type_.arrow) for name, type_ in zip(names, types, strict=True)])
+        self._schema, self._fast = _prepared(self._target, format_)
         binary = format_.format == "binary"
         self._splitter = BinarySplitter(self._target, block_size) if binary else LineSplitter(format_, block_size)
-        self._fast = None if binary or not types else fast_parser(self._target, format_)
+        self._header_checked = not format_.match_header
 
     def split(self, data: bytes) -> Sequence[Block | BinaryBlock]:
-        """The blocks that are complete with these bytes."""
-        return self._splitter.split(data)
+        """The blocks that are complete with these bytes. Raises 22P04 where the header line does not match."""
+        blocks = self._splitter.split(data)
+        self._check_header()
+        return blocks
 
     def rest(self) -> Sequence[Block | BinaryBlock]:
         """The last blocks, when the client is done."""
-        return self._splitter.finish()
+        blocks = self._splitter.finish()
+        self._check_header(at_end=True)
+        return blocks
+
+    def _check_header(self, at_end: bool = False) -> None:
+        """HEADER MATCH, as soon as the line is there; no line at all is an empty one."""
+        splitter = self._splitter
+        if self._header_checked or not isinstance(splitter, LineSplitter):
+            return
+        header = splitter.header if splitter.header is not None or not at_end else Block(b"", 1)
+        if header is not None:
+            self._header_checked = True
+            check_header(recoded(header, self._target, self._format), self._target, self._format)
 
     def parse(self, block: Block | BinaryBlock) -> pa.RecordBatch:
         """The rows of a block. Raises PostgreSQL's error for the first wrong value by line and column."""
@@ -54,6 +71,7 @@ class CopyReader:
     def _columns(self, block: Block | BinaryBlock) -> list[pa.Array]:
         if isinstance(block, BinaryBlock):
             return parse_binary(block, self._target)
+        block = recoded(block, self._target, self._format)
         if self._fast is not None:
             try:
                 return self._fast.parse(block)
@@ -68,3 +86,12 @@ class CopyReader:
     def finish(self) -> list[pa.RecordBatch]:
         """Splits and parses what is left."""
         return [self.parse(block) for block in self.rest()]
+
+
+@lru_cache(maxsize=64)
+def _prepared(target: CopyTarget, format_: CopyFormat) -> tuple[pa.Schema, FastParser | None]:
+    """What COPYs alike have in common, which takes longer to make than a few rows to parse."""
+    scales = [(f"scale of {target.names[place]}", pa.int32()) for place in target.scaled]
+    schema = pa.schema([(name, type_.arrow) for name, type_ in zip(target.names, target.types, strict=True)] + scales)
+    fast = None if format_.format == "binary" or not target.types else fast_parser(target, format_)
+    return schema, fast

@@ -36,7 +36,18 @@ class Block:
 class LineSplitter:
     """Collects COPY data and cuts it into blocks."""
 
-    __slots__ = ("_block_size", "_end", "_ended", "_header", "_largest", "_line", "_quotes", "_size", "_waiting")
+    __slots__ = (
+        "_block_size",
+        "_end",
+        "_ended",
+        "_header",
+        "_largest",
+        "_line",
+        "_quotes",
+        "_size",
+        "_waiting",
+        "header",
+    )
 
     def __init__(self, format_: CopyFormat, block_size: int = BLOCK_SIZE) -> None:
         self._quotes = Quotes(format_) if format_.format == "csv" else None
@@ -48,6 +59,7 @@ class LineSplitter:
         self._end: bytes | None = None
         self._ended = False
         self._header = format_.header
+        self.header: Block | None = None  # the header line, once it is met
 
     def split(self, data: bytes) -> list[Block]:
         """The blocks that are complete with these bytes."""
@@ -90,7 +102,7 @@ class LineSplitter:
             self._header = False
             first = self._first_end(data, end)
             line += count_byte(data[:first], end[-1])
-            data = data[first:]
+            self.header, data = Block(data[:first], 1, end), data[first:]
         data = self._before_marker(data, end)
         return [Block(data, line, end)] if data else []
 
@@ -170,10 +182,7 @@ class Quotes:
 
     def __init__(self, format_: CopyFormat) -> None:
         self._quote = format_.quote.encode()
-        quote, escape = re.escape(self._quote), re.escape(format_.escape.encode())
-        same = format_.escape == format_.quote
-        pattern = rb"%b(?:%b[%b%b]|[^%b])*(?P<close>%b?)" % (quote, escape, quote, escape, quote, quote)
-        self._section = None if same else re.compile(pattern, re.DOTALL)
+        self._section = None if format_.escape == format_.quote else _section(format_)
 
     def open_at(self, data: bytes, start: int, position: int) -> int | None:
         """A quote after which everything up to ``position`` is quoted; None where ``position`` is outside of quotes.
@@ -187,6 +196,13 @@ class Quotes:
         for match in self._section.finditer(data, start, position):
             last = match
         return last.start() if last is not None and not last["close"] else None
+
+
+def _section(format_: CopyFormat) -> re.Pattern[bytes]:
+    """A quoted section, whose end may be missing."""
+    quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
+    pattern = rb"%b(?:%b[%b%b]|[^%b])*(?P<close>%b?)" % (quote, escape, quote, escape, quote, quote)
+    return re.compile(pattern, re.DOTALL)
 
 
 def count_byte(data: bytes, byte: int, start: int = 0, stop: int | None = None) -> int:

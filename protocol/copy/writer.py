@@ -1,7 +1,9 @@
-"""COPY TO: Arrow batches to bytes, column by column.
+"""COPY TO: Arrow batches to CopyData messages, one for each row, column by column.
 
 Owns: the escapes of the text format, the quotes of CSV, and the binary format's frame. What escapes or quotes is looked
-for in a column's bytes at once; columns without it are joined as they are.
+for in a column's bytes at once; columns without it are joined as they are. One message a row is the protocol's promise
+(https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-COPY), on which clients rely that read row by row; the
+binary format's header stands in the first row's, as PostgreSQL sends it.
 """
 
 from __future__ import annotations
@@ -16,20 +18,20 @@ import pyarrow as pa
 from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.copy.binary import SIGNATURE, TRAILER
+from protocol.copy.encodings import encoded, encoded_text
 from protocol.copy.format import CopyFormat
+from protocol.encoder import copy_data
+from protocol.rowmessages import line_messages, row_messages, slice_rows
 from protocol.values.codec import value_bytes
-from protocol.values.framing import field_lengths, fixed_binaries, without_nulls
 from protocol.values.registry import encode_binary, encode_text
 
-#: Rows that are joined at once.
-_SLICE: Final = 16_384
 _ESCAPES: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 class CopyWriter:
-    """One COPY TO: ``header()``, then ``encode()`` of each batch, then ``trailer()``."""
+    """One COPY TO: ``header()``, then ``encode()`` of each batch, then ``trailer()``; all return messages."""
 
-    __slots__ = ("_format", "_names", "_special", "_timezone", "_types")
+    __slots__ = ("_format", "_names", "_special", "_start", "_timezone", "_types")
 
     def __init__(
         self, types: Sequence[SqlType], names: Sequence[str], format_: CopyFormat, timezone: str = "UTC"
@@ -38,54 +40,58 @@ class CopyWriter:
         self._names = tuple(names)
         self._format = format_
         self._timezone = timezone
+        self._start = SIGNATURE + pack(">ii", 0, 0) if format_.format == "binary" else b""
         self._special = np.zeros(256, bool)
         characters = f"{format_.delimiter}{format_.quote}\r\n" if format_.format == "csv" else "".join(_ESCAPES)
         self._special[list(f"{characters}{format_.delimiter}\\".encode())] = True
 
     def header(self) -> bytes:
-        """What comes before the rows."""
-        if self._format.format == "binary":
-            return SIGNATURE + pack(">ii", 0, 0)
-        if not self._format.header:
+        """The line of names before the rows."""
+        if self._format.format == "binary" or not self._format.header:
             return b""
         names = [self._protected(pa.array([name]))[0].as_py() for name in self._names]
-        return (self._format.delimiter.join(names) + "\n").encode()
+        return copy_data(encoded_text(self._format.delimiter.join(names) + "\n", self._format))
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> bytes:
         """The batch's rows."""
         rows = self._binary_rows if self._format.format == "binary" else self._text_rows
-        return b"".join([rows(part) for part in _parts(batch)])
+        messages = b"".join([rows(part) for part in _parts(batch)])
+        if not self._start or not messages:
+            return messages
+        first = 1 + int.from_bytes(messages[1:5])
+        start, self._start = self._start, b""
+        return copy_data(start + messages[5:first]) + messages[first:]
 
     def trailer(self) -> bytes:
         """What comes after the rows."""
-        return TRAILER if self._format.format == "binary" else b""
+        if self._format.format != "binary":
+            return b""
+        start, self._start = self._start, b""
+        return copy_data(start + TRAILER)
 
     def _binary_rows(self, batch: pa.RecordBatch) -> bytes:
-        parts = [fixed_binaries(np.full(batch.num_rows, batch.num_columns, ">i2"))]
-        for column, type_ in zip(batch.columns, self._types, strict=True):
-            fields = encode_binary(column, type_)
-            parts += [fixed_binaries(field_lengths(fields).astype(">i4")), without_nulls(fields)]
-        return bytes(value_bytes(pc.binary_join_element_wise(*parts, constant(b""))))
+        columns = [encode_binary(column, type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
+        return bytes(row_messages(b"d", columns, batch.num_rows)[0])
 
     def _text_rows(self, batch: pa.RecordBatch) -> bytes:
         null = self._format.null
         columns = [
-            self._protected(encode_text(column, type_, self._timezone)).fill_null(constant(null))
-            for column, type_ in zip(batch.columns, self._types, strict=True)
+            self._protected(encode_text(column, type_, self._timezone), place).fill_null(constant(null))
+            for place, (column, type_) in enumerate(zip(batch.columns, self._types, strict=True))
         ]
         if not columns:
-            return b"\n" * int(batch.num_rows)
-        rows = (
-            pc.binary_join_element_wise(*columns, constant(self._format.delimiter)) if len(columns) > 1 else columns[0]
-        )
-        ended = pc.binary_join_element_wise(rows, constant(""), constant("\n"))
-        return bytes(value_bytes(ended))
+            return copy_data(b"\n") * int(batch.num_rows)
+        delimiter = self._format.delimiter
+        if self._format.is_recoded:  # row by row, whose first error is the one to raise
+            columns = [encoded(pc.binary_join_element_wise(*columns, constant(delimiter)), self._format)]
+        parts = [column.view(pa.binary()) for column in columns]
+        return bytes(line_messages(b"d", delimiter.encode(), b"\n", parts, batch.num_rows)[0])
 
-    def _protected(self, texts: pa.Array) -> pa.Array:
-        """A column's texts, escaped or quoted where they must be."""
+    def _protected(self, texts: pa.Array, place: int | None = None) -> pa.Array:
+        """The texts of the column at a place (None: a header's), escaped or quoted where they must be."""
         special = bool(self._special[value_bytes(texts)].any())
         if self._format.format == "csv":
-            return self._quoted(texts, special)
+            return self._quoted(texts, special, place in self._format.force_quote)
         return self._escaped(texts) if special else texts
 
     def _escaped(self, texts: pa.Array) -> pa.Array:
@@ -96,26 +102,31 @@ class CopyWriter:
             texts = pc.replace_substring(texts, self._format.delimiter, "\\" + self._format.delimiter)
         return texts
 
-    def _quoted(self, texts: pa.Array, special: bool) -> pa.Array:
-        quote, escape = self._format.quote, self._format.escape
+    def _quoted(self, texts: pa.Array, special: bool, forced: bool) -> pa.Array:
+        if forced:
+            return self._in_quotes(texts)
         needed = pc.equal(texts, constant(self._format.null))
         if len(self._types) == 1:
             needed = pc.or_(needed, pc.equal(texts, constant("\\.")))
         if special:
-            for character in (self._format.delimiter, quote, "\n", "\r"):
+            for character in (self._format.delimiter, self._format.quote, "\n", "\r"):
                 needed = pc.or_(needed, pc.match_substring(texts, character))
         if not pc.any(needed).as_py():
             return texts
-        inner = texts
+        return pc.if_else(needed, self._in_quotes(texts), texts)
+
+    def _in_quotes(self, inner: pa.Array) -> pa.Array:
+        """Texts in quotes, NULLs without."""
+        quote, escape = self._format.quote, self._format.escape
         if escape != quote:
             inner = pc.replace_substring(inner, escape, escape + escape)
         inner = pc.replace_substring(inner, quote, escape + quote)
-        quoted = pc.binary_join_element_wise(constant(quote), inner, constant(quote), constant(""))
-        return pc.if_else(needed, quoted, texts)
+        return pc.binary_join_element_wise(constant(quote), inner, constant(quote), constant(""))
 
 
 def _parts(batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
     """Batches of at most a slice's rows."""
-    for whole in batch.to_batches(_SLICE) if isinstance(batch, pa.Table) else [batch]:
-        for start in range(0, whole.num_rows, _SLICE):
-            yield whole.slice(start, _SLICE)
+    most = slice_rows(batch.num_columns)
+    for whole in batch.to_batches(most) if isinstance(batch, pa.Table) else [batch]:
+        for start in range(0, whole.num_rows, most):
+            yield whole.slice(start, most)

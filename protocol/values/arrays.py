@@ -5,7 +5,6 @@ More dimensions, and lower bounds other than 1, are not kept by Millstream: 0A00
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from struct import error as StructError
@@ -16,17 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
+from catalog.nested import split_array
 from catalog.types import SqlType
 from protocol.compute import constant, pc
-from protocol.values.codec import BLANKS, Codec, ColumnError, Value, Vector, bad_binary, variable
+from protocol.values.codec import Codec, ColumnError, Value, Vector, bad_binary, variable
 from protocol.values.framing import framed
 
 _NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\ \t\n\v\f\r]'
-_TOKEN: Final = re.compile(
-    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
-    re.DOTALL,
-)
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def array_codec(codecs: Mapping[str, Codec]) -> Codec:
@@ -88,43 +83,6 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
     kept[:, 3:] = (lengths > 0)[:, None]
     heads = variable(head[kept].view(np.uint8), kept.sum(axis=1) * 4, array)
     return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), constant(b""))
-
-
-def _malformed(text: str, detail: str | None = None) -> SqlError:
-    return SqlError("22P02", f'malformed array literal: "{text}"', detail)
-
-
-def split_array(text: str) -> Iterator[str | None]:
-    """The elements' texts of an array's text. Raises 22P02."""
-    body = text.strip(BLANKS)
-    if body.startswith("["):
-        raise unsupported("an array with bounds", "Write the elements in braces alone.")
-    if not body.startswith("{"):
-        raise _malformed(text, 'Array value must start with "{" or dimension information.')
-    if not body.endswith("}"):
-        raise _malformed(text, "Unexpected end of input.")
-    if not body[1:-1].strip(BLANKS):
-        return
-    if body[1:].lstrip(BLANKS).startswith("{"):
-        raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
-    position, end = 1, ","
-    while end == ",":
-        match = _TOKEN.match(body, position)
-        if match is None:
-            raise _malformed(text, "Unexpected array element.")
-        position, end = match.end(), match["end"]
-        yield _unquoted(match, text)
-    if position != len(body):
-        raise _malformed(text, "Junk after closing right brace.")
-
-
-def _unquoted(match: re.Match[str], text: str) -> str | None:
-    if match["quoted"] is not None:
-        return _ESCAPE.sub(r"\1", match["quoted"])
-    plain = match["plain"].strip(BLANKS)
-    if not plain:
-        raise _malformed(text, f'Unexpected "{match["end"]}" character.')
-    return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
 
 
 def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:

@@ -97,6 +97,18 @@ def variable(data: Vector, lengths: Vector, like: pa.Array) -> pa.Array:
     )
 
 
+def pieces(data: Vector, starts: Vector, ends: Vector, like: pa.Array) -> pa.Array:
+    """A binary array of pieces of ``data``, in order and apart from each other, null where ``like`` is."""
+    bounds = np.empty(2 * len(starts) + 1, "<i4")
+    bounds[0], bounds[1::2], bounds[2::2] = 0, starts, ends
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    every = pa.Array.from_buffers(pa.binary(), 2 * len(starts), buffers)  # and what is between them
+    odd = pa.Array.from_buffers(
+        pa.int32(), len(starts), [validity(like), pa.py_buffer(np.arange(1, 2 * len(starts), 2, dtype=np.int32))]
+    )
+    return pc.take(every, odd, boundscheck=False)
+
+
 def from_vector(data: Vector, arrow: pa.DataType, like: pa.Array) -> pa.Array:
     """An array of a fixed-width Arrow type over numpy values, null where ``like`` is."""
     return pa.Array.from_buffers(arrow, len(data), [validity(like), pa.py_buffer(np.ascontiguousarray(data))])

@@ -1,6 +1,6 @@
 """date, time, timestamp and timestamptz: ISO text, and counts from 2000-01-01 in binary.
 
-Columns in the ISO form are converted by Arrow; what is written otherwise is read by ``datetime_text``. A timestamptz
+Columns in the ISO form are converted by Arrow; what is written otherwise is read by ``catalog.moments``. A timestamptz
 is an instant in UTC; its text shows the session's wall clock and offset. Arrow values outside of the years 1 to 9999
 (and DuckDB's infinities) are printed as PostgreSQL prints them.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
 from functools import partial
+from math import inf
 from struct import error as StructError
 from struct import unpack
 from typing import Final
@@ -18,8 +19,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
+from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
 from catalog.types import SqlType
+from catalog.zones import arrow_zone
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
@@ -34,8 +37,6 @@ from protocol.values.codec import (
     offsets,
     vector,
 )
-from protocol.values.datetime_text import parse_date, parse_time, parse_timestamp, parse_timestamptz
-from protocol.values.zones import arrow_zone
 
 _EPOCH_DAYS: Final = 10_957  # 2000-01-01
 _EPOCH: Final = _EPOCH_DAYS * 86_400_000_000
@@ -161,14 +162,20 @@ def _number(layout: str, data: bytes, type_: SqlType) -> int:
         value: int = unpack(layout, data)[0]
     except StructError:
         raise bad_binary(str(type_)) from None
-    if value in (2**31 - 1, -(2**31)) if layout == ">i" else value in (2**63 - 1, -(2**63)):
-        raise unsupported(f"{type_.name} infinity", "Use NULL or a far date.")
     return value
 
 
-def _date_from_binary(data: bytes, type_: SqlType) -> date:
+def _infinite(value: int, bits: int) -> float | None:
+    """What the least and the greatest number of so many bits mean."""
+    return inf if value == 2 ** (bits - 1) - 1 else -inf if value == -(2 ** (bits - 1)) else None
+
+
+def _date_from_binary(data: bytes, type_: SqlType) -> date | float:
+    days = _number(">i", data, type_)
+    if (infinite := _infinite(days, 32)) is not None:
+        return infinite
     try:
-        return date(2000, 1, 1) + timedelta(days=_number(">i", data, type_))
+        return date(2000, 1, 1) + timedelta(days=days)
     except OverflowError:
         raise SqlError("22008", "date out of range") from None
 
@@ -180,24 +187,40 @@ def _time_from_binary(data: bytes, type_: SqlType) -> clock:
     return (datetime.min + timedelta(microseconds=value)).time()
 
 
-def _timestamp_from_binary(data: bytes, type_: SqlType) -> datetime:
-    zone = UTC if type_.name == "timestamptz" else None
+def _timestamp_from_binary(data: bytes, type_: SqlType) -> datetime | float:
+    zone, microseconds = UTC if type_.name == "timestamptz" else None, _number(">q", data, type_)
+    if (infinite := _infinite(microseconds, 64)) is not None:
+        return infinite
     try:
-        return datetime(2000, 1, 1, tzinfo=zone) + timedelta(microseconds=_number(">q", data, type_))
+        return datetime(2000, 1, 1, tzinfo=zone) + timedelta(microseconds=microseconds)
     except OverflowError:
         raise SqlError("22008", "timestamp out of range") from None
 
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType, dtype: str, epoch: int, first: int, last: int) -> pa.Array:
     values = network_vector(binaries, ">" + dtype, str(type_)).astype(np.int64)
-    wrong = np.flatnonzero((values < first - epoch) | (values > last - epoch))
-    if len(wrong):
-        raise ColumnError(int(wrong[0]), SqlError("22008", f"{type_.name} out of range"))
-    return from_vector((values + epoch).astype("<" + dtype), type_.arrow, binaries)
+    wrong = (values < first - epoch) | (values > last - epoch)
+    result = values + epoch
+    if wrong.any():
+        limits = np.iinfo(dtype)
+        infinite = ((values == limits.max) | (values == limits.min)) & (type_.name != "time")
+        if (wrong & ~infinite).any():
+            index = int(np.flatnonzero(wrong & ~infinite)[0])
+            raise ColumnError(index, SqlError("22008", f"{type_.name} out of range"))
+        result = np.where(infinite, np.where(values > 0, limits.max, -limits.max), result)
+    return from_vector(result.astype("<" + dtype), type_.arrow, binaries)
+
+
+def _exact_day(text: str) -> object:
+    return carried_day(parse_date(text))
+
+
+def _exact_moment(text: str) -> object:
+    return carried_moment(parse_timestamp(text))
 
 
 def _date_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return fast_or_exact(strings, f"^{_DATE}$", lambda a: a.cast(pa.date32()), parse_date, pa.date32())
+    return fast_or_exact(strings, f"^{_DATE}$", lambda a: a.cast(pa.date32()), _exact_day, pa.date32())
 
 
 def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -224,11 +247,13 @@ def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
             if earliest is None or earliest >= _FIRST_MOMENT:
                 return moments
     plain = f"^{_DATE}(?:[ T]{_CLOCK})?$"
-    return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), parse_timestamp, type_.arrow)
+    return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), _exact_moment, type_.arrow)
 
 
 def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    parse = partial(parse_timestamptz, zone=timezone)
+    def parse(text: str) -> object:
+        return carried_moment(parse_timestamptz(text, timezone))
+
     zone = arrow_zone(timezone)
     first = next((text for text in strings[:100].to_pylist() if text is not None), "")
     with_offset = len(first) > 10 and ("+" in first or "Z" in first or "-" in first[10:])

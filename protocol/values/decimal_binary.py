@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal
 from struct import error as StructError
 from struct import unpack_from
@@ -11,13 +12,26 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.types import MAX_PRECISION, SqlType
+from catalog.types import MAX_PRECISION, UNCONSTRAINED, SqlType
 from protocol.compute import constant, pc
-from protocol.values.codec import ColumnError, Vector, bad_binary, from_vector, offsets, value_bytes, variable
-from protocol.values.decimal_text import fit_numeric, not_finite, numeric_text, round_to, strips_zeros, unscaled_digits
+from protocol.values.codec import ColumnError, Vector, bad_binary, from_vector, offsets, pieces, value_bytes, variable
+from protocol.values.decimal_text import (
+    WORD_DIGITS,
+    fit_numeric,
+    not_finite,
+    numeric_text,
+    round_to,
+    strips_zeros,
+    unscaled_digits,
+)
 
 _CONTEXT: Final = Context(prec=400)
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000
+_BASE: Final = 10_000
+_HEAD: Final = np.dtype([("count", ">i2"), ("weight", ">i2"), ("sign", ">i2"), ("scale", ">i2")])
+_HEAD_GROUPS: Final = 4
+#: How many zeros end each group's four digits.
+_ENDING_ZEROS: Final = (np.arange(_BASE)[:, None] % (10, 100, 1000, _BASE) == 0).sum(axis=1)
 
 
 def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
@@ -39,19 +53,132 @@ def _digit_groups(array: pa.Array) -> tuple[Vector, Vector, int]:
     return (matrix.reshape(len(digits), -1, 4) * weights).sum(axis=2, dtype=np.int16), negative, before
 
 
+def _decimals(texts: pa.Array) -> Vector:
+    """How many digits stand after the point of each text."""
+    texts = texts.fill_null(constant("0"))
+    points = np.asarray(pc.find_substring(texts, "."))
+    return np.where(points < 0, 0, np.diff(offsets(texts)) - points - 1).astype(np.int16)
+
+
 def _display_scales(array: pa.Array, type_: SqlType) -> Vector:
     """Digits after the point that the text form of each value has."""
-    if not strips_zeros(type_):
+    if array.type != pa.string() and not strips_zeros(type_):
         return np.full(len(array), array.type.scale, np.int16)
-    text = numeric_text(array, type_).fill_null(constant("0"))
-    points = np.asarray(pc.find_substring(text, "."))
-    return np.where(points < 0, 0, np.diff(offsets(text)) - points - 1).astype(np.int16)
+    return _decimals(numeric_text(array, type_))
 
 
 def encode_numeric(array: pa.Array, type_: SqlType) -> pa.Array:
     """numeric_send."""
     if not len(array):
         return pa.array([], pa.binary())
+    own = array.type != pa.string() and type_.modifiers == UNCONSTRAINED  # each value's scale is that of its digits
+    scales = None if own else _display_scales(array, type_)
+    if array.type == pa.string():
+        assert scales is not None
+        array = array.cast(pa.decimal128(MAX_PRECISION, int(scales.max())))
+    parts = _parts(array)
+    if parts is None:
+        return _encode_wide(array, _display_scales(array, type_) if scales is None else scales)
+    return _encode_words(array, scales, parts)
+
+
+#: Values without signs that fit 64 bits each, how many groups they have at most, and how many digits are in the last of
+#: them: none but four where that is 0.
+_Part = tuple[Vector, int, int]
+
+
+def _parts(array: pa.Array) -> list[_Part] | None:
+    """The digits of each value, as far as they need a word or a word on either side of the point; 0 for a null.
+
+    The last ones first. None if some do not fit.
+    """
+    scale = array.type.scale
+    words = _words(array)
+    if words is not None:
+        digits = len(str(int(np.abs(words).max())))
+        return [(np.abs(words), _groups(digits - scale % 4) + (scale % 4 > 0), scale % 4)]
+    if not 0 < scale <= WORD_DIGITS:
+        return None
+    whole = _words(array.cast(pa.decimal128(MAX_PRECISION, 0), safe=False))
+    if whole is None:
+        return None
+    fraction = _low(array) - whole * 10**scale  # exact: both sides lack the same multiple of 2 ** 64
+    if array.null_count:
+        fraction = np.where(np.asarray(pc.is_valid(array)), fraction, 0)
+    digits = len(str(int(np.abs(whole).max())))
+    return [(np.abs(fraction), _groups(scale), scale % 4), (np.abs(whole), _groups(digits), 0)]
+
+
+def _groups(digits: int) -> int:
+    """How many groups hold so many digits."""
+    return max(0, -(-digits // 4))
+
+
+def _low(array: pa.Array) -> Vector:
+    """The lower halves of decimals."""
+    return np.frombuffer(array.buffers()[1], "<i8")[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+
+
+def _high(array: pa.Array) -> Vector:
+    """The upper halves, with the signs."""
+    return np.frombuffer(array.buffers()[1], "<i8")[2 * array.offset + 1 : 2 * (array.offset + len(array)) : 2]
+
+
+def _words(array: pa.Array) -> Vector | None:
+    """The unscaled values, 0 for a null; None if some exceed 64 bits."""
+    words = _low(array)
+    valid = np.asarray(pc.is_valid(array)) if array.null_count else None
+    if array.type.precision > WORD_DIGITS:
+        exceeds = (_high(array) != words >> 63) | (words == np.iinfo(np.int64).min)
+        if (exceeds if valid is None else exceeds & valid).any():
+            return None
+    return words if valid is None else np.where(valid, words, 0)
+
+
+def _base_digits(parts: list[_Part]) -> Iterator[Vector]:
+    """Groups of four digits, the last ones first."""
+    for values, count, odd in parts:
+        rest = values
+        for place in range(count):
+            base = 10**odd if odd and not place else _BASE
+            higher = rest // base
+            yield (rest - higher * base) * (_BASE // base)
+            rest = higher
+
+
+def _encode_words(array: pa.Array, scales: Vector | None, parts: list[_Part]) -> pa.Array:
+    """Each head is put right before the first group that is not 0, so that a value is one piece of a matrix' row.
+
+    Without ``scales`` each value has the one that its digits need.
+    """
+    rows, count = len(array), sum(groups for _, groups, _ in parts)
+    matrix = np.empty((rows, _HEAD_GROUPS + count), ">i2")
+    first, end, last = np.full(rows, count, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int64)
+    for place, group in zip(range(count - 1, -1, -1), _base_digits(parts), strict=True):
+        matrix[:, _HEAD_GROUPS + place] = group
+        used = group != 0
+        first[used] = place
+        if scales is None:
+            last = np.where(end == 0, group, last)
+        np.maximum(end, np.where(used, place + 1, 0), out=end)
+    nothing = first == count  # a zero
+    first[nothing] = 0
+    after = _groups(array.type.scale)
+    heads = np.empty(rows, _HEAD)
+    heads["count"] = end - first
+    heads["weight"] = np.where(nothing, 0, count - 1 - after - first)
+    heads["sign"] = np.where(_high(array) < 0, _NEGATIVE, _POSITIVE)
+    if scales is None:
+        scales = np.where(nothing, 0, np.maximum(4 * (end - count + after) - _ENDING_ZEROS[last], 0))
+    heads["scale"] = scales
+    starts = np.arange(0, rows * matrix.shape[1], matrix.shape[1], dtype=np.int32)
+    room = np.ndarray(matrix.size - _HEAD_GROUPS + 1, _HEAD, matrix, 0, (matrix.itemsize,))
+    room[starts + first] = heads
+    return pieces(matrix, 2 * (starts + first), 2 * (starts + np.where(nothing, 0, end) + _HEAD_GROUPS), array)
+
+
+def _encode_wide(array: pa.Array, scales: Vector) -> pa.Array:
+    """Values of any size, by their digits."""
     groups, negative, before = _digit_groups(array)
     used = groups != 0
     nonzero = used.any(axis=1)
@@ -62,7 +189,7 @@ def encode_numeric(array: pa.Array, type_: SqlType) -> pa.Array:
     head[:, 0] = counts
     head[:, 1] = np.where(nonzero, before - 1 - first, 0)
     head[:, 2] = np.where(negative, _NEGATIVE, _POSITIVE)
-    head[:, 3] = _display_scales(array, type_)
+    head[:, 3] = scales
     columns = np.arange(groups.shape[1])
     shown = (columns >= first[:, None]) & (columns <= last[:, None]) & nonzero[:, None]
     everything = np.concatenate([head, groups], axis=1).astype(">i2")
@@ -92,6 +219,16 @@ def decode_numeric(data: bytes, type_: SqlType) -> Decimal:
     if weight < 100:
         value = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT)
     return fit_numeric(value, type_)
+
+
+def sent_scales(binaries: pa.Array) -> pa.Array:
+    """The display scale of each well-formed binary form, as far as a numeric without digits keeps it."""
+    starts = offsets(binaries)[:-1] - offsets(binaries)[0]
+    present = np.asarray(pc.is_valid(binaries))
+    words = value_bytes(binaries).view(">i2")
+    found = np.zeros(len(binaries), np.int32)
+    found[present] = np.minimum(words[starts[present] // 2 + 3], UNCONSTRAINED[1])
+    return pa.array(found, mask=~present)
 
 
 def decode_numeric_column(binaries: pa.Array, type_: SqlType) -> pa.Array:

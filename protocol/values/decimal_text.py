@@ -2,7 +2,8 @@
 
 A numeric of undeclared scale (``UNCONSTRAINED``) prints without trailing zeros after the point, a ``QUOTIENT`` with as
 many as division gives a value of its size (numeric.c, select_div_scale), any other with its scale. Values with more
-digits than the scale are rounded half away from zero, as numeric_in does.
+digits than the scale are rounded half away from zero, as numeric_in does. A column whose values have each its own scale
+comes as their texts, which are printed as they are.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _PLAIN: Final = r"^[+-]?[0-9]{1,38}(\.[0-9]{0,38})?$"
 _SPECIAL: Final = ("nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity")
 _EVEN: Final = re.compile(r"1(?:0000)*\Z")
 _CONTEXT: Final = Context(prec=400)
+#: Digits that every 64-bit number has: what a decimal128's lower half holds alone.
+WORD_DIGITS: Final = 18
 #: Values up to which a loop in Python is quicker than a dozen calls of Arrow.
 _FEW: Final = 64
 
@@ -46,6 +49,8 @@ def unscaled_digits(array: pa.Array) -> pa.Array:
 
 def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
     """numeric_out."""
+    if array.type == pa.string():
+        return array
     scale = array.type.scale
     if len(array) <= _FEW and scale >= 0:
         return pa.array(
@@ -86,8 +91,10 @@ def _with_zeros(text: pa.Array) -> pa.Array:
     return text
 
 
-def numeric_out(value: Decimal, type_: SqlType) -> str:
+def numeric_out(value: Decimal | str, type_: SqlType) -> str:
     """numeric_out of one value."""
+    if isinstance(value, str):
+        return value
     text = f"{value:f}"
     if "." in text and strips_zeros(type_):
         text = text.rstrip("0").rstrip(".")
@@ -106,6 +113,19 @@ def _padded(text: str) -> str:
     digits = whole.lstrip("-")
     group = -1 if digits == "0" else (len(digits) - 1) // 4 - (not fraction and _EVEN.match(digits) is not None)
     return f"{whole}.{fraction.ljust(16 - 4 * group, '0')}" if group < 4 else text
+
+
+def written_scales(texts: pa.Array) -> pa.Array:
+    """How many decimals each number is written with, as far as a numeric without digits keeps them."""
+    texts = pc.utf8_trim(texts, BLANKS)
+    if pc.any(pc.match_substring_regex(texts, "[eE]")).as_py():
+        values = (None if text is None else -int(Decimal(text).as_tuple().exponent) for text in texts.to_pylist())
+        found = pa.array(values, pa.int32())
+    else:
+        points = pc.find_substring(texts, ".")
+        decimals = pc.subtract(pc.subtract(pc.binary_length(texts), points), constant(1))
+        found = pc.if_else(pc.less(points, constant(0)), constant(0), decimals).cast(pa.int32())
+    return pc.min_element_wise(pc.max_element_wise(found, constant(0)), constant(UNCONSTRAINED[1])).cast(pa.int32())
 
 
 def round_to(value: Decimal, type_: SqlType) -> Decimal:

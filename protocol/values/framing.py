@@ -1,10 +1,13 @@
 """A field on the wire: its length in four bytes, then its bytes; a null is the length -1 alone.
 
-Owns: the length prefixes of a whole column. Rows (datarow), array elements (arrays) and binary COPY are made of them.
+Owns: the length prefixes of a whole column, and the way in which columns become rows (``interleaved``). Rows
+(rowmessages), array elements (arrays) and composite values (rows) are made of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -15,6 +18,11 @@ from protocol.values.codec import Vector, offsets
 
 _NULL: Final = -1
 _BINARY: Final = pa.binary()
+
+
+def is_fixed(array: pa.Array) -> bool:
+    """Whether every field has the same width: there is no null."""
+    return pa.types.is_fixed_size_binary(array.type) and not array.null_count
 
 
 def field_lengths(array: pa.Array) -> Vector:
@@ -48,3 +56,20 @@ def framed(array: pa.Array) -> pa.Array:
     """Each field with its length before it."""
     prefixes = fixed_binaries(field_lengths(array).astype(">i4"))
     return pc.binary_join_element_wise(prefixes, without_nulls(array), constant(b""))
+
+
+def interleaved(parts: Sequence[pa.Array]) -> memoryview:
+    """The first value of each binary array, then the second of each, and so on. Of less than 2 GB together.
+
+    One gather, which copies each value once: a third of the time of a join.
+    """
+    values = pc.take(pa.concat_arrays(parts), _in_turns(len(parts), len(parts[0])), boundscheck=False)
+    bounds = offsets(values)
+    return memoryview(values.buffers()[2])[int(bounds[0]) : int(bounds[-1])]
+
+
+@lru_cache(maxsize=16)
+def _in_turns(parts: int, count: int) -> pa.Array:
+    """The places of ``count`` values of each of several arrays, laid end to end, in turns."""
+    places = np.arange(parts, dtype=np.int32) * count + np.arange(count, dtype=np.int32)[:, None]
+    return pa.array(places.reshape(-1))

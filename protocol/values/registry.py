@@ -29,6 +29,7 @@ from protocol.values import (
 )
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
+from protocol.values.rows import row_codec
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
@@ -48,12 +49,14 @@ _CODECS: Final[dict[str, Codec]] = {
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update(enums.CODECS)
 _CODECS["array"] = array_codec(_CODECS)
+_CODECS["record"] = row_codec(_CODECS)
 
 #: How one value of a type is written, where that is quicker than Arrow as long as there are few.
 PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
     "numeric": decimal_text.numeric_out,
 }
+_WRITTEN: Final = {**PRINTED, "bpchar": strings.bpchar_out}
 
 
 def encode_text(array: pa.Array, type_: SqlType, timezone: str = "UTC") -> pa.Array:
@@ -72,9 +75,9 @@ def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str =
 
 
 def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> list[bytes | None]:
-    """The fields of a handful of values; numbers are printed by Python before Arrow has been called once."""
-    if format_ == TEXT_FORMAT and type_.name in PRINTED:
-        write = PRINTED[type_.name]
+    """The fields of a handful of values; many are written by Python before Arrow has been called once."""
+    if format_ == TEXT_FORMAT and type_.name in _WRITTEN:
+        write = _WRITTEN[type_.name]
         return [None if value is None else write(value, type_).encode() for value in array.to_pylist()]
     fields = encode_column(array, type_, format_, timezone).to_pylist()
     return [field.encode() if isinstance(field, str) else field for field in fields]

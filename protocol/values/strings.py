@@ -25,6 +25,11 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     return array
 
 
+def bpchar_out(text: str, type_: SqlType) -> str:
+    """One bpchar, padded to its length."""
+    return text.ljust(type_.modifiers[0]) if type_.modifiers else text
+
+
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
     return _text(array, type_, "").cast(pa.binary())
 

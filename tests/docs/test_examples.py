@@ -74,7 +74,7 @@ def test_flags_exist(page: Path, flags: str) -> None:
 
 def test_system_views_exist(fresh: Millstream) -> None:
     text = "\n".join(" ".join(quoted(page.read_text())) for page in pages())
-    named = set(re.findall(r"\bmillstream\.([a-z]+)(?:\.([a-z_]+))?", text)) - {("toml", "")}
+    named = set(re.findall(r"\bmillstream\.([a-z]+)\b(?!\()(?:\.([a-z_]+))?", text)) - {("toml", "")}
     assert ("jobs", "") in named
     with fresh.connect() as client:
         for view, column in sorted(named):

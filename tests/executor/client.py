@@ -49,7 +49,8 @@ class Client:
         return bind(raw, self._context()).statement
 
     def _context(self) -> Context:
-        return Context(self.session.catalog, self.session.search_path)
+        separated = self.session.database.separation.columns
+        return Context(self.session.catalog, self.session.search_path, separated=separated)
 
     def planned(self, text: str) -> Planned:
         """What one statement means now, to be executed later, and planned again if need be."""

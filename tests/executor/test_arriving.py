@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from catalog.errors import SqlError
-from executor.arriving import Patience
 from executor.database import Database
+from executor.scanning import Patience
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from executor.commit import background
+from executor.commit import aio, background
 from executor.commit.background import BackgroundFiles, background_files
 from executor.commit.files import Files
 
 LONG = 30.0
 
-pytestmark = pytest.mark.skipif(background.linux_aio is None, reason="not Linux")
+pytestmark = pytest.mark.skipif(not aio.is_possible(), reason="not Linux")
 
 
 class Watcher:
@@ -79,14 +79,14 @@ def test_what_the_kernel_does_not_take_happens_at_once() -> None:
 
 def test_an_error_is_the_systems_own() -> None:
     ended: list[OSError | None] = []
-    background._ended(ended.append, (1 << 64) - errno.EIO)
+    background._ended(ended.append, 0, -errno.EIO)
     (error,) = ended
     assert error is not None
     assert (error.errno, error.strerror) == (errno.EIO, os.strerror(errno.EIO))
 
 
 def test_without_the_kernels_help_a_sync_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "linux_aio", None)
+    monkeypatch.setattr(aio, "is_possible", lambda: False)
     files = background_files()
     assert not files.watch(lambda descriptor, call: None)
     ended: list[OSError | None] = []

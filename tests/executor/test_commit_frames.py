@@ -67,6 +67,7 @@ def test_frame_gives_the_batch_back(batch: pa.RecordBatch) -> None:
     assert decoded.equals(batch)
 
 
+@pytest.mark.slow
 @given(batches())
 def test_values_give_the_frame_of_their_batch(batch: pa.RecordBatch) -> None:
     rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -49,6 +49,16 @@ def test_a_view_without_groups_has_one_row(client: Client) -> None:
     assert client.run("SELECT * FROM one") == [(2, 3, Decimal("1.5"))]
 
 
+def test_a_view_is_read_from_its_commit_on(client: Client) -> None:
+    client.run(
+        "BEGIN; CREATE FOREIGN TABLE feed (a integer) SERVER stream; CREATE VIEW sums AS SELECT sum(a) FROM feed"
+    )
+    with pytest.raises(SqlError, match='reading continuous view "sums" in the transaction that creates it') as caught:
+        client.run("SELECT * FROM sums")
+    assert caught.value.sqlstate == "0A000"
+    client.run("ROLLBACK")
+
+
 def test_rows_of_a_transaction_are_published_at_commit(database: Database, client: Client) -> None:
     client.run(CLICKS)
     client.run("CREATE VIEW c AS SELECT count(*) AS c FROM clicks")

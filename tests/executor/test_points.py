@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from executor import points
+from executor import view_index
 from executor.database import Database
-from executor.points import Parts, point_reader
+from executor.points import point_reader
+from executor.view_index import Parts
 from planner.expression import Value
 from planner.statements import Query
 from tests.embedded.sql import query
@@ -37,9 +38,11 @@ def _bound(database: Database, text: str) -> Query:
 
 def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, ...]]:
     """The row that a point read finds."""
-    reader = point_reader(database, _bound(database, text))
+    reader = point_reader(database, _bound(database, text), database.catalog)
     assert reader is not None, text
-    table, place = reader.read(parameters)
+    found = reader.read(parameters)
+    assert found is not None
+    table, place = found
     peeked = reader.peek(parameters)
     assert peeked is not None
     assert (peeked.place is None) == (place is None)
@@ -53,8 +56,8 @@ def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "patches"), [(1024, 256), (1024, 3), (8, 2)])
 def test_patches_are_the_view(database: Database, monkeypatch: pytest.MonkeyPatch, rows: int, patches: int) -> None:
-    monkeypatch.setattr(points, "PATCH_ROWS", rows)
-    monkeypatch.setattr(points, "PATCHES", patches)
+    monkeypatch.setattr(view_index, "PATCH_ROWS", rows)
+    monkeypatch.setattr(view_index, "PATCHES", patches)
     client = Client(database)
     client.run(STREAM)
     client.run(
@@ -116,7 +119,7 @@ def test_what_is_a_look_up(database: Database) -> None:
         client.run(f"CREATE VIEW by_{key} AS SELECT {key}, count(*) AS c FROM s GROUP BY {key}")
 
     def is_look_up(text: str) -> bool:
-        return point_reader(database, _bound(database, text)) is not None
+        return point_reader(database, _bound(database, text), database.catalog) is not None
 
     assert is_look_up("SELECT c FROM by_k WHERE k = 7")
     assert is_look_up("SELECT c FROM by_k WHERE 7::smallint = k")

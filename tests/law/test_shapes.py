@@ -19,6 +19,11 @@ from tests.rig.server import Millstream
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
 SHAPES = {
+    "groups compared with other groups": "select a.k, a.c, (select count(*) from (select k, count(*) as c from x"
+    " group by k) b where b.c < a.c) from (select k, count(*) as c from x group by k) a",
+    "groups by what a subquery two levels in says": "select a.k, (select min(f.name) from fixed f where f.id > a.k"
+    " and not exists (select from fixed g where g.id > a.c and g.id < f.id))"
+    " from (select k, count(*) as c from x group by k) a",
     "table kept": "select f.id, count(x.v), sum(x.v) from fixed f left join x on f.id = x.k group by f.id",
     "table kept by name": "select f.name, count(x.v), count(*) from fixed f left join x on f.id = x.k group by f.name",
     "table kept on a condition": "select f.name, max(x.v) from fixed f left join x on f.id = x.k and x.v > 3"

@@ -26,6 +26,7 @@ from planner.algebra import (
     Sort,
     SortKey,
     Values,
+    Window,
 )
 from planner.expression import (
     AggregateCall,
@@ -40,6 +41,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
+from planner.walk import is_dependent
 
 Row = dict[Column, Any]
 #: Rows of leaves, by table or stream name, or trace name; each row by source name.
@@ -109,6 +111,8 @@ def _rows(node: Relation, data: Data, outer: Row) -> list[Row]:
             return _join(node, data, outer)
         case Aggregate():
             return _aggregate(node, data, outer)
+        case Window():
+            return _window(node, data, outer)
         case Sort():
             return _sorted(_rows(node.input, data, outer), node.keys, data, outer)
         case Limit():
@@ -120,6 +124,8 @@ def _rows(node: Relation, data: Data, outer: Row) -> list[Row]:
 
 
 def _join(node: Join, data: Data, outer: Row) -> list[Row]:
+    if node.kind in ("inner", "left") and is_dependent(node.right, node.left):
+        return [found for row in _rows(node.left, data, outer) for found in _beside(row, node, data, outer | row)]
     left, right = _rows(node.left, data, outer), _rows(node.right, data, outer)
     found: list[Row] = []
     met: set[int] = set()
@@ -142,6 +148,16 @@ def _join(node: Join, data: Data, outer: Row) -> list[Row]:
     return found
 
 
+def _beside(row: Row, node: Join, data: Data, outer: Row) -> list[Row]:
+    """A row with its own rows of a right side that uses it (LATERAL)."""
+    found = [
+        row | other
+        for other in _rows(node.right, data, outer)
+        if node.predicate is None or _value(node.predicate, outer | other, data) is True
+    ]
+    return found or ([row | dict.fromkeys(node.right.columns)] if node.kind == "left" else [])
+
+
 def _aggregate(node: Aggregate, data: Data, outer: Row) -> list[Row]:
     groups: dict[tuple[Any, ...], list[Row]] = {} if node.keys else {(): []}
     for row in _rows(node.input, data, outer):
@@ -153,6 +169,20 @@ def _aggregate(node: Aggregate, data: Data, outer: Row) -> list[Row]:
         result.update((column, _aggregated(call, rows, data, outer)) for column, call in node.aggregates)
         found.append(result)
     return found
+
+
+def _window(node: Window, data: Data, outer: Row) -> list[Row]:
+    """Rows with their numbers; of other functions nobody asks."""
+    rows = _rows(node.input, data, outer)
+    for column, call in node.calls:
+        assert call.function == "row_number"
+        counts: dict[tuple[Any, ...], int] = {}
+        rows = _sorted(rows, call.order_by, data, outer)
+        for place, row in enumerate(rows):
+            key = tuple(_value(item, outer | row, data) for item in call.partition)
+            counts[key] = counts.get(key, 0) + 1
+            rows[place] = row | {column: counts[key]}
+    return rows
 
 
 def _aggregated(call: AggregateCall, rows: list[Row], data: Data, outer: Row) -> Any:
@@ -276,6 +306,8 @@ def _any_equal(value: Any, items: list[Any]) -> bool | None:
 
 
 def _call(node: Call, row: Row, data: Data) -> Any:
+    if node.function == "error":
+        raise TooManyRows
     arguments = [_value(item, row, data) for item in node.arguments]
     match node.function:
         case "and":

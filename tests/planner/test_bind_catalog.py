@@ -16,6 +16,7 @@ def catalog() -> Catalog:
     return system_catalog()
 
 
+@pytest.mark.slow
 def test_relations(catalog: Catalog) -> None:
     bound = [
         bind(parse(f"SELECT * FROM {item.schema}.{item.name}")[0], Context(catalog))

@@ -10,6 +10,7 @@ from catalog.errors import SqlError
 from catalog.types import INT4, TEXT, UNKNOWN
 from planner.expression import Literal
 from planner.statements import (
+    CloseCursor,
     CopyIn,
     CopyOptions,
     CopyOut,
@@ -17,12 +18,16 @@ from planner.statements import (
     Discard,
     ExecutePrepared,
     Explain,
+    Fetch,
+    Listen,
     NoOperation,
+    Notify,
     Prepare,
     Query,
     SetVariable,
     ShowVariable,
     TransactionControl,
+    Unlisten,
 )
 from tests.planner.binding import Database, standard
 
@@ -67,8 +72,12 @@ def database() -> Database:
         ("deallocate p", Deallocate("p")),
         ("deallocate all", Deallocate(None)),
         ("discard all", Discard("all")),
-        ("unlisten *", Discard("unlisten")),
-        ("close all", Discard("close all")),
+        ("listen a", Listen("a")),
+        ("unlisten *", Unlisten(None)),
+        ("notify a, 'x'", Notify("a", "x")),
+        ("close all", CloseCursor(None)),
+        ("fetch backward all c", Fetch("c", "backward", None)),
+        ("move last c", Fetch("c", "absolute", -1, True)),
         ("vacuum analyze a", NoOperation("VACUUM")),
         ("analyze", NoOperation("ANALYZE")),
         ("checkpoint", NoOperation("CHECKPOINT")),
@@ -78,9 +87,7 @@ def test_session_statements(database: Database, text: str, statement: object) ->
     assert database.bind(text).statement == statement
 
 
-@pytest.mark.parametrize(
-    "text", ["listen x", "notify x", "commit and chain", "prepare transaction 'x'", "fetch c", "do 'x'"]
-)
+@pytest.mark.parametrize("text", ["commit and chain", "prepare transaction 'x'", "do 'x'"])
 def test_what_is_not_there_names_itself(database: Database, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         database.bind(text)
@@ -150,7 +157,10 @@ def test_copy_out_is_a_query(database: Database) -> None:
         ("copy av from stdin", "42809"),
         ("copy av to stdout", "42809"),
         ("copy a from program 'x'", "0A000"),
-        ("copy a from stdin (header match)", "0A000"),
+        ("copy a to stdout (header match)", "0A000"),
+        ("copy a from stdin (encoding 'sjis')", "0A000"),
+        ("copy a from stdin (encoding 'nope')", "22023"),
+        ("copy a from stdin where lastval() > 1", "0A000"),
     ],
 )
 def test_copy_errors_are_postgresqls(database: Database, text: str, sqlstate: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.types import INT4
 from planner.algebra import Aggregate, Filter, Join, Relation, Scan, Sort, SortKey
 from planner.expression import AggregateCall, Call, Column, ColumnRef
-from planner.placement import SPARK_START, Cost, Power, Size, estimate
+from planner.placement import KERNEL_PASSES, SPARK_ROWS, SPARK_START, Cost, Power, Size, estimate, with_kernel
 
 A, B, N = (Column(number, name, INT4) for number, name in enumerate("abn"))
 LEFT, RIGHT = (Scan(oid, "f", "files", (column,), ("x",)) for oid, column in ((1, A), (2, B)))
@@ -49,3 +49,9 @@ def test_what_is_held_beyond_memory_costs() -> None:
     assert cost(counted(LEFT), MANY) == estimate(counted(LEFT), [MANY], free, free)  # one group
     assert estimate(join, [MANY, FEW], HERE, free).embedded == estimate(join, [MANY, FEW], free, free).embedded
     assert estimate(join, [MANY, MANY], HERE, free).embedded > estimate(join, [MANY, MANY], free, free).embedded
+
+
+def test_what_the_kernel_computes_is_spark_s_time() -> None:
+    found = with_kernel(Cost(1.0, 0.5), 3 * SPARK_ROWS / KERNEL_PASSES, Power(2))
+    assert found == Cost(1.0, 2.0, 1.5)
+    assert with_kernel(Cost(1.0, 0.5), 0.0, Power(2)) == Cost(1.0, 0.5)

@@ -22,6 +22,7 @@ from protocol.values.codec import ColumnError
 
 CSV = CopyFormat("csv", ",", "")
 TEXT = CopyFormat()
+FORCED = CopyFormat("csv", ",", "", force_not_null=frozenset((1,)), force_null=frozenset((0, 1)))
 #: Every way that a type can take through the fast parser.
 TYPES = {
     "small": by_name("int2"),
@@ -284,15 +285,17 @@ def _first_end(text: str) -> str:
 
 
 @settings(max_examples=100)
-@given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30))
-def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: int, block: int) -> None:
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30), st.sampled_from([CSV, FORCED]))
+def test_fast_exact_and_any_portions_agree(
+    lines: list[str], end: str, portion: int, block: int, format_: CopyFormat
+) -> None:
     types = {"a": by_name("int4"), "b": by_name("text")}
     data = "".join(line + end for line in lines).encode()
     target = CopyTarget(tuple(types.values()), tuple(types), "t")
 
     def outcome(portion: int, block: int) -> Any:
         try:
-            return read(data, types, CSV, portion, block)
+            return read(data, types, format_, portion, block)
         except SqlError as error:
             return error.sqlstate, error.message, error.where
 
@@ -300,7 +303,7 @@ def test_fast_exact_and_any_portions_agree(lines: list[str], end: str, portion: 
     assert outcome(portion, block) == whole
     if "\\." not in data.decode() and _first_end(data.decode()) in (end, ""):
         try:
-            columns = parse_exactly(Block(data, 1, end.encode()), target, CSV)
+            columns = parse_exactly(Block(data, 1, end.encode()), target, format_)
         except SqlError as error:
             assert whole[:2] == (error.sqlstate, error.message)
             # Where quotes stay open there may be no end of a line to tell how lines end, and so to count them by.

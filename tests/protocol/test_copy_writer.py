@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.errors import SqlError
 from catalog.types import BYTEA, INT4, TEXT, TIMESTAMPTZ, SqlType, by_name, numeric
+from protocol import rowmessages
 from protocol.copy import CopyFormat, CopyReader, CopyWriter
 from tests.protocol.test_values import SCALARS, column
 
@@ -25,9 +26,22 @@ FORMATS = {
 }
 
 
+def taken_apart(messages: bytes) -> list[bytes]:
+    """What CopyData messages hold."""
+    found = []
+    while messages:
+        assert messages[:1] == b"d"
+        end = 1 + int.from_bytes(messages[1:5])
+        found.append(messages[5:end])
+        messages = messages[end:]
+    return found
+
+
 def written(batch: pa.RecordBatch | pa.Table, types: list[SqlType], format_: CopyFormat) -> bytes:
     writer = CopyWriter(types, batch.schema.names, format_)
-    return writer.header() + writer.encode(batch) + writer.trailer()
+    head, rows, tail = (taken_apart(part) for part in (writer.header(), writer.encode(batch), writer.trailer()))
+    assert len(rows) == batch.num_rows
+    return b"".join(head + rows + tail)
 
 
 def read(data: bytes, types: list[SqlType], names: list[str], format_: CopyFormat, portion: int) -> pa.Table:
@@ -81,8 +95,8 @@ def test_escapes_and_quotes(format_: CopyFormat, values: list[Any], expected: st
 
 def test_header_is_quoted_like_a_value() -> None:
     writer = CopyWriter([TEXT, TEXT], ["a,b", "c"], CopyFormat("csv", ",", "", True))
-    assert writer.header() == b'"a,b",c\n'
-    assert CopyWriter([TEXT], ["a\tb"], CopyFormat("text", header=True)).header() == b"a\\tb\n"
+    assert taken_apart(writer.header()) == [b'"a,b",c\n']
+    assert taken_apart(CopyWriter([TEXT], ["a\tb"], CopyFormat("text", header=True)).header()) == [b"a\\tb\n"]
 
 
 def test_values_of_any_type_are_quoted_where_they_hold_the_delimiter() -> None:
@@ -94,7 +108,7 @@ def test_values_of_any_type_are_quoted_where_they_hold_the_delimiter() -> None:
 def test_time_zone_of_the_session() -> None:
     batch = pa.record_batch({"a": pa.array([0], TIMESTAMPTZ.arrow)})
     writer = CopyWriter([TIMESTAMPTZ], ["a"], CopyFormat("csv", ",", ""), "Europe/Berlin")
-    assert writer.encode(batch) == b"1970-01-01 01:00:00+01\n"
+    assert taken_apart(writer.encode(batch)) == [b"1970-01-01 01:00:00+01\n"]
 
 
 def test_rows_without_columns() -> None:
@@ -156,3 +170,11 @@ def test_binary_of_fixed_widths_is_found_many_rows_at_a_time() -> None:
     assert reader.split(data) == []
     (block,) = reader.rest()
     assert reader.parse(block).to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_lines_beyond_one_arrow_array_are_made_in_halves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = pa.record_batch({"a": [str(row) * 9 for row in range(10)], "b": pa.array(range(10), pa.int32())})
+    whole = written(batch, [TEXT, INT4], FORMATS[name])
+    monkeypatch.setattr(rowmessages, "_LIMIT", 100)
+    assert written(batch, [TEXT, INT4], FORMATS[name]) == whole

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.errors import SqlError
 from catalog.types import BYTEA, DATE, FLOAT8, INT4, INT8, TEXT, SqlType, numeric
-from protocol import datarow
+from protocol import datarow, rowmessages
 from protocol.datarow import encode_rows
 from protocol.values.registry import encode_column
 from tests.protocol.wire import data_row
@@ -24,6 +24,7 @@ COLUMNS: list[tuple[SqlType, st.SearchStrategy[Any]]] = [
     (FLOAT8, st.floats(allow_nan=False)),
     (DATE, st.dates()),
     (BYTEA, st.binary(max_size=5)),
+    (SqlType("bpchar", (4,)), st.text("aé", max_size=4)),
     (numeric(9, 2), st.decimals(-(10**6), 10**6, places=2)),
 ]
 
@@ -81,11 +82,11 @@ def test_fixed_width_rows_without_nulls() -> None:
 
 
 def test_many_rows_are_joined_in_slices() -> None:
-    count = 3 * datarow._SLICE + 5
+    count = 3 * rowmessages._ROWS + 5
     table = pa.table({"a": np.arange(count), "b": pa.array(map(str, range(count)))})
     rows = encode_rows(table, [INT8, TEXT])
     assert len(rows) == count
-    for row in (0, datarow._SLICE - 1, datarow._SLICE, count - 1):
+    for row in (0, rowmessages._ROWS - 1, rowmessages._ROWS, count - 1):
         assert bytes(rows.rows(row, row + 1)) == data_row([str(row).encode()] * 2)
 
 
@@ -119,9 +120,20 @@ def test_formats_must_be_none_one_or_one_each() -> None:
 
 
 def test_rows_beyond_one_arrow_array_are_made_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datarow, "_LIMIT", 100)
+    monkeypatch.setattr(rowmessages, "_LIMIT", 100)
     monkeypatch.setattr(datarow, "_FEW", 0)
     batch = pa.record_batch({"a": pa.array([str(row) * 9 for row in range(10)])})
     expected = [data_row([(str(row) * 9).encode()]) for row in range(10)]
     rows = encode_rows(batch, [TEXT])
     assert [bytes(rows.rows(row, row + 1)) for row in range(10)] == expected
+
+
+def test_rows_of_many_columns() -> None:
+    """As many as a result may have: fewer rows are put together at once."""
+    names = [f"c{place}" for place in range(1600)]
+    columns = [pa.array([f"{place}-{row}" if row % 7 else None for row in range(400)]) for place in range(1600)]
+    assert rowmessages.slice_rows(1600) < 400
+    rows = encode_rows(pa.RecordBatch.from_arrays(columns, names), [TEXT] * 1600)
+    for row in (1, 7, 399):
+        fields = [f"{place}-{row}".encode() if row % 7 else None for place in range(1600)]
+        assert bytes(rows.rows(row, row + 1)) == data_row(fields)

@@ -99,8 +99,11 @@ def test_startup_phase_takes_requests_until_a_startup_message() -> None:
 
 def test_cancel_request() -> None:
     decoder = Decoder()
-    decoder.feed(request(80877102, 42, -7))
-    assert list(decoder) == [m.CancelRequest(42, -7)]
+    decoder.feed(request(80877102, 42, -7) + request(80877102, 42, *range(8)))
+    assert list(decoder) == [
+        m.CancelRequest(42, b"\xff\xff\xff\xf9"),
+        m.CancelRequest(42, bytes(byte for number in range(8) for byte in (0, 0, 0, number))),
+    ]
 
 
 def test_newer_minor_version_is_for_the_server_to_negotiate() -> None:

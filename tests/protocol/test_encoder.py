@@ -28,9 +28,9 @@ def test_constants() -> None:
 
 def test_settings_and_keys() -> None:
     assert encoder.parameter_status("TimeZone", "UTC") == message("S", b"TimeZone\0UTC\0")
-    assert encoder.backend_key_data(1, 2**32 - 1) == message("K", b"\0\0\0\1\xff\xff\xff\xff")
+    assert encoder.backend_key_data(1, b"\xff" * 4) == message("K", b"\0\0\0\1\xff\xff\xff\xff")
     assert encoder.command_complete("INSERT 0 1") == message("C", b"INSERT 0 1\0")
-    assert encoder.negotiate_protocol_version(0, ["_pq_.x"]) == message("v", b"\0\0\0\0\0\0\0\1_pq_.x\0")
+    assert encoder.negotiate_protocol_version((3, 2), ["_pq_.x"]) == message("v", b"\0\3\0\2\0\0\0\1_pq_.x\0")
 
 
 def test_row_description() -> None:
@@ -40,6 +40,10 @@ def test_row_description() -> None:
     first = b"a\0" + struct.pack(">IhIhih", 0, 0, 23, 4, -1, 0)
     second = "é\0".encode() + struct.pack(">IhIhih", 16384, 2, 1043, -1, 14, 1)
     assert body == b"\0\2" + first + second
+
+
+def test_parameter_description_takes_the_most_parameters() -> None:
+    assert encoder.parameter_description([23] * 65_535)[5:7] == b"\xff\xff"
 
 
 def test_parameter_description_takes_large_oids() -> None:

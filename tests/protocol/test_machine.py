@@ -38,7 +38,7 @@ def test_statements_before_authentication_are_illegal() -> None:
 
 def test_a_cancel_request_ends_its_connection() -> None:
     machine = Machine()
-    assert machine.accept(m.CancelRequest(1, 2))
+    assert machine.accept(m.CancelRequest(1, b"2"))
     with pytest.raises(SqlError):
         machine.accept(m.Sync())
 

@@ -16,7 +16,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, SqlType, array, by_name, numeric
+from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, Composite, SqlType, array, by_name, numeric, row
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
 from protocol.values.registry import (
@@ -133,6 +133,49 @@ def test_array_there_and_back(name: str, data: st.DataObject) -> None:
         if item is not None:
             assert same(column([as_list(decode_value(text.encode(), type_, 0))], type_), column([item], type_))
             assert same(column([as_list(decode_value(binary, type_, 1))], type_), column([item], type_))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_row_there_and_back(data: st.DataObject) -> None:
+    """Rows of any fields, also in arrays and in rows, with NULLs and slices."""
+    names = data.draw(st.lists(st.sampled_from(sorted(SCALARS)), min_size=1, max_size=4))
+    kinds = [SCALARS[name][0] for name in names]
+    fields = st.tuples(*(st.none() | SCALARS[name][1] for name in names))
+    inner = row(Composite(1, "inner", tuple((f"a{place}", kind) for place, kind in enumerate(kinds))))
+    type_ = row(Composite(3, "outer", (("one", inner), ("several", array(inner)))))
+    values = data.draw(st.lists(st.none() | st.tuples(st.none() | fields, st.none() | st.lists(st.none() | fields))))
+
+    def arrow(value: Any) -> Any:
+        if value is None:
+            return None
+        pairs = zip(value, kinds, strict=True)
+        return {f"f{place}": arrow_value(item) for place, (item, _) in enumerate(pairs, 1)}
+
+    rows = [
+        value and {"f1": arrow(value[0]), "f2": None if value[1] is None else list(map(arrow, value[1]))}
+        for value in values
+    ]
+    array_ = pa.array([None, *rows], type_.arrow)[1:]
+    assert same(decode_text_column(encode_text(array_, type_, "UTC"), type_, "UTC"), array_)
+    assert same(decode_binary_column(encode_binary(array_, type_).cast(pa.binary()), type_), array_)
+
+
+@pytest.mark.parametrize(
+    ("data", "sqlstate"),
+    [
+        (b"", "22P03"),
+        (b"\0\0\0\2", "42804"),
+        (b"\0\0\0\1\0\0\0\x19\0\0\0\1\0", "42804"),
+        (b"\0\0\0\1\0\0\0\x17\0\0\0\4\0", "22P03"),
+        (b"\0\0\0\1\0\0\0\x17\0\0\0\4\0\0\0\1x", "22P03"),
+    ],
+)
+def test_bad_binary_rows(data: bytes, sqlstate: str) -> None:
+    type_ = row(Composite(1, "one", (("a", by_name("int4")),)))
+    with pytest.raises(SqlError) as caught:
+        decode_value(data, type_, 1)
+    assert caught.value.sqlstate == sqlstate
 
 
 #: Types whose values psycopg loads as the Python values that we encode.

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 from executor.spark.java import Java, find_java
@@ -41,6 +42,7 @@ class Endpoint:
         assert found is not None and found.origin is not None and isinstance(java, Java)
         home = Path(found.origin).parent
         own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+        own["PYSPARK_PYTHON"] = sys.executable
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(home / "bin" / "spark-submit"), *_options(self.port, self._folder), "spark-internal"],

@@ -67,7 +67,8 @@ class Millstream:
 
     def start(self, seconds: float = 60) -> None:
         """Starts, and returns when a client gets in."""
-        flags = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), **self.settings}
+        own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0}
+        flags = {**own, **self.settings}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "server", *_arguments(flags)],
             cwd=ROOT,

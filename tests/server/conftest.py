@@ -15,10 +15,17 @@ SETTINGS = {"maintenance_engine": "embedded", "spark_enabled": False, "max_conne
 
 
 @pytest.fixture(scope="session")
-def running() -> Iterator[Millstream]:
-    """A server that every test may use for objects with names of its own."""
+def plain_server() -> Iterator[Millstream]:
     with Millstream(settings=SETTINGS) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def running(plain_server: Millstream) -> Iterator[Millstream]:
+    """A server that a file's tests may use for objects with names of their own; the next file finds none of them."""
+    yield plain_server
+    with plain_server.connect() as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 
 
 @pytest.fixture

@@ -54,10 +54,11 @@ def test_rows_go_out_as_they_come(sql: Client, wire: Wire, stream: str, wait_que
     wait_queries(0)
 
 
+@pytest.mark.slow
 def test_a_portal_takes_rows_by_and_by(
     sql: Client, wire: Wire, stream: str, wait_queries: Callable[[int], None]
 ) -> None:
-    wire.query("SET stream_timeout = '50ms'")
+    wire.query("SET stream_timeout = '1s'")
     wire.send(parse(f"SELECT n FROM {stream} WHERE n > $1"), bind([b"1"]), _execute_message(2), ("H", b""))
     wait_queries(1)
     sql.execute(f"INSERT INTO {stream} VALUES (0, 1), (0, 2), (0, 3), (0, 4)".encode())
@@ -71,7 +72,7 @@ def test_a_portal_takes_rows_by_and_by(
 
 def test_copy_sends_a_stream_s_rows(running: Millstream, sql: Client, stream: str) -> None:
     with running.connect() as client, ThreadPoolExecutor(1) as pool:
-        client.execute("SET stream_timeout = '300ms'")
+        client.execute("SET stream_timeout = 0")
 
         def copy() -> bytes:
             with client.cursor().copy(f"COPY (SELECT n FROM {stream} LIMIT 2) TO STDOUT".encode()) as source:

@@ -24,7 +24,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def around(session: DatabaseSession) -> Surroundings:
-    return Surroundings(session.catalog, ("public",), "UTC", "millstream", "millstream")
+    return Surroundings(session.catalog, ("public",), "UTC", "millstream", "millstream", "millstream")
 
 
 def run(session: DatabaseSession, plans: PlanCache, text: str) -> None:

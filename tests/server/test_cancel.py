@@ -80,7 +80,7 @@ def test_a_wrong_key_does_nothing(numbers: Millstream) -> None:
         wire.start()
         process, key = wire.backend
         wire.send(("Q", ENDLESS.encode() + b"\0"))
-        _request(numbers, process, key ^ 1)
+        _request(numbers, process, bytes((key[0] ^ 1, *key[1:])))
         wire.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             wire.message()
@@ -109,16 +109,16 @@ def test_a_vanished_client_stops_working(numbers: Millstream) -> None:
     wait_until(lambda: not is_busy(numbers.pid), 10, "the query's end")
 
 
-def _request(server: Millstream, process: int, key: int) -> None:
+def _request(server: Millstream, process: int, key: bytes) -> None:
     with Wire(server.port) as client:
-        client.socket.sendall(struct.pack(">iiII", 16, 80877102, process, key))
+        client.socket.sendall(struct.pack(">iiI", 12 + len(key), 80877102, process) + key)
         assert client.message() is None
 
 
 def test_registry() -> None:
     registry, cancelled = CancelRegistry(), []
-    first = registry.register(lambda: cancelled.append(1))
-    second = registry.register(lambda: cancelled.append(2))
+    first = registry.register(lambda: cancelled.append(1), 4)
+    second = registry.register(lambda: cancelled.append(2), 32)
     assert first.process != second.process
     assert not registry.cancel(first.process, second.key)
     assert not registry.cancel(99, first.key)
@@ -133,10 +133,12 @@ class Worked:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
-        server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry())
+        server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry(), channels=None)
         self.connection = SimpleNamespace(server=server, is_busy=True, end=None)
         # What ends just then hears nothing.
-        db = SimpleNamespace(database=None, cancel=lambda: None, describe_itself=lambda own: None)
+        db = SimpleNamespace(
+            database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None
+        )
         self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, SimpleNamespace(key=())), "u", "d")
 
     def cancelled_as_it_ends(self) -> str:

@@ -126,6 +126,31 @@ def test_statistics_and_settings_are_the_servers_own(described: Millstream) -> N
         client.execute("DELETE FROM writers")
 
 
+def test_sessions_show_what_they_do(described: Millstream) -> None:
+    with described.connect(application_name="looker") as looker, described.connect(application_name="worker") as worker:
+        worker.execute("BEGIN")
+        worker.execute("SELECT 'to be seen'")
+        query = "SELECT query, state, xact_start <= query_start FROM pg_stat_activity WHERE application_name = 'worker'"
+        assert looker.execute(query).fetchall() == [("SELECT 'to be seen'", "idle in transaction", True)]
+        query = "SELECT pid = pg_backend_pid(), backend_start < now(), client_port > 0 FROM pg_stat_activity"
+        mine = looker.execute(f"{query} WHERE query LIKE '%pg_backend_pid%'").fetchall()
+        assert mine == [(True, True, True)]
+        assert looker.execute("SELECT numbackends >= 2 FROM pg_stat_database").fetchone() == (True,)
+        assert looker.execute("SELECT pg_postmaster_start_time() < now()").fetchone() == (True,)
+
+
+def test_changed_rows_are_counted(described: Millstream) -> None:
+    query = "SELECT n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables WHERE relname = 'counted'"
+    with described.connect() as client:
+        client.execute("CREATE TABLE counted (a integer PRIMARY KEY, b integer)")
+        client.execute("INSERT INTO counted SELECT i, i FROM generate_series(1, 10) AS g (i)")
+        client.execute("UPDATE counted SET b = 0 WHERE a <= 4")
+        client.execute("INSERT INTO counted VALUES (1, 1), (11, 11) ON CONFLICT (a) DO UPDATE SET b = excluded.b")
+        client.execute("DELETE FROM counted WHERE a = 10")
+        assert client.execute(query).fetchone() == (11, 5, 1)
+        client.execute("DROP TABLE counted")
+
+
 def test_relations_can_be_read_as_a_whole(described: Millstream) -> None:
     names = ("pg_stats", "pg_locks", "pg_stat_database", "pg_shadow", "pg_roles", "pg_rules", "pg_timezone_names")
     names += tuple(f"information_schema.{name}" for name in ("columns", "table_privileges", "routines", "parameters"))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from executor.options import Options
-from server.config import Address, Config, ConfigError, describe, load
+from server.config import Address, Config, ConfigError, choose, describe, parser, table
+from tests.rig.server import ROOT
+
+
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+    return choose(parser("millstream", "Serve.").parse_args(arguments), environment).config
 
 
 def test_defaults() -> None:
@@ -43,7 +49,7 @@ def test_addresses(text: str, address: Address) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::", "example.org"])
 def test_beyond_loopback_is_refused(host: str) -> None:
-    with pytest.raises(ConfigError, match="requires TLS and SCRAM, which come with a later release"):
+    with pytest.raises(ConfigError, match="listening beyond loopback requires TLS"):
         Config(listen=Address(host, 5433))
 
 
@@ -90,3 +96,35 @@ def test_options_of_the_executor(tmp_path: Path) -> None:
     options = Config(data=tmp_path, maintenance_rows=7, spark_master="local[3]").options()
     assert isinstance(options, Options)
     assert (options.data_directory, options.maintenance_rows, options.spark_master) == (tmp_path, 7, "local[3]")
+
+
+def test_every_value_knows_whose_word_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "millstream.toml"
+    file.write_text("[log]\nlevel = 'debug'\n[spark]\nenabled = false\n")
+    flags = parser("x", "").parse_args([f"--config={file}", "--parse-threads=3"])
+    chosen = choose(flags, {"MILLSTREAM_SPARK_ENABLED": "on", "MILLSTREAM_METRICS_LISTEN": "9187"})
+    assert (chosen.file, chosen.config.spark_enabled) == (file, True)
+    assert chosen.config.metrics_listen == Address("127.0.0.1", 9187)
+    names = ("log_level", "spark_enabled", "parse_threads", "data")
+    assert [chosen.source(name) for name in names] == [
+        "configuration file",
+        "environment variable",
+        "command line",
+        "default",
+    ]
+
+
+def test_metrics_are_for_this_machine_alone() -> None:
+    with pytest.raises(ConfigError, match="metrics ask for no password"):
+        Config(metrics_listen=Address("10.0.0.1", 9187))
+    assert load(["--metrics-listen="], {"MILLSTREAM_CONFIG": "/dev/null"}).metrics_listen is None
+
+
+def test_the_page_of_settings_is_the_list(rewrite: bool) -> None:
+    """docs/settings.md is written from the fields of Config: ``make rewrite``."""
+    page = ROOT / "docs" / "settings.md"
+    before, mark, _ = page.read_text().partition("<!-- written by `make rewrite` -->\n")
+    expected = before + mark + table()
+    if rewrite:
+        page.write_text(expected)
+    assert mark and page.read_text() == expected

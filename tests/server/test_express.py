@@ -21,10 +21,10 @@ from catalog.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
-from server.config import Address, Config
+from server.config import Address, Chosen, Config
 from server.connection import Connection
 from server.express import Express, PointRead, RowInsert
-from server.serving import Server
+from server.serving import Server, Stop
 from server.session import Session
 from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
 
@@ -33,7 +33,7 @@ class Pipe(asyncio.Transport):
     """A transport whose other end is the test."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({"peername": ("127.0.0.1", 50_000)})
         self.protocol: Connection | None = None
         self.data = b""
         self.closed = False
@@ -203,16 +203,17 @@ def no_one_stays(house: House) -> Iterator[None]:
     house.leave()
 
 
-async def start(config: Config) -> tuple[asyncio.Event, tuple[Server, asyncio.Task[None]]]:
-    stop, server = asyncio.Event(), Server(config)
+async def start(config: Config) -> tuple[Stop, tuple[Server, asyncio.Task[None]]]:
+    stop, server = Stop(), Server(Chosen(config))
     task = asyncio.create_task(server.run(stop))
     await asyncio.sleep(0)
     await server.wait_open()
     return stop, (server, task)
 
 
-async def end(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
-    stop.set()
+async def end(stop: Stop, task: asyncio.Task[None]) -> None:
+    stop.at_once.set()
+    stop.asked.set()
     await task
 
 

@@ -185,8 +185,9 @@ def test_prepared_statements_survive_ddl(wire: Wire) -> None:
     wire.query("CREATE TABLE unrelated (a integer)")
     assert rows(run(wire, bind(statement="g"), execute())) == [(b"1",)]
     wire.query("DROP TABLE grows; CREATE TABLE grows (a text)")
-    messages = run(wire, bind(statement="g"), execute())
-    assert error_fields(messages)["M"] == "cached plan must not change result type"
+    fields = error_fields(run(wire, bind(statement="g"), execute()))
+    assert fields["M"] == "cached plan must not change result type"
+    assert fields["R"] == "RevalidateCachedQuery"  # by which drivers know that they may prepare it again
 
 
 def test_pipelined_messages_are_answered_in_order(wire: Wire) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from server.logs import LineFormatter
+from server.logs import JsonFormatter, LineFormatter
 from tests.rig.process import end, free_port, is_busy, wait_until
 from tests.rig.server import ROOT, Millstream
 from tests.server.wire import Wire, error_fields, letters, rows
@@ -82,6 +83,31 @@ def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
 
 
 @pytest.mark.slow
+def test_termination_lets_transactions_end_and_a_second_signal_does_not() -> None:
+    with Millstream(settings={**QUIET, "drain_timeout": 60, "shutdown_timeout": 60}) as server:
+        with Wire(server.port) as idle, Wire(server.port) as writing:
+            idle.start()
+            writing.start()
+            writing.query("CREATE TABLE t (a integer)")
+            writing.query("BEGIN; INSERT INTO t VALUES (1)")
+            os.kill(server.pid, signal.SIGTERM)
+            assert error_fields(idle.until_ready())["C"] == "57P01"
+            assert rows(writing.query("SELECT a FROM t")) == [(b"1",)]
+            writing.query("COMMIT")
+            assert error_fields(writing.until_ready())["C"] == "57P01"
+        assert server.wait(20) == 0
+        server.restart()
+        with Wire(server.port) as endless:
+            endless.start()
+            assert rows(endless.query("SELECT a FROM t")) == [(b"1",)]
+            endless.query("BEGIN; INSERT INTO t VALUES (2)")
+            os.kill(server.pid, signal.SIGTERM)
+            os.kill(server.pid, signal.SIGINT)
+            assert error_fields(endless.until_ready())["C"] == "57P01"
+        assert server.wait(20) == 0
+
+
+@pytest.mark.slow
 def test_termination_does_not_wait_for_a_statement_that_cannot_be_stopped() -> None:
     """The engine looks for an interrupt between values, not while it matches one of 64 MB for minutes."""
     minutes = (
@@ -126,6 +152,20 @@ def test_line_ends_are_escaped() -> None:
     assert "\n" not in text
     assert "failed\\nhere" in text
     assert "ValueError: two\\nlines" in text
+
+
+def test_a_line_of_json_has_the_message_and_its_fields() -> None:
+    arguments = ("127.0.0.1", 5433, "x")
+    record = logging.LogRecord("server.x", logging.INFO, "f", 1, "listening address=%s port=%d: %s", arguments, None)
+    event = json.loads(JsonFormatter().format(record))
+    assert event.pop("time").endswith("Z")
+    assert event == {
+        "level": "info",
+        "logger": "server.x",
+        "message": "listening address=127.0.0.1 port=5433: x",
+        "address": "127.0.0.1",
+        "port": 5433,
+    }
 
 
 def test_arrow_uses_the_c_librarys_memory() -> None:

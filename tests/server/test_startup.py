@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import threading
 
+import psycopg
 import pytest
 
 from server.startup import startup_settings
@@ -66,11 +68,23 @@ def test_protocol_versions(running: Millstream) -> None:
         client.socket.sendall(struct.pack(">ihh", 9, 2, 0) + b"\0")
         assert error_fields(client.until_ready())["C"] == "0A000"
     with Wire(running.port) as client:
-        body = b"user\0millstream\0_pq_.x\0y\0\0"
-        client.socket.sendall(struct.pack(">ihh", len(body) + 8, 3, 2) + body)
-        messages = client.until_ready()
-        assert messages[0] == ("v", struct.pack(">ii", 0, 1) + b"_pq_.x\0")
+        messages = client.start(minor=99, **{"_pq_.x": "y"})
+        assert messages[0] == ("v", struct.pack(">hhi", 3, 2, 1) + b"_pq_.x\0")
         assert messages[-1] == ("Z", b"I")
+    for minor, length in ((0, 4), (1, 4), (2, 32)):
+        with Wire(running.port) as client:
+            assert letters(client.start(minor=minor))[0] == "R"
+            assert len(client.backend[1]) == length
+
+
+def test_libpq_speaks_the_newest_protocol(running: Millstream) -> None:
+    with running.connect(max_protocol_version="latest", options="-c statement_timeout=20s") as client:
+        assert client.pgconn.full_protocol_version == 30002
+        timer = threading.Timer(0.2, client.cancel_safe)
+        timer.start()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            client.execute("SELECT count(*) FROM generate_series(1, 99999) a, generate_series(1, 99999) b WHERE a > b")
+        timer.join()
 
 
 def test_start_up_options_are_settings(running: Millstream) -> None:
@@ -125,5 +139,5 @@ def test_wrong_configuration_says_so_and_exits() -> None:
         [sys.executable, "-m", "server", "--listen=0.0.0.0:5433"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "requires TLS and SCRAM, which come with a later release" in done.stderr
+    assert "listening beyond loopback requires TLS" in done.stderr
     assert len(done.stderr.splitlines()) == 1

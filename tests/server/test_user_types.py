@@ -130,6 +130,7 @@ def test_psql_lists_types(server: Millstream) -> None:
     assert "cs|other.color[]|||" in shown(r"\d t")
 
 
+@pytest.mark.slow
 def test_oids_and_definitions_survive_a_crash(server: Millstream) -> None:
     query = (
         "SELECT typname, oid, typarray FROM pg_type WHERE typname IN ('mood', 'color', 'posint', 'glad', '_mood') "

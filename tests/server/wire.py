@@ -16,7 +16,7 @@ class Wire:
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         self._buffer = b""
-        self.backend = (0, 0)
+        self.backend = (0, b"")
 
     def __enter__(self) -> Wire:
         return self
@@ -26,15 +26,15 @@ class Wire:
     ) -> None:
         self.socket.close()
 
-    def start(self, user: str = "millstream", **parameters: str) -> list[Message]:
+    def start(self, user: str = "millstream", minor: int = 0, **parameters: str) -> list[Message]:
         """The start-up packet; what comes up to ReadyForQuery or an error."""
         pairs = {"user": user, **parameters}
         body = b"".join(f"{name}\0{value}\0".encode() for name, value in pairs.items()) + b"\0"
-        self.socket.sendall(struct.pack(">ihh", len(body) + 8, 3, 0) + body)
+        self.socket.sendall(struct.pack(">ihh", len(body) + 8, 3, minor) + body)
         messages = self.until_ready()
         for letter, content in messages:
             if letter == "K":
-                self.backend = struct.unpack(">II", content)
+                self.backend = (struct.unpack(">I", content[:4])[0], content[4:])
         return messages
 
     def send(self, *messages: Message) -> None:

@@ -6,9 +6,14 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from catalog.types import INT4, TEXT
+from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
+from executor.trace.manifest import schema_of
+from executor.trace.parquet import read_table
 from tests.rig.connect import Endpoint
 from tests.rig.mirror import Mirror, cut, mirrored
 from tests.rig.postgres import Postgres
@@ -17,6 +22,7 @@ from tests.rig.server import Millstream
 from tests.rig.tpch import QUERIES, TABLES, Tpch
 from tests.spark import test_engine as engine
 from tests.spark import test_raw as raw
+from tests.spark.build import call, listed, snapshot, stored
 from tests.spark.test_process import ENDLESS
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.slow]
@@ -129,6 +135,20 @@ def test_errors_of_the_data_are_postgresql_s(
     spark: SparkEngine, tmp_path: Path, name: str, sqlstate: str, message: str
 ) -> None:
     engine.test_errors_of_the_data_are_postgresql_s(spark, tmp_path, name, sqlstate, message)
+
+
+def test_workers_have_the_embedded_engine_s_kernel(spark: SparkEngine, tmp_path: Path) -> None:
+    assert spark.status().kernel == ""
+    leaf, c = snapshot("s", {"k": INT4})
+    statement, state = listed("q", leaf, [call("to_hex", TEXT, c["k"])])
+    printed = spark.printed_query(statement, state, "UTC")
+    assert not isinstance(printed, str)
+    table = pa.table({"k": pa.array([255, None], pa.int32())})
+    inputs = Inputs((), {"s": (stored(table, tmp_path / "in.parquet"),)})
+    job = Job(1, (statement,), (state,), inputs, 0, 0, tmp_path / "out")
+    runs = spark.run_query(job, printed, lambda: False).runs["q"]
+    assert isinstance(runs, tuple)
+    assert read_table(runs, schema_of(state)).column(0).to_pylist() == ["ff", None]
 
 
 def test_cancel_ends_a_request_and_nothing_else(spark: SparkEngine, tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, INTERVAL, TEXT, TIME, array, numeric
+from catalog.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric
 from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.statements import Printed, print_statements
 from planner.algebra import Aggregate, Relation, SetOperation, Sort, SortKey, Window
 from planner.expression import AggregateCall, Case, ColumnRef, ScalarSubquery, WindowCall
+from planner.lowering import lowered
 from planner.program import State, Statement
 from tests.spark.build import call, column, join, listed, lit, snapshot, where
 
@@ -24,7 +25,7 @@ KINDS = {"k": INT4, "n": numeric(9, 2), "t": TEXT, "iv": INTERVAL, "ti": TIME, "
 
 def printed(relation: Relation, **outputs: Any) -> Printed:
     columns = list(outputs.values()) or [ColumnRef(item) for item in relation.columns]
-    return adhoc(*listed("q", relation, columns))
+    return adhoc(*listed("q", lowered(relation), columns))
 
 
 def adhoc(statement: Statement, state: State, has_kernel: bool = True) -> Printed:
@@ -141,21 +142,23 @@ def test_intervals_and_times_are_carried() -> None:
 
 
 @pytest.mark.parametrize("grouping", ["key", "partition", "distinct", "union"])
-def test_intervals_are_not_grouped(grouping: str) -> None:
-    leaf, c = snapshot("s", {"iv": INTERVAL})
-    new = column("iv", INTERVAL)
+def test_arrays_of_intervals_are_grouped_by_their_lengths_only(grouping: str) -> None:
+    kind = array(INTERVAL)
+    leaf, c = snapshot("s", {"ivs": kind})
+    new = column("ivs", kind)
     relation: Relation
     match grouping:
         case "key":
-            relation = Aggregate(leaf, ((new, c["iv"]),), ())
+            relation = Aggregate(leaf, ((new, c["ivs"]),), ())
         case "partition":
-            relation = Window(leaf, ((new, WindowCall("row_number", (), INT4, (c["iv"],))),))
+            relation = Window(leaf, ((new, WindowCall("row_number", (), INT4, (c["ivs"],))),))
         case "distinct":
-            relation = Aggregate(leaf, (), ((new, AggregateCall("count", (c["iv"],), INT4, distinct=True)),))
+            relation = Aggregate(leaf, (), ((new, AggregateCall("count", (c["ivs"],), INT4, distinct=True)),))
         case _:
             relation = SetOperation("union", False, leaf, leaf, (new,))
-    with pytest.raises(SqlError, match="grouping by interval is not supported"):
-        printed(relation, x=lit(1, INT4))
+    assert "TRANSFORM(" in sql(printed(relation, x=lit(1, INT4)))
+    with pytest.raises(SqlError, match=r"grouping by interval\[\] is not supported"):
+        adhoc(*listed("q", relation, [lit(1, INT4)]))
 
 
 def test_without_a_kernel_it_is_refused() -> None:
@@ -188,3 +191,19 @@ def test_errors_of_the_kernel_have_their_sqlstate() -> None:
 def test_carriers_give_back_what_they_were_given(values: list[Any], kind: pa.DataType, skipped: int) -> None:
     given = pa.array(values, kind).slice(skipped)
     assert unpacked(packed(given), kind).equals(given)
+
+
+def test_a_long_chain_of_doubles_is_the_kernel_s() -> None:
+    leaf, c = snapshot("s", {"f": FLOAT8})
+
+    def chain(count: int) -> Any:
+        value: Any = c["f"]
+        for _ in range(count):
+            value = call("mul", FLOAT8, value, c["f"])
+        return value
+
+    assert printed(leaf, x=chain(24)).functions == ()
+    found = printed(leaf, x=chain(300))
+    assert evaluate(found.functions[0].document, [pa.array([1.0, None])]).to_pylist() == [1.0, None]
+    with pytest.raises(SqlError, match="so long an expression"):
+        print_statements(*((item,) for item in listed("q", leaf, [chain(25)])))

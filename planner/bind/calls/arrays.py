@@ -14,6 +14,7 @@ from catalog.errors import unsupported
 from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array
 from planner.algebra import Aggregate, Relation
 from planner.bind.calls.choice import choose_overload
+from planner.bind.calls.jsons import bind_parts
 from planner.bind.calls.operation import operate
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
@@ -112,20 +113,19 @@ def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
 # --- subscripts ------------------------------------------------------------------------------------------------------
 
 
-def bind_subscripts(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """value[i] and value[low:high]. Raises 42804 for what is no array."""
-    scalar = bind(env, node.arg)
-    if any(type(item).__name__ != "A_Indices" for item in node.indirection):
-        raise unsupported("field selection", "Name the column.", env.binding.position(node.arg))
-    first, *others = node.indirection
+def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
+    """value[i] and value[low:high], of jsonb too. Raises 42804 for what is no array."""
+    first, *others = indices
+    if scalar.type.name == "jsonb":
+        return bind_parts(env, scalar, indices, bind)
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
         letter = (Cast(scalar, TEXT), _after(_place(env, first.uidx, bind)), Literal(1, INT4))
         return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
-        raise env.error_at("42804", message, node.arg)
+        raise env.error_at("42804", message, node)
     if others:
-        raise _dimensions(env, node.arg)
+        raise _dimensions(env, node)
     if not first.is_slice:
         place = _place(env, first.uidx, bind)
         if scalar.type.name in VECTORS:  # they begin at 0

@@ -1,7 +1,7 @@
 """How the binder's functions make calls of canonical functions.
 
 Owns: the forms of those that need more than a signature (``Special``), the note that a call makes of what is not
-immutable, and the call that is an error once a value is met (``wrong_for``).
+immutable, and the calls that are an error once a value is met (``required``, ``wrong_for``).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 from catalog.types import BOOL, TEXT, SqlType
 from planner.bind.environment import Environment
-from planner.expression import Call, Literal, Scalar
+from planner.expression import Call, Cast, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
+from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 #: (environment, PostgreSQL's name, arguments coerced as declared, parse node) -> the call's meaning.
@@ -30,5 +31,19 @@ def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlTy
 
 def wrong_for(value: Scalar, kind: SqlType, sqlstate: str, message: str) -> Call:
     """NULL for NULL; any other value is an error."""
-    words = Literal(f"!{sqlstate}!{message}", TEXT)
-    return Call("require", (Call("is_null", (value,), BOOL), Literal(None, kind), words), kind)
+    return required(Call("is_null", (value,), BOOL), Literal(None, kind), sqlstate, message)
+
+
+def required(condition: Scalar, value: Scalar, sqlstate: str, message: str) -> Call:
+    """A value; an error where a condition is false."""
+    return Call("require", (condition, value, Literal(f"!{sqlstate}!{message}", TEXT)), value.type)
+
+
+def is_fixed(scalar: Scalar) -> bool:
+    """Whether an expression is the same for all rows: made of constants and parameters by immutable functions."""
+    return all(
+        FUNCTIONS[item.function].volatility == "immutable"
+        if isinstance(item, Call)
+        else isinstance(item, Literal | Parameter | Cast)
+        for item in walk(scalar)
+    )

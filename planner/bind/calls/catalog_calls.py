@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from catalog.catalog import whole_path
 from catalog.errors import unsupported
 from catalog.objects import PG_TEMP
-from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, TABLES
-from catalog.types import BOOL, TEXT, SqlType, array, by_name, by_oid, is_known
+from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, SERIAL_OID, TABLES
+from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
+from planner.bind.calls.privilege_calls import bind_privilege_call
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level
 from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.typenames import names_of
-from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.expression import Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
 from planner.walk import walk
 
@@ -49,14 +50,15 @@ def query_node(body: str) -> Any:
 @contextmanager
 def arguments_of(binding: Binding, arguments: Sequence[Scalar]) -> Iterator[None]:
     """While a body is bound: ``$n`` is the call's n-th argument, and no position is the statement's."""
-    context = binding.context
+    context, reader = binding.context, binding.reader
+    binding.reader = None
     binding.bodies.append(tuple(arguments))
     binding.views.append(0)
     binding.context = of_system(context)
     try:
         yield
     finally:
-        binding.context = context
+        binding.context, binding.reader = context, reader
         binding.views.pop()
         binding.bodies.pop()
 
@@ -104,19 +106,18 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if (body is None and name not in ALLOWED) or not is_known(chosen.result):
         return None
     given = [_given(env, *item) for item in zip(arguments, types, node.args or (), strict=False)]
-    return _allowed(given) if body is None else bind_body(env.binding, body, given, by_oid(chosen.result))
+    if body is None:
+        return bind_privilege_call(env, name, given, partial(bind_body, env.binding))
+    if name == "to_regclass" and env.binding.bodies and (known := env.binding.relation_named(given[0])) is not None:
+        return known
+    scalar = bind_body(env.binding, body, given, by_oid(chosen.result))
+    if name == "pg_get_serial_sequence":
+        binding = env.binding
+        binding.remember_name(scalar, lambda: bind_body(binding, SERIAL_OID, given, by_name("regclass")))
+    return scalar
 
 
 _NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | {"current_schemas"}
-
-
-def _allowed(arguments: list[Scalar]) -> Scalar:
-    """What the one role may do: everything; NULL of NULL, which the oid of nothing is not."""
-    known = [Call("is_not_null", (item,), BOOL) for item in arguments if not isinstance(item, Literal)]
-    if not known:
-        return Literal(True, BOOL)
-    every = known[0] if len(known) == 1 else Call("and", tuple(known), BOOL)
-    return Call("nullif", (every, Literal(False, BOOL)), BOOL)
 
 
 def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
@@ -141,7 +142,7 @@ _TABLES: Final = {
 }
 TABLE_NAMES: Final = frozenset(_TABLES)
 #: Of these, those with more than one column.
-_RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors"}
+_RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors", "pg_listening_channels"}
 
 
 def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:

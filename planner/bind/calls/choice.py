@@ -20,10 +20,8 @@ NO_MATCH: Final = "No function matches the given name and argument types. You mi
 _AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 
 
-def choose(
-    env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table, instead: str | None = None
-) -> Overload | TypeCall:
-    """The function, aggregate or window function of a call. Raises 42883, 42725 and 0A000, with what to do instead."""
+def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Overload | TypeCall:
+    """The function, aggregate or window function of a call. Raises 42883, 42725 and 0A000."""
     try:
         found = find_function(name, tuple(item.type.oid for item in arguments), known)
     except Ambiguous:
@@ -32,7 +30,7 @@ def choose(
     if found is None or (isinstance(found, TypeCall) and not is_known(found.target)):
         raise no_function(env, arguments, node)
     if isinstance(found, Beyond):
-        raise unsupported(found.words, instead, env.binding.position(node))
+        raise unsupported(found.words, None, env.binding.position(node))
     return found
 
 

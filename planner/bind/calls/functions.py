@@ -14,19 +14,21 @@ from pglast import ast
 from catalog.catalog import Catalog
 from catalog.errors import unsupported
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
-from planner.bind.calls import arrays, enums, jsons, sets
+from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.calling import Bind, Special, called
 from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.calls.late import is_late, late
+from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
+from planner.bind.calls.notifying import bind_notify_call, is_notify_call
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.calls.overloads import ANY
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
 from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
-from planner.bind.calls.signatures import INSTEAD, OVERLOADS
+from planner.bind.calls.signatures import OVERLOADS
 from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
 from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
 from planner.bind.calls.windows import bind_window
@@ -35,7 +37,7 @@ from planner.bind.environment import Environment, Subquery
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
-from planner.expression import Cast, Literal, Scalar
+from planner.expression import Cast, Literal, Parameter, Scalar
 from planner.functions import WINDOW_FUNCTIONS
 from planner.parse import Raw
 
@@ -52,6 +54,9 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
+    if is_leaving_call(names):
+        _check_plain(env, node, name)
+        return bind_leaving_call(env, name, node, bind)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:
@@ -59,12 +64,16 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     _check_plain(env, node, name)
     if is_sequence_call(name, len(node.args or ())):
         return bind_sequence_call(env, name, node, bind)
+    if is_notify_call(name, len(node.args or ())):
+        return bind_notify_call(env, node, bind)
     if name == "pg_get_serial_sequence" and all(type(item).__name__ == "A_Const" for item in node.args or ()):
         return bind_serial_sequence(env, node, bind)
     if name in EVENT_TIME:
         return bind_event_time(env, node, bind)
     if name == "make_interval":
         return make_interval(env, node, bind)
+    if json_rows.is_of_rows(node):
+        return json_rows.bind_row_call(env, node, bind)
     if sets.is_set(node):
         return sets.bind_in_expression(env, node, bind)
     if name in jsons.FUNCTIONS:
@@ -74,8 +83,22 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
+    if any(map(_is_void, arguments)):
+        node = _without_voids(node, arguments)
+        arguments = [item for item in arguments if not _is_void(item)]
     about_catalog = bind_catalog_call(env, name, arguments, node)
     return _call(env, name, arguments, node) if about_catalog is None else about_catalog
+
+
+def _is_void(scalar: Scalar) -> bool:
+    """Whether it is a parameter of type void, by which drivers mean a result: no argument."""
+    return isinstance(scalar, Parameter) and scalar.type.name == "void"
+
+
+def _without_voids(node: Any, arguments: Sequence[Scalar]) -> Any:
+    """The call without what is no argument."""
+    kept = tuple(place for place, item in zip(node.args, arguments, strict=True) if not _is_void(item))
+    return ast.FuncCall(funcname=node.funcname, args=kept, location=node.location)
 
 
 def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:
@@ -104,7 +127,7 @@ def _check_plain(env: Environment, node: Any, name: str) -> None:
 def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     if name in VARIADIC:
         return VARIADIC[name](env, arguments, node)
-    chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}), INSTEAD.get(name))
+    chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}))
     if isinstance(chosen, TypeCall):
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"

@@ -6,19 +6,18 @@ which puts the document into jsonb's form. Operators are in ``planner.bind.calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from catalog.errors import unsupported
-from catalog.types import JSON, JSONB, TEXT, SqlType, array
+from catalog.types import INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.environment import Environment
-from planner.bind.rows import row_values
+from planner.bind.rows import bind_row, fields_of, is_row, whole_row
 from planner.bind.typenames import names_of
-from planner.bind.types import array_of, coerce
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.bind.types import array_of, coerce, display
+from planner.expression import Call, Case, Cast, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -38,6 +37,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "jsonb_exists": "json_exists: jsonb text > bool",
     "jsonb_contains": "json_contains: jsonb jsonb > bool",
     "to_json": "=: anyelement > json",
+    "row_to_json": "to_json: record > json",
     "to_jsonb": "to_json: anyelement > jsonb",
     "array_to_json": "to_json: anyarray > json",
 }
@@ -48,6 +48,7 @@ _PATHS: Final = {
     for kind in ("json", "jsonb")
     for suffix in ("", "_text")
 }
+_SUBSCRIPT: Final = "jsonb subscript must be coercible to either integer or text."
 _OF_ROWS: Final = frozenset(("to_json", "to_jsonb", "row_to_json"))
 FUNCTIONS: Final = frozenset(_TABLES) | _BUILDERS | frozenset(_PATHS) | _OF_ROWS
 
@@ -75,11 +76,16 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def of_row(env: Environment, node: Any, bind: Bind) -> Scalar | None:
-    """A row as a JSON object by its columns' names; None for what is no row."""
-    values = row_values(env, node, bind)
-    if values is None:
-        return None
-    pairs = [part for name, value in values for part in (Literal(name, TEXT), as_json(env, value, node))]
+    """A row that is written out, or of an item of FROM, as a JSON object by its fields' names; None for all else."""
+    row = bind_row(env, node, bind) if is_row(node) else whole_row(env, node)
+    if isinstance(row, Case):  # NULL where an outer join has filled up its side
+        ((condition, _),) = row.branches
+        return Case(((condition, Literal(None, JSON)),), _object(env, row.otherwise, node), JSON)
+    return None if row is None else _object(env, row, node)
+
+
+def _object(env: Environment, row: Scalar, node: Any) -> Scalar:
+    pairs = [part for name, value in fields_of(row) for part in (Literal(name, TEXT), as_json(env, value, node))]
     return Call("json_row", tuple(pairs), JSON)
 
 
@@ -119,6 +125,28 @@ def _path(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
     return Call(canonical, (found[0], path), TEXT if canonical.endswith("_text") else document)
 
 
+def bind_parts(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind) -> Scalar:
+    """document[i]['key'], a part of jsonb by its path. Raises 42804 for a slice and for what is neither."""
+    path = []
+    for part in parts:
+        if part.is_slice:
+            place = part.uidx if part.uidx is not None else part.lidx
+            raise env.error_at("42804", "jsonb subscript does not support slices", part if place is None else place)
+        path.append(_step(env, bind(env, part.uidx), part.uidx))
+    return Call("json_path", (document, array_of(path, TEXT)), JSONB)
+
+
+def _step(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    number = None if scalar.type.name == "unknown" else coerce(env.binding, scalar, INT4, "implicit", node)
+    if number is not None:
+        return Cast(number, TEXT)
+    found = coerce(env.binding, scalar, TEXT, "implicit", node)
+    if found is None:
+        message = f"subscript type {display(scalar.type)} is not supported"
+        raise env.error_at("42804", message, node, hint=_SUBSCRIPT)
+    return found
+
+
 def _coerced(env: Environment, name: str, arguments: list[Scalar], kinds: list[SqlType], node: Any) -> Iterator[Scalar]:
     for scalar, kind, place in zip(arguments, kinds, node.args, strict=True):
         item = coerce(env.binding, scalar, kind, "implicit", place)
@@ -131,7 +159,7 @@ def aggregated(env: Environment, name: str, node: Any, bind: Bind, known: Table)
     """The arguments of an aggregate of documents: the key as text, the value as a document."""
     nodes: tuple[Any, ...] = node.args or ()
     if len(nodes) == 1 and not name.endswith("object_agg") and (row := of_row(env, nodes[0], bind)) is not None:
-        return (row,)
+        return (Call("json_value", (row,), JSON) if isinstance(row, Case) else row,)
     arguments = [bind(env, item) for item in nodes]
     choose_overload(env, name, arguments, node, known)
     *keys, value = arguments
@@ -169,9 +197,3 @@ def bind_set(env: Environment, node: Any, bind: Bind) -> tuple[tuple[str, Scalar
         (label, Call(function, (document,), array(kind if function in ("json_elements", "json_values") else TEXT)))
         for label, function in SETS[name]
     )
-
-
-def refuse_record(env: Environment, node: Any) -> Exception:
-    """A function of several columns in a select list would be a row value."""
-    name = names_of(node.funcname)[-1]
-    return unsupported(f"{name}() in a select list", "Put it into FROM.", env.binding.position(node))

@@ -16,7 +16,6 @@ from catalog.objects import Table
 from catalog.postgres import functions, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
-from catalog.system.naming import ROLE, ROLE_NAME
 from catalog.types import OID, TEXT, SqlType
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
@@ -30,6 +29,8 @@ def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
     number = Cast(Cast(scalar, OID), TEXT)
     body = SHOWN[scalar.type.name]
     text = bind_body(binding, f"coalesce({body}, CASE WHEN $1::oid = 0 THEN '-' ELSE $2 END)", (scalar, number), TEXT)
+    if scalar.type.name == "regclass":
+        binding.remember_name(text, lambda: scalar)
     return text
 
 
@@ -43,6 +44,8 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
             return Literal(int(text), target)
         return Literal(0 if text == "-" else named_oid(binding, text, target.name, node), target)
     body = READ.get(target.name)
+    if target.name == "regclass" and (known := binding.relation_named(scalar)) is not None:
+        return known
     if body is None:
         raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
     return bind_body(
@@ -77,9 +80,10 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
         case "regnamespace":
             return _schema(binding.context.catalog, split_name(text)[1])
         case "regrole":
-            if split_name(text)[1] != ROLE_NAME:
+            role = binding.context.catalog.roles.find(split_name(text)[1])
+            if role is None:
                 raise SqlError("42704", f'role "{text}" does not exist')
-            return ROLE
+            return role.oid
         case _:
             raise unsupported(f"a name as {kind}", "Give the oid.")
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, binary_operators, prefix_operators
+from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
 from planner.bind.calls.resolution import Ambiguous, common
 from planner.bind.environment import Environment
+from planner.bind.row_types import check_alike
 from planner.bind.types import (
     STRINGS,
     blank_padded,
@@ -25,7 +26,7 @@ from planner.bind.types import (
     wider,
     written_digits,
 )
-from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.expression import Call, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.walk import walk
 
 _HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
@@ -38,12 +39,30 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
     overload = _choose(env, symbol, left, right, node)
+    if overload.arguments == ROWS:
+        return _of_rows(env, overload, left, right, nodes)
     if GATHERED.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
         return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)
+
+
+def _of_rows(env: Environment, overload: Overload, left: Scalar, right: Scalar, nodes: tuple[Any, Any]) -> Scalar:
+    """Rows compared as values: field by field, where a NULL equals a NULL and is greater than all else."""
+    kind = left.type if left.type.row is not None else right.type
+    sides = []
+    for scalar, node in ((left, nodes[0]), (right, nodes[1])):
+        if (
+            isinstance(scalar, Parameter) and scalar.type.name == "unknown"
+        ):  # whose value is refused, as PostgreSQL does
+            scalar = coerce(env.binding, scalar, kind, "implicit", node) or scalar
+        if scalar.type.name == "unknown" and not (isinstance(scalar, Literal) and scalar.value is None):
+            raise env.error("0A000", "input of anonymous composite types is not implemented", node)
+        sides.append(Literal(None, kind) if scalar.type.name == "unknown" else scalar)
+    check_alike(sides[0].type, sides[1].type, overload.name not in ("eq", "ne"))
+    return Call(overload.name, tuple(sides), BOOL)
 
 
 def _choose(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> Overload:

@@ -31,6 +31,8 @@ _OF_JSONB: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "-": tuple(("json_remove", kind, "jsonb") for kind in ("text", "int4", "_text")),
     "#-": (("json_remove_path", "_text", "jsonb"),),
 }
+#: The operands of an operator of rows.
+ROWS: Final = ("record", "record")
 #: Negated spellings: NOT around the canonical function.
 NEGATED: Final = {"!~~": "~~", "!~~*": "~~*", "!~": "~", "!~*": "~*"}
 
@@ -89,6 +91,7 @@ def _comparison(name: str) -> Iterator[Overload]:
     yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("anyenum", "anyenum"), "bool")
+    yield Overload(name, ROWS, "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
 

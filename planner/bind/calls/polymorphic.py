@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from catalog.errors import SqlError
+from catalog.nesting import is_declared
 from catalog.postgres import type_oids
-from catalog.types import SqlType, array, by_name, by_oid, enum_of
+from catalog.types import SqlType, array, by_name, by_oid
 from planner.bind.calls.overloads import Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
@@ -74,7 +75,7 @@ def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
     assert chosen is not None, "the signature was chosen so that its arguments agree"
     plain = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name not in ARRAYS]
     arrays = [chosen[oid] for oid, (name, _) in zip(names, pairs, strict=True) if name in ARRAYS]
-    own = {item.oid: item for _, kind in pairs if enum_of(kind) is not None for item in _with_element(kind)}
+    own = {item.oid: item for _, kind in pairs if is_declared(kind) for item in _with_element(kind)}
     kinds = [own.get(oid) or by_oid(oid) for oid in (*plain, *arrays)]
     if any(kind.name == "unknown" for kind in kinds):
         raise SqlError("42804", "could not determine polymorphic type because input has type unknown")

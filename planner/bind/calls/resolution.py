@@ -20,6 +20,7 @@ BOOL: Final = 16
 TEXT: Final = 25
 UNKNOWN: Final = 705
 RECORD: Final = 2249
+_RECORDS: Final = 2287
 ANY: Final = 2276
 ANYARRAY: Final = 2277
 ANYELEMENT: Final = 2283
@@ -51,7 +52,11 @@ def is_preferred(oid: int) -> bool:
 
 def element_of(oid: int) -> int:
     """The element type of an array type; 0 for every other."""
-    return type_row(oid).element if category(oid) == "A" else 0
+    return type_row(oid).element if category(oid) == "A" or oid == _RECORDS else 0
+
+
+def _is_composite(oid: int) -> bool:
+    return type_row(oid).kind == "c"
 
 
 def array_of(oid: int) -> int:
@@ -68,6 +73,8 @@ def pathway(source: int, target: int, level: Level) -> Pathway | None:
         if cast.context not in _CONTEXTS[level]:
             return None
         return {"b": "relabel", "f": "function"}.get(cast.method, "text")  # type: ignore[return-value]
+    if (source == RECORD and _is_composite(target)) or (target == RECORD and _is_composite(source)):
+        return "relabel"
     inner, outer = element_of(source), element_of(target)
     if inner and outer and target not in _VECTORS:
         found = pathway(inner, outer, level)

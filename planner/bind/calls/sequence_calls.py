@@ -1,4 +1,4 @@
-"""nextval, currval, lastval, setval and pg_get_serial_sequence.
+"""nextval, currval, lastval, setval, pg_get_serial_sequence, and pg_sleep, which is called likewise.
 
 Owns: their arguments: a sequence named by a constant is its oid from here on, any other text is looked up when the
 statement runs. The calls are made by ``executor.drawing``, never by an engine.
@@ -14,7 +14,7 @@ from pglast.ast import String
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import quote_name, split_name
 from catalog.objects import Sequence, Table
-from catalog.types import BOOL, INT8, OID, TEXT
+from catalog.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.relations import require_named
@@ -24,8 +24,9 @@ from planner.expression import Call, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 
+VOID: Final = SqlType("void")
 #: Least and greatest number of arguments.
-_ARITIES: Final = {"nextval": (1, 1), "currval": (1, 1), "lastval": (0, 0), "setval": (2, 3)}
+_ARITIES: Final = {"nextval": (1, 1), "currval": (1, 1), "lastval": (0, 0), "setval": (2, 3), "pg_sleep": (1, 1)}
 
 
 def sequence_named(binding: Binding, text: str, position: int | None) -> Sequence:
@@ -58,14 +59,16 @@ def is_sequence_call(name: str, count: int) -> bool:
 
 def bind_sequence_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
     """A call, which makes its statement volatile."""
-    arguments = [_sequence(env, node.args[0], bind)] if node.args else []
-    for kind, place in zip((INT8, BOOL), (node.args or ())[1:], strict=False):
+    sleeps = name == "pg_sleep"
+    arguments = [_sequence(env, node.args[0], bind)] if node.args and not sleeps else []
+    kinds, rest = ((FLOAT8,), node.args) if sleeps else ((INT8, BOOL), (node.args or ())[1:])
+    for kind, place in zip(kinds, rest, strict=False):
         found = coerce(env.binding, bind(env, place), kind, "implicit", place)
         if found is None:
             raise env.error("42883", f"function {name} does not take these arguments", node)
         arguments.append(found)
     env.binding.volatile = True
-    call = Call(name, tuple(arguments), INT8)
+    call = Call(name, tuple(arguments), VOID if sleeps else INT8)
     env.binding.remember(call, node, name)
     return call
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import TEXT, SqlType, array
+from catalog.types import BOOL, TEXT, SqlType, array, record
 from planner.bind.calls import jsons
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists
 from planner.bind.calls.choice import choose_overload
@@ -20,7 +20,7 @@ from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, common_numeric
-from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
+from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -66,12 +66,23 @@ def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
     if env.sets is None:
         raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node)
     inner = env.without_sets(name)
-    column, *others = bind_columns(inner, node, bind)
-    if others:
-        raise jsons.refuse_record(env, node)
-    found = ColumnRef(env.sets.add(env.binding, name, column.values))
-    env.binding.remember(found, node, name)
-    return found
+    columns = bind_columns(inner, node, bind)
+    found: list[ColumnRef] = []
+    for column in columns:
+        found.append(ColumnRef(env.sets.add(env.binding, name, column.values)))
+        env.binding.remember(found[-1], node, name)
+    return found[0] if len(found) == 1 else _row(env, node, found, columns)
+
+
+def _row(env: Environment, node: Any, columns: list[ColumnRef], described: tuple[SetColumn, ...]) -> Scalar:
+    """The row of a set's columns, NULL where the set has ended before others of its select list."""
+    if names_of(node.funcname)[-1] not in jsons.SETS:
+        raise unsupported(
+            f"{names_of(node.funcname)[-1]}() in a select list", "Put it into FROM.", env.binding.position(node)
+        )
+    kind = record(*((column.name, ref.type) for column, ref in zip(described, columns, strict=True)))
+    row = Call("row", tuple(columns), kind)
+    return Case(((Call("is_null", (columns[0],), BOOL), Literal(None, kind)),), row, kind)
 
 
 def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ...]:

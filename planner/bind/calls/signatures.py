@@ -144,13 +144,15 @@ _SIGNATURES: Final[dict[str, str]] = {
     "current_schema": "=: > name",
     "version": "=: > text",
     "pg_backend_pid": "=: > int4",
+    "pg_postmaster_start_time": "=: > timestamptz",
+    "pg_conf_load_time": "pg_postmaster_start_time: > timestamptz",
+    "statement_timestamp": "=: > timestamptz",
+    "txid_current": "=: > int8",
+    "pg_reload_conf": "=: > bool",
+    "pg_cancel_backend": "=: int4 > bool",
+    "pg_terminate_backend": "=: int4 > bool; int4 int8 > bool",
     "current_setting": "=: text > text; text bool > text",
     "set_config": "=: text text bool > text",
-}
-#: What to write instead of functions that PostgreSQL has and Millstream has not.
-INSTEAD: Final[dict[str, str]] = {
-    "regexp_matches": "Use ~.",
-    "statement_timestamp": "Use now().",
 }
 
 

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from pglast import keywords
-
 from catalog.errors import SqlError, unsupported
+from catalog.names import quoted_words
 from catalog.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
 from planner.bind.calls.calling import Special, wrong_for
 from planner.bind.calls.choice import no_function
@@ -135,19 +134,9 @@ def _padded(value: Scalar, width: int, left: bool) -> Scalar:
 
 VARIADIC: Final = {"concat": _concat, "concat_ws": _concat_ws, "format": _format}
 
-#: Words that quote_ident() quotes; what came after PostgreSQL 15 is no keyword there.
-_LATER: Final = ("json", "merge_action", "system_user", "columns")
-_QUOTED: Final = " ".join(
-    sorted(
-        word
-        for word in keywords.RESERVED_KEYWORDS | keywords.COL_NAME_KEYWORDS | keywords.TYPE_FUNC_NAME_KEYWORDS
-        if not word.startswith(_LATER)
-    )
-)
-
 
 def _quoted_name(shown: Scalar) -> Scalar:
-    return Call("quote_ident", (shown, Literal(f" {_QUOTED} ", TEXT)), TEXT)
+    return Call("quote_ident", (shown, Literal(f" {' '.join(sorted(quoted_words()))} ", TEXT)), TEXT)
 
 
 def _nullable(shown: Scalar) -> Scalar:

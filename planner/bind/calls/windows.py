@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
+from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
+from planner.bind.calls.calling import is_fixed, required
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
 from planner.bind.context import Binding
@@ -256,22 +257,34 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
     if used_columns(scalar):
         raise env.error("42P10", f"argument of {clause} must not contain variables", node)
     target = _range_type(env, call, over, node) if call.mode == "range" else INT8
+    if target.name in ("int2", "int4") and scalar.type.name in ("int2", "int4", "int8"):
+        target = scalar.type
     found = coerce(env.binding, scalar, target, "implicit", node)
     if found is None:
         message = f"argument of {clause} must be type {display(target)}, not type {display(scalar.type)}"
         raise env.error_at("42804", message, node)
+    null, negative = f"frame {words} offset must not be null", f"frame {words} offset must not be negative"
+    if call.mode == "range":
+        negative = "invalid preceding or following size in window function"
     if not isinstance(found, Literal):
-        raise unsupported(
-            f"a {words} offset of a window frame that is no constant", position=env.binding.position(node)
+        what = f"a {words} offset of a window frame that is no constant"
+        return _checked_offset(
+            env.binding, found, null, negative, unsupported(what, position=env.binding.position(node))
         )
     if found.value is None:
-        raise SqlError("22004", f"frame {words} offset must not be null")
+        raise SqlError("22004", null)
     if _is_negative(found.value):
-        message = f"frame {words} offset must not be negative"
-        if call.mode == "range":
-            message = "invalid preceding or following size in window function"
-        raise SqlError("22013", message)
+        raise SqlError("22013", negative)
     return found
+
+
+def _checked_offset(binding: Binding, offset: Scalar, null: str, negative: str, refusal: SqlError) -> Scalar:
+    """A distance that is known when the statement runs, of parameters."""
+    if binding.streams or not is_fixed(offset):
+        raise refusal
+    zero = Literal((0, 0, 0) if offset.type.name == "interval" else 0, offset.type)
+    positive = required(Call("ge", (offset, zero), BOOL), offset, "22013", negative)
+    return required(Call("is_not_null", (offset,), BOOL), positive, "22004", null)
 
 
 def _range_type(env: Environment, call: WindowCall, over: _Definition, node: Any) -> SqlType:

@@ -6,12 +6,14 @@ from or goes to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from catalog.errors import unsupported
 from catalog.objects import ColumnDefinition, Stream, Table
 from planner.algebra import Project
+from planner.bind.changes.fields import assign_field
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import refuse_updated
 from planner.bind.definitions.identity import check_updated
@@ -22,7 +24,7 @@ from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
-from planner.expression import ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.expression import Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
 
 def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:
@@ -45,19 +47,22 @@ def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:
     return into_domain(binding, value, column.domain)
 
 
-def assignments(env: Environment, target: Table, items: tuple[Any, ...]) -> dict[int, Scalar]:
-    """The new values of a SET list by the columns' indexes."""
+def assignments(env: Environment, target: Table, items: tuple[Any, ...], old: Sequence[Column]) -> dict[int, Scalar]:
+    """The new values of a SET list by the columns' indexes; ``old`` is the row that changes."""
     names = [column.name for column in target.columns]
     found: dict[int, Scalar] = {}
+    whole: set[int] = set()
     for item in items:
         if item.name not in names:
             raise env.error("42703", f'column "{item.name}" of relation "{target.name}" does not exist', item)
         index = names.index(item.name)
-        if index in found:
+        if index in found and (index in whole or not item.indirection):
             raise env.error("42601", f'multiple assignments to same column "{item.name}"', None)
         if item.indirection:
-            raise unsupported("assignment to a part of a column", position=env.binding.position(item))
-        found[index] = _assigned(env, target.columns[index], item.val)
+            found[index] = assign_field(env, found.get(index, ColumnRef(old[index])), item)
+        else:
+            whole.add(index)
+            found[index] = _assigned(env, target.columns[index], item.val)
         if not _is_default(item.val):
             check_updated(target.columns[index])
             refuse_updated(target.columns[index])
@@ -115,4 +120,6 @@ def _one_of_subquery(env: Environment, column: ColumnDefinition, node: Any) -> S
 def scope_of_target(target: Table | Stream, node: Any, entries: list[Entry]) -> Scope:
     """The changed relation's names: its own, or its alias."""
     alias = node.relation.alias
-    return source_of(target.name, entries, target.schema) if alias is None else source_of(alias.aliasname, entries)
+    named = source_of(target.name, entries, target.schema) if alias is None else source_of(alias.aliasname, entries)
+    row = target.oid if all(entry.attribute for entry in entries) else 0
+    return replace(named, sources=(replace(named.sources[0], row=row),))

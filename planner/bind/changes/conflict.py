@@ -11,14 +11,16 @@ from typing import Any
 from pglast.enums import OnConflictAction
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Stream, Table, UniqueKey
+from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from planner.bind.changes.assigning import assignments, scope_of_target
+from planner.bind.definitions.index_parts import index_parts
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
-from planner.expression import Column, ColumnRef
+from planner.expression import Column, ColumnRef, Scalar
+from planner.rules.support import conjuncts, substitute
 from planner.statements import Conflict, Upsert
 
 
@@ -37,9 +39,10 @@ def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...],
     old = tuple(binding.column(column.name, column.type) for column in target.columns)
     scope = scope_of_target(target, node, _entries(old))
     env = Environment(binding, scope, "index predicates", subquery_binder(level))
-    named = _inferred(env, target, clause.infer)
-    update = _update(env, target, old, row, clause) if updates else None
-    return Conflict(_keys(target, clause.infer, named), update)
+    keys = _keys(env, target, old, clause.infer)
+    if updates and len(keys) > 1 and isinstance(keys[0], Index):
+        raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
+    return Conflict(keys, _update(env, target, old, row, clause) if updates else None)
 
 
 def _entries(row: tuple[Column, ...]) -> list[Entry]:
@@ -51,7 +54,7 @@ def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple
     excluded = source_of("excluded", _entries(row))
     both = Scope(env.scope.sources + excluded.sources, env.scope.entries + excluded.entries)
     inner = Environment(env.binding, both, "UPDATE", env.subquery)
-    assigned = assignments(inner, target, clause.targetList)
+    assigned = assignments(inner, target, clause.targetList, old)
     predicate = None
     if clause.whereClause is not None:
         predicate = bind_boolean(inner.without_aggregates("WHERE"), clause.whereClause, "WHERE")
@@ -65,46 +68,58 @@ def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple
 # --- arbiters --------------------------------------------------------------------------------------------------------
 
 
-def _inferred(env: Environment, target: Table, infer: Any) -> frozenset[str] | None:
-    """The columns of (columns [WHERE ...]); None where an expression is among them, which no key has."""
-    if infer is None or infer.conname is not None:
-        return frozenset()
-    found: set[str] = set()
-    plain = True
+def _inferred(env: Environment, target: Table, infer: Any) -> tuple[frozenset[Scalar], frozenset[Scalar]]:
+    """The parts of (parts [WHERE ...]) and what its predicate demands."""
+    found: set[Scalar] = set()
     for item in infer.indexElems:
         if item.collation or item.opclass:
             raise unsupported("COLLATE and operator classes in ON CONFLICT", "Leave them out.")
         if item.name is not None:
             if all(column.name != item.name for column in target.columns):
                 raise env.error("42703", f'column "{item.name}" does not exist', infer)
-            found.add(item.name)
-            continue
-        scalar = bind_scalar(env, item.expr)
-        plain &= isinstance(scalar, ColumnRef)
-        found |= {scalar.column.name} if isinstance(scalar, ColumnRef) else set()
-    if infer.whereClause is not None:  # keys are never partial: any predicate implies theirs
-        bind_boolean(env, infer.whereClause, "WHERE")
-    return frozenset(found) if plain else None
+            found |= {entry.scalar for entry in env.scope.entries if entry.name == item.name}
+        else:
+            found.add(bind_scalar(env, item.expr))
+    where = None if infer.whereClause is None else bind_boolean(env, infer.whereClause, "WHERE")
+    return frozenset(found), frozenset(conjuncts(where))
 
 
-def _keys(target: Table, infer: Any, named: frozenset[str] | None) -> tuple[UniqueKey, ...]:
+def _keys(env: Environment, target: Table, old: tuple[Column, ...], infer: Any) -> tuple[UniqueKey | Index, ...]:
     """The arbiters. Raises 42P10, and 42704 or 42809 for a constraint that is none."""
+    indexes = tuple(index for index in target.indexes if index.unique)
     if infer is None:
-        return _never_waiting(target.keys)
+        return (*_never_waiting(target, target.keys), *indexes)
     if infer.conname is not None:
-        return _never_waiting((_constraint(target, infer.conname),))
-    found = tuple(key for key in target.keys if frozenset(key.columns) == named)
+        return _never_waiting(target, (_constraint(target, infer.conname),))
+    parts, demands = _inferred(env, target, infer)
+    row = {column.name: ColumnRef(column) for column in old}
+    keys = tuple(key for key in target.keys if {row[name] for name in key.columns} == parts)
+    if keys:
+        return _never_waiting(target, keys)
+    partial = False
+    found: list[Index] = []
+    for index in indexes:
+        bound = index_parts(target, index)
+        over: dict[Column, Scalar] = dict(zip(bound.row, row.values(), strict=True))
+        if {substitute(part, over) for part in bound.parts} == parts:
+            wanted = {substitute(item, over) for item in conjuncts(bound.predicate)}
+            partial |= not wanted <= demands
+            found += [index] if wanted <= demands else []
+    if not found and partial and demands:
+        raise unsupported("ON CONFLICT with another predicate than the index's", "Write the index's own predicate.")
     if not found:
         message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
         raise SqlError("42P10", message)
-    return _never_waiting(found)
+    whole = [index for index in found if index.predicate is None]
+    return tuple(whole or found)
 
 
-def _never_waiting(keys: tuple[UniqueKey, ...]) -> tuple[UniqueKey, ...]:
+def _never_waiting(target: Table, keys: tuple[UniqueKey, ...]) -> tuple[UniqueKey, ...]:
     """Keys as arbiters. Raises 55000 where one is DEFERRABLE."""
-    if any(key.deferrable for key in keys):
-        message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters"
-        raise SqlError("55000", message)
+    for key in keys:
+        if key.deferrable:
+            message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters"
+            raise SqlError("55000", message, about=subject(target, constraint=key.name))
     return keys
 
 

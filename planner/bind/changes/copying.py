@@ -1,47 +1,50 @@
-"""COPY: target, columns and options, in the new and the old spelling (the grammar makes them one).
-
-Owns: PostgreSQL's rules about which option goes with which format (copy.c, ProcessCopyOptions).
-"""
+"""COPY: target, columns, and the condition that rows of COPY FROM must meet; its options are ``copy_options``'."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence as Names
+from dataclasses import replace
+from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
-from planner.bind.changes.assigning import default_of
-from planner.bind.changes.dml import checks_of
+from planner.bind.changes.assigning import default_of, scope_of_target
+from planner.bind.changes.copy_options import Given, bind_options
+from planner.bind.changes.dml import checks_of, require_columns
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
 from planner.bind.domains import default_text, guards
+from planner.bind.environment import Environment
+from planner.bind.expressions import bind_boolean
+from planner.bind.levels import Level
 from planner.bind.relations import require_object
-from planner.bind.select import bind_query
+from planner.bind.scope import Entry
+from planner.bind.select import bind_query, subquery_binder
 from planner.bind.sources import scan_object
 from planner.bind.typenames import declared_typmod, names_of
-from planner.expression import ColumnRef
+from planner.drawing import calls_of
+from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.statements import CopyIn, CopyOptions, CopyOut, Output, Query, Statement
-
-_CHARACTERS: Final[tuple[str, ...]] = ("delimiter", "null", "quote", "escape")
+from planner.walk import walk
 
 
 def bind_copy(binding: Binding, node: Any) -> Statement:
     """COPY table [(columns)] FROM, COPY table or (query) TO."""
     if node.is_program:
         raise unsupported("COPY ... PROGRAM", "Use STDIN or STDOUT and a pipe.")
-    if node.whereClause is not None:
-        raise unsupported(
-            "COPY ... WHERE", "Copy into a table and insert from there.", binding.position(node.whereClause)
-        )
-    options = _options(binding, node.options or ())
+    given = bind_options(binding, node.options or (), node.is_from)
     if node.is_from:
-        return _copy_in(binding, node, options)
+        return _copy_in(binding, node, given)
     if node.query is not None:
-        return CopyOut(bind_query(binding, node.query), options, node.filename)
-    return CopyOut(_whole(binding, node), options, node.filename)
+        query = bind_query(binding, node.query)
+        names = [output.name for output in query.outputs]
+        options = _with_forced(given, names, tuple(range(len(names))), "")
+        return CopyOut(query, options, node.filename)
+    return _whole(binding, node, given)
 
 
-def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
+def _copy_in(binding: Binding, node: Any, given: Given) -> CopyIn:
     target = require_object(binding, node.relation)
     if isinstance(target, Sequence):
         raise SqlError("42809", f'cannot copy to sequence "{target.name}"')
@@ -53,6 +56,7 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
         raise SqlError(
             "42809", f'cannot copy to view "{target.name}"', hint="Copy to the tables and streams that it reads."
         )
+    require_columns(target)
     columns = _columns(binding, target, node)
     defaults = tuple(
         (index, default_of(binding, column))
@@ -62,7 +66,28 @@ def _copy_in(binding: Binding, node: Any, options: CopyOptions) -> CopyIn:
     row = tuple(binding.column(column.name, column.type) for column in target.columns)
     checks = (*guards(binding, target.columns, row), *checks_of(binding, target, row))
     generated = generated_of(binding, target, row)
-    return CopyIn(target, columns, options, node.filename, defaults, checks, row, generated)
+    where = None if node.whereClause is None else _condition(binding, target, row, node)
+    options = _with_forced(given, [column.name for column in target.columns], columns, f' of relation "{target.name}"')
+    return CopyIn(target, columns, options, node.filename, defaults, checks, row, generated, where)
+
+
+def _condition(binding: Binding, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Scalar:
+    """WHERE over a row as it is before generated columns are computed."""
+    entries = [Entry(column.name, ColumnRef(column)) for column in row]
+    scope = scope_of_target(target, node, entries)
+    env = Environment(binding, scope, "COPY FROM WHERE conditions", subquery_binder(Level(binding)))
+    found = bind_boolean(env, node.whereClause, "WHERE")
+    if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(found)):
+        message = "cannot use subquery in COPY FROM WHERE condition"
+        raise SqlError("0A000", message, position=binding.start(node.whereClause))
+    generated = {row[index] for index, column in enumerate(target.columns) if column.generated is not None}
+    read = [item.column for item in walk(found) if isinstance(item, ColumnRef) and item.column in generated]
+    if read:
+        message = "generated columns are not supported in COPY FROM WHERE conditions"
+        raise SqlError("42P10", message, f'Column "{read[0].name}" is a generated column.')
+    for call in calls_of(found):
+        raise unsupported(f"{call.function}() in the condition of a COPY", "Copy all rows and delete some.")
+    return found
 
 
 def _columns(binding: Binding, target: Table | Stream | FileTable | View | SystemView, node: Any) -> tuple[int, ...]:
@@ -82,7 +107,7 @@ def _columns(binding: Binding, target: Table | Stream | FileTable | View | Syste
     return tuple(found)
 
 
-def _whole(binding: Binding, node: Any) -> Query:
+def _whole(binding: Binding, node: Any, given: Given) -> CopyOut:
     """COPY relation TO: its columns in order."""
     target = require_object(binding, node.relation)
     if isinstance(target, Sequence):
@@ -92,6 +117,7 @@ def _whole(binding: Binding, node: Any) -> Query:
         raise SqlError("42809", f'cannot copy from view "{target.name}"', hint=hint)
     if isinstance(target, Stream):
         binding.streams.append((target.name, binding.position(node.relation)))
+    binding.need(target.oid)
     scan, _ = scan_object(binding, target, None, False)
     chosen = _columns(binding, target, node)
     outputs = tuple(
@@ -108,101 +134,29 @@ def _whole(binding: Binding, node: Any) -> Query:
         (binding.column(scan.columns[index].name, scan.columns[index].type), ColumnRef(scan.columns[index]))
         for index in chosen
     )
-    return Query(Project(scan, columns), outputs)
+    options = _with_forced(given, [column.name for column in target.columns], chosen, f' of relation "{target.name}"')
+    return CopyOut(Query(Project(scan, columns), outputs), options, node.filename)
 
 
-# --- options ---------------------------------------------------------------------------------------------------------
+def _with_forced(given: Given, names: Names[str], copied: tuple[int, ...], of: str) -> CopyOptions:
+    """The options with the places, among the copied columns, of those that they name; ``of`` is for the error."""
+    places = {name: _places(name.upper(), listed, names, copied, of) for name, listed in given.forced.items()}
+    quoted, not_null, null = (places.get(name, frozenset()) for name in ("force_quote", "force_not_null", "force_null"))
+    return replace(given.options, force_quote=quoted, force_not_null=not_null, force_null=null)
 
 
-def _options(binding: Binding, items: tuple[Any, ...]) -> CopyOptions:
-    given: dict[str, Any] = {}
-    for item in items:
-        name = item.defname.lower()
-        if name in given:
-            raise SqlError("42601", "conflicting or redundant options", position=binding.position(item))
-        given[name] = item
-    for name, item in given.items():
-        # FREEZE saves a later pass over the rows, which there never is.
-        if name not in ("format", "header", "encoding", "freeze", *_CHARACTERS):
-            if name in ("force_quote", "force_not_null", "force_null", "default", "on_error"):
-                raise unsupported(f"COPY option {name}", "Leave it out.", binding.position(item))
-            raise SqlError("42601", f'option "{name}" not recognized', position=binding.position(item))
-    _check_encoding(binding, given.get("encoding"))
-    form = _format(binding, given.get("format"))
-    header = _header(binding, given.get("header"))
-    texts = {name: str(given[name].arg.sval) for name in _CHARACTERS if name in given}
-    _check_texts(form, header, texts)
-    return _filled(form, header, texts)
-
-
-def _format(binding: Binding, item: Any) -> str:
-    if item is None:
-        return "text"
-    form = str(item.arg.sval)
-    if form not in ("text", "csv", "binary"):
-        raise SqlError("22023", f'COPY format "{form}" not recognized', position=binding.position(item))
-    return form
-
-
-def _header(binding: Binding, item: Any) -> bool:
-    if item is None:
-        return False
-    value = getattr(item.arg, "sval", getattr(item.arg, "ival", getattr(item.arg, "boolval", True)))
-    word = str(value).lower()
-    if word == "match":
-        raise unsupported("HEADER MATCH", "Use HEADER.", binding.position(item))
-    if word not in ("true", "false", "on", "off", "1", "0", "none"):
-        raise SqlError("42601", 'header requires a Boolean value or "match"', position=binding.position(item))
-    return word in ("true", "on", "1", "none")
-
-
-def _check_encoding(binding: Binding, item: Any) -> None:
-    if item is not None and str(item.arg.sval).upper().replace("-", "") not in ("UTF8", "UNICODE"):
-        raise unsupported(f"COPY encoding {item.arg.sval}", "Convert the data to UTF8.", binding.position(item))
-
-
-def _check_texts(form: str, header: bool, texts: dict[str, str]) -> None:
-    if form == "binary":
-        for name in ("delimiter", "null"):
-            if name in texts:
-                raise SqlError("42601", f"cannot specify {name.upper()} in BINARY mode")
-        if header:
-            raise SqlError("0A000", "cannot specify HEADER in BINARY mode")
-    for name in ("quote", "escape"):
-        if name in texts and form != "csv":
-            raise SqlError("0A000", f"COPY {name} available only in CSV mode")
-        if name in texts and len(texts[name].encode()) != 1:
-            raise SqlError("0A000", f"COPY {name} must be a single one-byte character")
-    if "delimiter" in texts:
-        _check_delimiter(form, texts["delimiter"])
-    if any(char in texts.get("null", "") for char in "\r\n"):
-        raise SqlError("22023", "COPY null representation cannot use newline or carriage return")
-
-
-def _check_delimiter(form: str, delimiter: str) -> None:
-    if len(delimiter.encode()) != 1:
-        raise SqlError("0A000", "COPY delimiter must be a single one-byte character")
-    if delimiter in "\r\n":
-        raise SqlError("22023", "COPY delimiter cannot be newline or carriage return")
-    if form == "text" and delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
-        raise SqlError("22023", f'COPY delimiter cannot be "{delimiter}"')
-
-
-def _filled(form: str, header: bool, texts: dict[str, str]) -> CopyOptions:
-    """Defaults by format."""
-    if form == "binary":
-        return CopyOptions("binary")
-    if form == "text":
-        found = CopyOptions("text", texts.get("delimiter", "\t"), texts.get("null", "\\N"), header)
-    else:
-        quote = texts.get("quote", '"')
-        found = CopyOptions(
-            "csv", texts.get("delimiter", ","), texts.get("null", ""), header, quote, texts.get("escape", quote)
-        )
-        if found.delimiter == found.quote:
-            raise SqlError("22023", "COPY delimiter and quote must be different")
-        if found.quote in found.null:
-            raise SqlError("22023", "CSV quote character must not appear in the NULL specification")
-    if found.delimiter in found.null:
-        raise SqlError("22023", "COPY delimiter character must not appear in the NULL specification")
-    return found
+def _places(
+    option: str, listed: tuple[str, ...] | None, names: Names[str], copied: tuple[int, ...], of: str
+) -> frozenset[int]:
+    if listed is None:
+        return frozenset(range(len(copied)))
+    found: list[int] = []
+    for name in listed:
+        if name not in names:
+            raise SqlError("42703", f'column "{name}"{of} does not exist')
+        if names.index(name) in found:
+            raise SqlError("42701", f'column "{name}" specified more than once')
+        if names.index(name) not in copied:
+            raise SqlError("42P10", f'{option} column "{name}" not referenced by COPY')
+        found.append(names.index(name))
+    return frozenset(map(copied.index, found))

@@ -20,6 +20,7 @@ from catalog.types import INT8
 from planner.algebra import Filter, Join, Project, Relation, Scan, Values
 from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
 from planner.bind.changes.conflict import bind_conflict
+from planner.bind.changes.fields import with_field
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
@@ -34,7 +35,7 @@ from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
 from planner.bind.typenames import declared_typmod
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.functions import SEQUENCE_FUNCTIONS
+from planner.functions import DRAWN_FUNCTIONS
 from planner.statements import Delete, Insert, Returning, Statement, Update
 from planner.walk import replace_columns, used_columns, walk
 
@@ -70,7 +71,14 @@ def writable(binding: Binding, node: Any, verb: str) -> Table | Stream:
         raise SqlError("0A000", f'cannot {verb} foreign table "{found.name}"', hint=READ_ONLY)
     if isinstance(found, objects.Sequence):
         raise SqlError("42809", f'cannot change sequence "{found.name}"')
+    require_columns(found)
     return found
+
+
+def require_columns(target: Table | Stream) -> None:
+    """Raises 0A000 for what can have no rows here."""
+    if not target.columns:
+        raise unsupported("rows of a table without columns", "Add a column first.")
 
 
 def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any, ...] | None) -> list[int]:
@@ -79,14 +87,17 @@ def insert_positions(binding: Binding, target: Table | Stream, items: tuple[Any,
         return list(range(len(target.columns)))
     names = [column.name for column in target.columns]
     found: list[int] = []
+    whole: list[int] = []
     for item in items:
         if item.name not in names:
             message = f'column "{item.name}" of relation "{target.name}" does not exist'
             raise SqlError("42703", message, position=binding.position(item))
-        if (index := names.index(item.name)) in found:
+        index = names.index(item.name)
+        if index in (whole if item.indirection else found):
             message = f'column "{item.name}" specified more than once'
             raise SqlError("42701", message, position=binding.position(item))
         found.append(index)
+        whole += [] if item.indirection else [index]
     return found
 
 
@@ -161,8 +172,11 @@ def value_row(
     if cells or named:
         _check_width(env, len(cells), indexes, named, cells)
     values: dict[int, Scalar] = {}
-    for index, cell in zip(indexes, cells, strict=False):
-        if type(cell).__name__ != "SetToDefault":
+    for index, cell, item in zip(indexes, cells, named or (None,) * len(indexes), strict=False):
+        if item is not None and item.indirection:
+            known = values.get(index, Literal(None, target.columns[index].type))
+            values[index] = with_field(env, known, item, cell)
+        elif type(cell).__name__ != "SetToDefault":
             value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
             refuse_inserted(target.columns[index])
             if takes_given(target.columns[index], node.override):
@@ -194,11 +208,13 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     source = relation
     if isinstance(relation, Project):  # assign to the expressions themselves, so that literals are converted here
         scalars, source = [scalar for _, scalar in relation.outputs], relation.input
-    values = {
-        index: assign(env, scalar, target.columns[index], place)
-        for index, scalar, place in zip(indexes, scalars, places, strict=False)
-        if takes_given(target.columns[index], node.override)
-    }
+    values: dict[int, Scalar] = {}
+    for index, scalar, place, item in zip(indexes, scalars, places, node.cols or (None,) * len(indexes), strict=False):
+        definition = target.columns[index]
+        if item is not None and item.indirection:
+            values[index] = with_field(env, values.get(index, Literal(None, definition.type)), item, place, scalar)
+        elif takes_given(definition, node.override):
+            values[index] = assign(env, scalar, definition, place)
     for index in values:
         refuse_inserted(target.columns[index])
     outputs = tuple(
@@ -234,7 +250,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause))
-    assigned = assignments(env, target, node.targetList)
+    assigned = assignments(env, target, node.targetList, scan.columns)
     old, new = row_columns(binding, target), row_columns(binding, target)
     returning = _returning(level, target, new, node, other)
     returning, beside = _passed(binding, returning, other)
@@ -334,7 +350,7 @@ def _refuse_drawn_twice(returning: Returning | None, *changed: Relation | Scalar
 def _drawing(nodes: Sequence[Relation | Scalar]) -> list[str]:
     """The functions of sequences that are called."""
     found = (item.function for node in nodes for item in walk(node) if isinstance(item, Call))
-    return [function for function in found if function in SEQUENCE_FUNCTIONS]
+    return [function for function in found if function in DRAWN_FUNCTIONS]
 
 
 def _passed(

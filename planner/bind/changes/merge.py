@@ -134,7 +134,7 @@ class _Clauses:
         """The new row of an UPDATE or INSERT."""
         match clause.commandType:
             case CmdType.CMD_UPDATE:
-                assigned = assignments(self._within(clause, "UPDATE"), self._target, clause.targetList)
+                assigned = assignments(self._within(clause, "UPDATE"), self._target, clause.targetList, self.old)
                 return tuple(assigned.get(index, ColumnRef(column)) for index, column in enumerate(self.old))
             case CmdType.CMD_INSERT:
                 binding, target = self._env.binding, self._target

@@ -24,8 +24,9 @@ from planner.bind.definitions.alteration import (
     start,
 )
 from planner.bind.definitions.altered_streams import bind_alter_stream
+from planner.bind.definitions.composites import bind_alter_composite
 from planner.bind.definitions.indexes import find_index
-from planner.bind.definitions.schemas import require_role
+from planner.bind.definitions.owners import bind_owner, new_owner
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object
 from planner.statements import NoOperation, Statement
@@ -58,8 +59,8 @@ _REFUSED: Final = {
     AlterTableType.AT_DisableTrig: ("DISABLE TRIGGER", "There are no triggers."),
     AlterTableType.AT_EnableRule: ("ENABLE RULE", "There are no rules."),
     AlterTableType.AT_DisableRule: ("DISABLE RULE", "There are no rules."),
-    AlterTableType.AT_EnableRowSecurity: ("ENABLE ROW LEVEL SECURITY", "There is one role, which may read everything."),
-    AlterTableType.AT_ForceRowSecurity: ("FORCE ROW LEVEL SECURITY", "There is one role, which may read everything."),
+    AlterTableType.AT_EnableRowSecurity: ("ENABLE ROW LEVEL SECURITY", "Grant on views of the rows."),
+    AlterTableType.AT_ForceRowSecurity: ("FORCE ROW LEVEL SECURITY", "Grant on views of the rows."),
     AlterTableType.AT_AddInherit: ("INHERIT", "Use a view with UNION ALL over the tables."),
     AlterTableType.AT_DropInherit: ("NO INHERIT", "There is no inheritance."),
     AlterTableType.AT_AddOf: ("OF type", "Declare the columns."),
@@ -71,8 +72,10 @@ _REFUSED: Final = {
 
 def bind_alter(binding: Binding, node: Any) -> Statement:
     """ALTER TABLE, VIEW, INDEX and so on, but for RENAME."""
-    if node.objtype in (ObjectType.OBJECT_VIEW, ObjectType.OBJECT_MATVIEW):
+    if node.objtype in (ObjectType.OBJECT_VIEW, ObjectType.OBJECT_MATVIEW) and new_owner(node.cmds) is None:
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+    if node.objtype == ObjectType.OBJECT_TYPE:
+        return bind_alter_composite(binding, node)
     words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
     name = node.relation
     is_index = node.objtype == ObjectType.OBJECT_INDEX
@@ -81,9 +84,9 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
     if is_index:
         return _alter_index(binding, node)
     found = require_object(binding, name)
-    for command in node.cmds:
-        if command.subtype == AlterTableType.AT_ChangeOwner:
-            require_role(binding, command.newowner)
+    owner = new_owner(node.cmds)
+    if owner is not None:
+        return bind_owner(binding, found, owner, f"ALTER {words}")
     if all(command.subtype in _NOTHING for command in node.cmds):
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):

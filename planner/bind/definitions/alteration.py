@@ -136,6 +136,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     columns, sequences = with_sequences(binding, change.parts, before, binding.context.catalog.next_oid)
     if sequences and is_temporary(before):
         raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
+    if before.columns and not columns:
+        raise unsupported("a table without its last column", "Drop the table, or add another column first.")
     table = replace(interim(change), columns=columns)
     used = check_generations(binding, change.parts)
     for reference in table.foreign_keys:

@@ -119,7 +119,11 @@ def _fill(binding: Binding, column: ColumnDefinition) -> Any:
     default = bind_expression(column.default, (), replace(binding.context, parameter_types=()), column.type)
     row = fold_constants(Project(Values((), ((),)), ((binding.column("fill", column.type), default),)))
     value = row.outputs[0][1] if isinstance(row, Project) else None
-    return value.value if isinstance(value, Literal) else None
+    if not isinstance(value, Literal):
+        return None
+    if isinstance(value.value, float) and column.type.category == "D":
+        raise unsupported("an infinite date or timestamp in a stream", "Use NULL or a far date.")
+    return value.value
 
 
 def _drop(change: _Change, command: Any) -> None:

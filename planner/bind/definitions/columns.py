@@ -21,6 +21,7 @@ from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
+from planner.bind.rows import check_kept
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
@@ -40,8 +41,12 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
+    check_kept(binding.context.catalog, name, kind)
     if node.collClause is not None:
         check_collation(binding, node.collClause, kind)
+    if stream and kind.row is not None:
+        instead = "Use a column for each of its fields."
+        raise unsupported("a stream's column of a composite type", instead, binding.position(node.typeName))
     if stream and domain is not None and is_constrained(binding, domain.oid):
         instead = "Use its base type, and filter the rows in the views."
         raise unsupported("a stream's column of a constrained domain", instead, binding.position(node.typeName))

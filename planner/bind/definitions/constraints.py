@@ -14,6 +14,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.definitions.index_parts import labels_of
 from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
@@ -67,6 +68,8 @@ def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], at
             raise SqlError("42703", f'column "{name}" named in key does not exist', position=position)
         if column.type.element is not None:
             raise unsupported("a key of an array type", "Use a key of scalar columns.", position)
+        if column.type.row is not None:
+            raise unsupported("a key of a composite type", "Use a key of scalar columns.", position)
         if column.type.name == "json":
             raise SqlError("42704", 'data type json has no default operator class for access method "btree"')
     if len(set(columns)) < len(columns):
@@ -91,7 +94,7 @@ def copy_keys(parts: Parts) -> None:
         words = ("pkey",) if key.primary else (*key.columns, "idx" if key.index else "key")
         parts.keys.append(replace(key, name=parts.name(None, *words)))
     for index in parts.copied_indexes:
-        parts.indexes.append(replace(index, name=parts.name(None, *(index.columns or ("expr",)), "idx")))
+        parts.indexes.append(replace(index, name=parts.name(None, *labels_of(index.parts), "idx")))
 
 
 def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any, str]) -> Check:

@@ -11,16 +11,19 @@ from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
 from planner.bind.definitions.comments import bind_comment
+from planner.bind.definitions.composites import bind_create_composite
 from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
 from planner.bind.definitions.indexes import bind_create_index
+from planner.bind.definitions.owners import bind_alter_owner
 from planner.bind.definitions.renames import bind_rename
-from planner.bind.definitions.schemas import bind_alter_owner, bind_create_schema, bind_rename_schema, bind_set_schema
+from planner.bind.definitions.roles import bind_rename_role
+from planner.bind.definitions.schemas import bind_create_schema, bind_rename_schema, bind_set_schema
 from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_sequence
 from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
-from planner.bind.definitions.user_types import refuse_composite, refuse_range
-from planner.bind.definitions.views import bind_create_as, bind_create_view
+from planner.bind.definitions.user_types import refuse_range
+from planner.bind.definitions.views import bind_create_as, bind_create_view, bind_refresh
 from planner.statements import Statement
 
 
@@ -35,8 +38,13 @@ def _create_server(binding: Binding, node: Any) -> Statement:
 
 
 def _rename(binding: Binding, node: Any) -> Statement:
-    schema = node.renameType == ObjectType.OBJECT_SCHEMA
-    return bind_rename_schema(binding, node) if schema else bind_rename(binding, node)
+    match node.renameType:
+        case ObjectType.OBJECT_SCHEMA:
+            return bind_rename_schema(binding, node)
+        case ObjectType.OBJECT_ROLE:
+            return bind_rename_role(binding, node)
+        case _:
+            return bind_rename(binding, node)
 
 
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
@@ -50,6 +58,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateForeignServerStmt": _create_server,
     "ViewStmt": bind_create_view,
     "CreateTableAsStmt": bind_create_as,
+    "RefreshMatViewStmt": bind_refresh,
     "AlterTableStmt": bind_alter,
     "RenameStmt": _rename,
     "IndexStmt": bind_create_index,
@@ -59,7 +68,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "AlterEnumStmt": bind_alter_enum,
     "CreateDomainStmt": bind_create_domain,
     "AlterDomainStmt": bind_alter_domain,
-    "CompositeTypeStmt": refuse_composite,
+    "CompositeTypeStmt": bind_create_composite,
     "CreateRangeStmt": refuse_range,
     "TruncateStmt": bind_truncate,
 }

@@ -94,6 +94,7 @@ def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str,
     """A view's columns by its text; None where that does not bind."""
     raw = parse(view.definition)[0]
     inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
+    inner.marks_rows = True  # whatever it needs
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
         return tuple((output.name, output.type) for output in bind_query(inner, raw.node).outputs)

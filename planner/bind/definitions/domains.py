@@ -16,7 +16,7 @@ from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import quote_name
-from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table
+from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table, subject
 from catalog.types import BOOL, INT8
 from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
@@ -52,6 +52,10 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     given: set[str] = set()
     with binding.without_positions():
         base, parent = type_or_domain(binding, node.typeName)
+        if base.name == "void":
+            raise SqlError("42804", '"void" is not a valid base type for a domain')
+        if base.row is not None or (base.element is not None and base.element.row is not None):
+            raise unsupported("a domain over a composite type", "Check the fields where they are used.")
         if node.collClause is not None:
             check_collation(binding, node.collClause, base)
         domain = Domain(catalog.type_oid(), name, base, 0 if parent is None else parent.oid, schema=where)
@@ -198,7 +202,11 @@ def _nulls(binding: Binding, domain: Domain) -> tuple[tuple[SqlError, Relation],
     """The columns' values that NOT NULL forbids."""
     return tuple(
         (
-            SqlError("23502", f'column "{column.name}" of table "{table.name}" contains null values'),
+            SqlError(
+                "23502",
+                f'column "{column.name}" of table "{table.name}" contains null values',
+                about=subject(table, column.name),
+            ),
             _found(binding, table, column, lambda value: Call("is_null", (value,), BOOL)),
         )
         for table, column in users(binding, domain.oid)
@@ -215,7 +223,11 @@ def _breaking(binding: Binding, domain: Domain, check: Check) -> tuple[tuple[Sql
     words = "contains values that violate the new constraint"
     return tuple(
         (
-            SqlError("23514", f'column "{column.name}" of table "{table.name}" {words}'),
+            SqlError(
+                "23514",
+                f'column "{column.name}" of table "{table.name}" {words}',
+                about=subject(table, column.name),
+            ),
             _found(
                 binding,
                 table,

@@ -26,11 +26,14 @@ from catalog.objects import (
     View,
 )
 from planner.bind.context import Binding, within
+from planner.bind.definitions.databases import bind_drop_extension
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.type_drops import bind_drop_type, drop_types
+from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe, look_up, require_object, written
 from planner.definitions import Drop, DropType, Truncate
+from planner.statements import NoOperation
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
@@ -41,7 +44,7 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 }
 
 
-def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
+def bind_drop(binding: Binding, node: Any) -> Drop | DropType | NoOperation:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, INDEX, SCHEMA [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
@@ -49,6 +52,8 @@ def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
         return bind_drop_type(binding, node)
     if node.removeType == ObjectType.OBJECT_SCHEMA:
         return _drop_schemas(binding, node)
+    if node.removeType == ObjectType.OBJECT_EXTENSION:
+        return bind_drop_extension(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")
         raise unsupported(f"DROP {words}")
@@ -67,6 +72,7 @@ def bind_drop(binding: Binding, node: Any) -> Drop | DropType:
             notices.append(f"{message}, skipping")
             continue
         _require_kind(found, kind, wanted)
+        require_droppable(binding, found)
         _require_free(binding, found)
         if found not in named:
             named.append(found)
@@ -91,6 +97,7 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
         if schema.name in SYSTEM_SCHEMAS:
             message = f"cannot drop schema {schema.name} because it is required by the database system"
             raise SqlError("2BP01", message)
+        require_droppable(binding, schema)
         schemas[schema.oid] = schema
     for schema in schemas.values():
         for item in sorted(catalog.contents(schema.name), key=lambda found: found.oid):
@@ -121,7 +128,8 @@ def _require_free(binding: Binding, item: CatalogObject) -> None:
 def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...]) -> None:
     if isinstance(item, SystemView):
         raise SqlError("42501", f"permission denied: view {item.name} belongs to the system")
-    if not isinstance(item, wanted):
+    is_other = isinstance(item, View) and not item.continuous and item.materialized != (kind == "MATERIALIZED VIEW")
+    if is_other or not isinstance(item, wanted):
         word = {
             "TABLE": "a table",
             "FOREIGN TABLE": "a foreign table",
@@ -135,7 +143,11 @@ def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...
             FileTable: "DROP FOREIGN TABLE to remove a foreign table",
             Sequence: "DROP SEQUENCE to remove a sequence",
         }
-        hint = f"Use {right.get(type(item), 'DROP VIEW to remove a view')}."
+        is_materialized = isinstance(item, View) and item.materialized
+        view = (
+            "DROP MATERIALIZED VIEW to remove a materialized view" if is_materialized else "DROP VIEW to remove a view"
+        )
+        hint = f"Use {right.get(type(item), view)}."
         raise SqlError("42809", f'"{item.name}" is not {word[kind]}', hint=hint)
 
 
@@ -251,4 +263,4 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
                 raise SqlError("0A000", "cannot truncate a table referenced in a foreign key constraint", detail, hint)
             targets.append(dependent)
     restarts = [sequence for target in targets for sequence in catalog.owned(target.oid)] if node.restart_seqs else ()
-    return Truncate(tuple(targets), tuple(restarts))
+    return Truncate(tuple(target for target in targets if target.columns), tuple(restarts))

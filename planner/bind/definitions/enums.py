@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from catalog.catalog import Catalog, following
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Domain, View
-from catalog.types import Enumeration, enum_of
+from catalog.nesting import enum_of
+from catalog.objects import UserType, View
+from catalog.types import Enumeration
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken
@@ -122,7 +123,7 @@ def after_all(catalog: Catalog, altered: AlterType) -> Catalog:
     """The catalog as it will be."""
     catalog = catalog.change_type(altered.item)
     for _, item in altered.changes:
-        catalog = catalog.change_type(item) if isinstance(item, Enumeration | Domain) else catalog.change(item)
+        catalog = catalog.change_type(item) if isinstance(item, UserType) else catalog.change(item)
     return catalog
 
 

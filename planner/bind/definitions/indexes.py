@@ -1,7 +1,7 @@
 """CREATE, ALTER and DROP INDEX.
 
-Owns: that a unique index over columns is a key that is enforced, and that any other index is a name which does nothing:
-tables are scanned with zone maps. Unique indexes of a part of the rows, or of expressions, are 0A000.
+Owns: that a unique index over columns is a key, that one over expressions or a part of the rows is enforced as well,
+and that any other index is a name which does nothing: tables are scanned with zone maps.
 """
 
 from __future__ import annotations
@@ -10,21 +10,26 @@ import itertools
 from dataclasses import replace
 from typing import Any, Final
 
-from pglast.enums import DropBehavior
+from pglast.enums import DropBehavior, SortByDir, SortByNulls
 from pglast.stream import RawStream
 
 from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
 from catalog.objects import Index, Table, UniqueKey
+from catalog.types import BOOL
 from planner.bind.context import Binding
+from planner.bind.definitions.index_parts import index_parts, labels_of
+from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree
-from planner.bind.typenames import names_of
+from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
+from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
+from planner.functions import FUNCTIONS
 from planner.statements import NoOperation, Statement
-from planner.walk import used_columns
+from planner.walk import used_columns, walk
 
 _METHODS: Final = ("btree", "hash", "gist", "gin", "spgist", "brin")
 
@@ -38,22 +43,38 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
     if node.accessMethod not in _METHODS:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
-    parts, columns = _parts(binding, table, node)
+    parts, columns, predicate = _parts(binding, table, node)
     catalog = context.catalog
-    name = node.idxname or _chosen_name(catalog, table, node.indexParams)
+    name = node.idxname or _chosen_name(catalog, table, parts)
     if _is_taken(catalog, name, table.schema):
         if not node.if_not_exists:
             raise duplicate_table(name)
         return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
-    if not node.unique:
-        after = replace(table, indexes=(*table.indexes, Index(name, parts, columns)))
+    if node.nulls_not_distinct:
+        raise unsupported("NULLS NOT DISTINCT", position=binding.position(node.relation))
+    if node.unique and predicate is None and all(item.name is not None for item in node.indexParams):
+        key = UniqueKey(name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True)
+        after = replace(table, keys=(*table.keys, key))
     else:
-        after = replace(table, keys=(*table.keys, _unique(binding, node, name)))
+        orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
+        index = Index(name, parts, columns, None, orders, included, predicate, bool(node.unique))
+        if node.unique:
+            _require_bound(binding, table, index, node)
+        after = replace(table, indexes=(*table.indexes, index))
     return AlterTable("CREATE INDEX", table, after)
 
 
-def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The texts of what is indexed, and the columns that they use. Raises 42703."""
+def _order(item: Any) -> str:
+    """What stands behind a part: its order and its NULLs' place, where they are not the default."""
+    descending = item.ordering == SortByDir.SORTBY_DESC
+    nulls = {SortByNulls.SORTBY_NULLS_FIRST: True, SortByNulls.SORTBY_NULLS_LAST: False}
+    first = nulls.get(item.nulls_ordering, descending)
+    place = "" if first == descending else f" NULLS {'FIRST' if first else 'LAST'}"
+    return f"{' DESC' if descending else ''}{place}"
+
+
+def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
+    """The texts of what is indexed, the columns that they and the predicate use, and its text. Raises 42703."""
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
     used: dict[str, None] = {}
@@ -66,34 +87,44 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
         else:
             texts.append(_expression(binding, item.expr, scan.columns, used))
-    if node.whereClause is not None:
-        texts.append(_expression(binding, node.whereClause, scan.columns, used))
-    return tuple(texts), tuple(used)
+    where = (
+        None if node.whereClause is None else _expression(binding, node.whereClause, scan.columns, used, "predicate")
+    )
+    return tuple(texts), tuple(used), where
 
 
-def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None]) -> str:
+def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None], what: str = "expression") -> str:
+    """An expression's text. Raises 0A000 and 42P17."""
     scalar = bind_tree(binding, tree, columns, None, "index")
+    if what == "predicate" and coerce(binding, scalar, BOOL, "implicit", tree) is None:
+        message = f"argument of WHERE must be type boolean, not type {display(scalar.type)}"
+        raise SqlError("42804", message, position=binding.start(tree))
+    if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(scalar)):
+        raise SqlError("0A000", f"cannot use subquery in index {what}", position=binding.start(tree))
+    if any(FUNCTIONS[item.function].volatility != "immutable" for item in walk(scalar) if isinstance(item, Call)):
+        raise SqlError("42P17", f"functions in index {what} must be marked IMMUTABLE")
     used.update(dict.fromkeys(column.name for column in used_columns(scalar)))
     return str(RawStream()(tree))
 
 
-def _unique(binding: Binding, node: Any, name: str) -> UniqueKey:
+def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> None:
+    """Raises 0A000 for a unique index that cannot be bound by its table alone, or whose values are not."""
     position = binding.position(node.relation)
-    if node.whereClause is not None or any(item.name is None for item in node.indexParams):
-        raise unsupported("a unique index of a part of the rows, or of an expression", position=position)
-    if node.nulls_not_distinct:
-        raise unsupported("NULLS NOT DISTINCT", position=position)
-    return UniqueKey(name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True)
+    try:
+        bound = index_parts(table, index)
+    except SqlError:
+        raise unsupported("a unique index with a type of a user's in an expression", position=position) from None
+    shows = {column.name for column in table.columns if column.keeps_scale}
+    texts = (
+        item for part in bound.unique for item in walk(part) if isinstance(item, Cast) and item.type.category == "S"
+    )
+    if any(shows.intersection(column.name for column in used_columns(text)) for text in texts):
+        raise unsupported("a unique index over the text of a numeric without digits", position=position)
 
 
-def _chosen_name(catalog: Catalog, table: Table, parts: Any) -> str:
-    words = [item.name or _word(item.expr) for item in parts]
-    names = (made_name(table.name, "_".join(words), f"idx{number or ''}") for number in itertools.count())
+def _chosen_name(catalog: Catalog, table: Table, parts: tuple[str, ...]) -> str:
+    names = (made_name(table.name, "_".join(labels_of(parts)), f"idx{number or ''}") for number in itertools.count())
     return next(name for name in names if not _is_taken(catalog, name, table.schema))
-
-
-def _word(tree: Any) -> str:
-    return names_of(tree.funcname)[-1] if type(tree).__name__ == "FuncCall" else "expr"
 
 
 def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
@@ -155,6 +186,7 @@ def bind_drop_index(binding: Binding, node: Any) -> Drop:
             if error.sqlstate == "42P01":
                 raise SqlError("42704", f'index "{name}" does not exist') from None
             raise
+        require_droppable(binding, before, f"index {name}")
         after = changes.get(before.oid, (before, before))[1]
         changes[before.oid] = (before, _without(binding, after, name, node.behavior == DropBehavior.DROP_CASCADE))
     return Drop("INDEX", (), tuple(notices), tuple(changes.values()))

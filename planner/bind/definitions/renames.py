@@ -19,6 +19,7 @@ from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.objects import CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
+from planner.bind.definitions.composites import bind_rename_attribute
 from planner.bind.definitions.dependents import readers
 from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.indexes import bind_rename_index
@@ -53,6 +54,8 @@ def bind_rename(binding: Binding, node: Any) -> Statement:
         return bind_rename_domain(binding, node)
     if kind == ObjectType.OBJECT_DOMCONSTRAINT:
         return bind_rename_domain_constraint(binding, node)
+    if kind == ObjectType.OBJECT_ATTRIBUTE:
+        return bind_rename_attribute(binding, node)
     if kind == ObjectType.OBJECT_TYPE:
         return bind_rename_type(binding, node)
     words = relation_words(kind)
@@ -165,7 +168,12 @@ def _renamed(table: Table, old: str, new: str) -> Table:
         ),
         keys=tuple(replace(key, columns=among(key.columns)) for key in table.keys),
         indexes=tuple(
-            replace(item, columns=among(item.columns), parts=tuple(_in_text(part, old, new) for part in item.parts))
+            replace(
+                item,
+                columns=among(item.columns),
+                parts=tuple(_in_text(part, old, new) for part in item.parts),
+                predicate=None if item.predicate is None else _in_text(item.predicate, old, new),
+            )
             for item in table.indexes
         ),
         foreign_keys=tuple(map(referring, table.foreign_keys)),

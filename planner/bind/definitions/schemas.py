@@ -1,7 +1,7 @@
 """CREATE SCHEMA, ALTER SCHEMA and ALTER ... SET SCHEMA.
 
-Owns: which names schemas may have, and what goes along when a relation moves. There is one role, so an owner may be
-named and is always that. DROP SCHEMA is ``planner.bind.definitions.drops``.
+Owns: which names schemas may have, and what goes along when a relation moves. DROP SCHEMA is
+``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.owners``.
 
 https://www.postgresql.org/docs/15/sql-createschema.html
 """
@@ -11,26 +11,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from pglast.enums import ObjectType, RoleSpecType
+from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
-from planner.bind.definitions.user_types import bind_move_type, named_type
+from planner.bind.definitions.roles import role_of
+from planner.bind.definitions.user_types import bind_move_type
 from planner.bind.relations import look_up
-from planner.bind.typenames import names_of
 from planner.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
 from planner.statements import NoOperation, Statement
 
-_TYPES: Final = (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN)
+TYPES: Final = (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN)
 
 
 def bind_create_schema(binding: Binding, node: Any) -> CreateSchema:
     """CREATE SCHEMA [IF NOT EXISTS] [name] [AUTHORIZATION role]. Raises 42P06, 42704 and 42939."""
-    owner = None if node.authrole is None else require_role(binding, node.authrole)
-    name = node.schemaname or owner
+    owner = None if node.authrole is None else role_of(binding, node.authrole)
+    name = node.schemaname or (None if owner is None else owner.name)
     assert name is not None, "the grammar wants one of them"
     if node.schemaElts:
         instead = "Create what is to be in it with statements of their own."
@@ -40,14 +40,7 @@ def bind_create_schema(binding: Binding, node: Any) -> CreateSchema:
     exists = name in catalog.schemas
     if exists and not node.if_not_exists:
         raise SqlError("42P06", f'schema "{name}" already exists')
-    return CreateSchema(Schema(catalog.next_oid, name), exists)
-
-
-def require_role(binding: Binding, node: Any) -> str:
-    """The name of a role. Raises 42704 for any but the session's."""
-    if node.roletype == RoleSpecType.ROLESPEC_CSTRING and node.rolename != binding.context.role:
-        raise SqlError("42704", f'role "{node.rolename}" does not exist')
-    return binding.context.role
+    return CreateSchema(Schema(catalog.next_oid, name), exists, None if owner is None else owner.oid)
 
 
 def _require_name(name: str) -> None:
@@ -76,23 +69,10 @@ def bind_rename_schema(binding: Binding, node: Any) -> AlterSchema:
     return AlterSchema("ALTER SCHEMA", before, replace(before, name=node.newname))
 
 
-def bind_alter_owner(binding: Binding, node: Any) -> NoOperation:
-    """ALTER SCHEMA, TYPE or DOMAIN name OWNER TO role: there is one."""
-    words = relation_words(node.objectType)
-    if node.objectType in _TYPES:
-        named_type(binding, names_of(node.object), node.objectType)
-    elif node.objectType == ObjectType.OBJECT_SCHEMA:
-        find_schema(binding.context.catalog, node.object.sval)
-    else:
-        raise unsupported(f"ALTER {words} OWNER TO")
-    require_role(binding, node.newowner)
-    return NoOperation(f"ALTER {words}")
-
-
 def bind_set_schema(binding: Binding, node: Any) -> Statement:
     """ALTER kind [IF EXISTS] name SET SCHEMA schema. Raises 3F000, 42P01, 42P07, 42809 and 0A000."""
     words = relation_words(node.objectType)
-    if node.objectType in _TYPES:
+    if node.objectType in TYPES:
         return bind_move_type(binding, node)
     if node.objectType not in RELATIONS:
         raise unsupported(f"ALTER {words} SET SCHEMA")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Table
 from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, on_commit, target_schema
+from planner.bind.rows import check_kept
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
@@ -34,8 +36,10 @@ def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> C
         raise SqlError("42P02", f"there is no parameter {name}", position=position)
     schema = target_schema(binding, into.rel)
     exists = is_taken(binding, into.rel, schema, tolerated)
-    columns = _columns(names_of(into.colNames), found)
+    columns = _columns(binding.context.catalog, names_of(into.colNames), found)
     kept = on_commit(into.onCommit, schema)
+    if not columns:
+        raise unsupported("CREATE TABLE AS of rows without columns", "Name a column.")
     table = Table(binding.context.catalog.next_oid, into.rel.relname, columns, schema=schema, on_commit=kept)
     rows = Query(_fitted(binding, found.relation, columns), found.outputs, found.volatile)
     return CreateTableAs(table, rows, not into.skipData, exists)
@@ -54,11 +58,13 @@ def bind_select_into(binding: Binding, node: Any) -> CreateTableAs:
     return bind_table_as(binding, binding.into, node, False)
 
 
-def _columns(given: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
+def _columns(catalog: Catalog, given: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
     if len(given) > len(query.outputs):
         raise SqlError("42601", "too many column names were specified")
     names = given + tuple(output.name for output in query.outputs)[len(given) :]
     check_columns(names)
+    for name, output in zip(names, query.outputs, strict=True):
+        check_kept(catalog, name, output.type)
     return tuple(ColumnDefinition(name, _type(output)) for name, output in zip(names, query.outputs, strict=True))
 
 

@@ -37,6 +37,7 @@ class Copied:
 def like(binding: Binding, node: Any) -> Copied:
     """What one LIKE clause brings."""
     source, options = require_object(binding, node.relation, placed=True), node.options
+    binding.need(source.oid)
     columns = tuple(_column(column, options) for column in source.columns)
     if not isinstance(source, Table):
         return Copied(columns)

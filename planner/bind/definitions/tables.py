@@ -135,9 +135,9 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
         if column.type.name == "interval":
             instead = "Use two timestamps, or a number of seconds."
             raise unsupported(f"an interval column in {where}", instead, binding.position(node))
-        if column.type.enum is not None:
+        if column.type.enum is not None or column.type.row is not None:
             instead = "Use text, and cast it where it is read."
-            raise unsupported(f"a column of an enum type in {where}", instead, binding.position(node))
+            raise unsupported(f"a column of a user's type in {where}", instead, binding.position(node))
 
 
 def _file_option(binding: Binding, item: Any) -> tuple[str, str]:

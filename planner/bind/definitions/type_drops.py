@@ -15,13 +15,15 @@ from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.nesting import holds
 from catalog.objects import ColumnDefinition, Domain, Stream, Table, UserType, View
-from catalog.types import enum_of
+from catalog.types import Composite, SqlType
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
 from planner.bind.definitions.alteration import finish, start
 from planner.bind.definitions.dependents import broken_texts, readers, reads_as_before
 from planner.bind.definitions.user_types import named_type
+from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe
 from planner.bind.typenames import find_type, names_of, unknown_type
 from planner.definitions import AlterTable, DropType
@@ -37,6 +39,7 @@ class _Reach:
     views: list[View] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
+    fields: bool = False  # whether a composite type would lose an attribute
 
     def add(self, what: str, declared: UserType) -> None:
         """Something that goes because a type goes."""
@@ -56,6 +59,7 @@ def bind_drop_type(binding: Binding, node: Any) -> DropType:
                 raise error
             notices.append(f"{error.message}, skipping")
         elif named_type(binding, names_of(item.names), node.removeType) not in found:
+            require_droppable(binding, known)
             found.append(known)
     kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
     return drop_types(binding, kind, found, notices, node.behavior == DropBehavior.DROP_CASCADE)
@@ -68,6 +72,8 @@ def drop_types(binding: Binding, kind: str, types: list[UserType], notices: list
         what = f"type {types[0]}" if len(types) == 1 else "desired object(s)"
         hint = "Use DROP ... CASCADE to drop the dependent objects too."
         raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(reach.lines), hint)
+    if reach.fields:
+        raise unsupported("CASCADE to an attribute of a composite type", "Drop the attribute first.")
     if reach.extra:
         only = f"drop cascades to {reach.extra[0]}"
         notices.append(only if len(reach.extra) == 1 else f"drop cascades to {len(reach.extra)} other objects")
@@ -84,6 +90,11 @@ def _reach(binding: Binding, types: list[UserType]) -> _Reach:
             if isinstance(item, Domain) and item not in reach.types and _is_over(item, declared):
                 reach.add(f"type {item}", declared)
                 reach.types.append(item)
+            if isinstance(item, Composite) and item not in reach.types:
+                for name, kind in item.fields:
+                    if _names(kind, declared):
+                        reach.add(f"column {name} of composite type {item}", declared)
+                        reach.fields = True
     for declared in reach.types:
         _add_columns(reach, declared)
     after = catalog
@@ -97,13 +108,18 @@ def _reach(binding: Binding, types: list[UserType]) -> _Reach:
 def _is_over(domain: Domain, declared: UserType) -> bool:
     if domain.parent:
         return domain.parent == declared.oid
-    return declared.oid == getattr(enum_of(domain.base), "oid", None)
+    return _names(domain.base, declared)
+
+
+def _names(kind: SqlType, declared: UserType) -> bool:
+    """Whether a type is, or holds, a user's."""
+    return holds(kind, lambda item: declared.oid == getattr(item.enum or item.row, "oid", None))
 
 
 def _is_of(column: ColumnDefinition, declared: UserType) -> bool:
     if column.domain:
         return column.domain == declared.oid
-    return declared.oid == getattr(enum_of(column.type), "oid", None)
+    return _names(column.type, declared)
 
 
 def _add_columns(reach: _Reach, declared: UserType) -> None:

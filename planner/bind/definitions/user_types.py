@@ -11,9 +11,10 @@ from typing import Any
 
 from pglast.enums import ObjectType
 
+from catalog.catalog import following
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, UserType
-from catalog.types import Enumeration
+from catalog.types import Composite, Enumeration
 from planner.bind.context import Binding
 from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import alter_enum
@@ -21,11 +22,6 @@ from planner.bind.relations import type_schema
 from planner.bind.typenames import declared_type, names_of
 from planner.definitions import AlterType
 from planner.statements import Statement
-
-
-def refuse_composite(binding: Binding, node: Any) -> Statement:
-    """CREATE TYPE name AS (columns)."""
-    raise unsupported("a composite type", "Use a column for each of its fields.", binding.position(node.typevar))
 
 
 def refuse_range(binding: Binding, node: Any) -> Statement:
@@ -47,6 +43,8 @@ def redefined(binding: Binding, before: UserType, after: UserType, tag: str) -> 
     """A type under another name, in another schema, or with a comment."""
     if isinstance(before, Enumeration) and isinstance(after, Enumeration):
         return replace(alter_enum(binding.context.catalog, before, after), tag=tag)
+    if isinstance(after, Composite):
+        return AlterType(tag, before, after, following(binding.context.catalog, after))
     return AlterType(tag, before, after)
 
 

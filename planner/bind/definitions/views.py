@@ -13,26 +13,27 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 from pglast.stream import RawStream
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
-from planner.bind.definitions.schemas import require_role
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
-from planner.bind.relations import is_taken, look_up, require_object, settings_of, target_schema
+from planner.bind.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
+from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import display
 from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
-from planner.functions import FUNCTIONS, SEQUENCE_FUNCTIONS
+from planner.functions import DRAWN_FUNCTIONS, FUNCTIONS
 from planner.parse import text_after_as
 from planner.renaming import reads_of
-from planner.statements import Query
+from planner.statements import NoOperation, Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
@@ -52,15 +53,30 @@ def bind_create_view(binding: Binding, node: Any) -> CreateView:
 
 
 def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
-    """CREATE MATERIALIZED VIEW over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
+    """CREATE MATERIALIZED VIEW, which over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
     into = node.into
     if node.objtype != ObjectType.OBJECT_MATVIEW:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
-    if not created.view.continuous:
-        instead = "Use CREATE VIEW, or read a stream."
-        raise unsupported("a materialized view that reads no stream", instead, binding.position(into.rel))
-    return created
+    if created.view.continuous:
+        return created
+    position = binding.position(into.rel)
+    if into.skipData:
+        raise unsupported("a materialized view WITH NO DATA", "Leave it out: such views are always fresh.", position)
+    if created.query.volatile:
+        instead = "Use CREATE TABLE AS: a materialized view is always fresh, and its rows would change at each reading."
+        raise unsupported("a materialized view with a volatile function", instead, position)
+    return replace(created, view=replace(created.view, materialized=True))
+
+
+def bind_refresh(binding: Binding, node: Any) -> NoOperation:
+    """REFRESH MATERIALIZED VIEW: there is nothing to do, since these views are fresh whenever they are read."""
+    found = require_named(binding, node.relation.relname, node.relation.schemaname)
+    if not isinstance(found, View) or not (found.materialized or found.continuous):
+        raise SqlError("42809", f'"{found.name}" is not a materialized view')
+    if node.skipData:
+        raise unsupported("REFRESH MATERIALIZED VIEW WITH NO DATA", "Leave it out: such views are always fresh.")
+    return NoOperation("REFRESH MATERIALIZED VIEW")
 
 
 def _create(
@@ -71,6 +87,8 @@ def _create(
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
+    if query.locking is not None:
+        raise unsupported(f"{query.locking.words} in a view", "Lock the rows in the query that reads it.")
     continuous = bool(binding.streams)
     schema, notices = _schema(binding, name, continuous)
     catalog = binding.context.catalog
@@ -80,7 +98,8 @@ def _create(
         _refuse_changing(binding, query.relation)
         _refuse_sequences(binding, query.relation)
         refuse_labels(binding, query.relation)
-    columns = _columns(name.relname, names_of(aliases), query)
+        refuse_rows(query.relation, binding.streams[0][1])
+    columns = _columns(catalog, names_of(aliases), query)
     view = View(
         old.oid if old is not None and replaces else catalog.next_oid,
         name.relname,
@@ -126,11 +145,13 @@ def _schema(binding: Binding, name: Any, continuous: bool) -> tuple[str, tuple[s
     return PG_TEMP, (f'view "{name.relname}" will be a temporary view',)
 
 
-def _columns(view: str, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
+def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[ColumnDefinition, ...]:
     if len(names) > len(query.outputs):
         raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
     given = names + tuple(output.name for output in query.outputs)[len(names) :]
     check_columns(given)
+    for name, column in zip(given, query.relation.columns, strict=True):
+        check_kept(catalog, name, column.type)
     return tuple(
         ColumnDefinition(name, column.type) for name, column in zip(given, query.relation.columns, strict=True)
     )
@@ -227,8 +248,6 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
             _refuse_fixed(binding, command.def_)
             reset = {item.defname.lower() for item in command.def_}
             view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
-        elif command.subtype == AlterTableType.AT_ChangeOwner:
-            require_role(binding, command.newowner)
         else:
             raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
     return AlterView(view)
@@ -262,6 +281,6 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
 def _refuse_sequences(binding: Binding, relation: Relation) -> None:
     """A maintained result must not depend on when it is computed. Raises 0A000."""
     for item in walk(relation):
-        if isinstance(item, Call) and item.function in SEQUENCE_FUNCTIONS:
+        if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS:
             message = f"function {item.function}() in a continuous view is not supported"
             raise SqlError("0A000", message, hint="Call it where you read the view.", position=binding.origin(item)[0])

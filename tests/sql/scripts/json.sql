@@ -63,3 +63,15 @@ INSERT INTO j SELECT 9, jsonb_build_object('n', id), json_build_object('n', id) 
 SELECT id, d::text, t::text FROM j WHERE id = 9;
 SELECT d FROM j WHERE d = '{"n": 1}';
 DROP TABLE j;
+-- Subscripts of jsonb.
+SELECT id, (d['a'])::text, d['a']['x'][2]['y']::text, d['a']['x'][-1]::text, d[1]::text, d['1']::text, d[0]['b']::text, d['none']::text FROM j ORDER BY id;
+SELECT id, d['cc'] ->> 0, d[NULL]::text, d['a'][NULL::text]::text, d['a'::varchar]::text, d[4::int2]::text, (d['a'] || d['b'])::text FROM j ORDER BY id;
+SELECT ('{"3": 1, "a b": {"c,d": 5}}'::jsonb)[3], ('{"a b": {"c,d": 5}}'::jsonb)['a b']['c,d'], ('{"a": 1}'::jsonb)['a']['b'];
+SELECT jsonb FROM (SELECT d['a'] FROM j WHERE id = 1) AS x (jsonb);
+SELECT d['a'] FROM j WHERE d['b'] = '1.5';
+SELECT d[1:2] FROM j;
+SELECT d[:] FROM j;
+SELECT d[1.0] FROM j;
+SELECT d[id::int8] FROM j;
+SELECT d[true] FROM j;
+SELECT t['a'] FROM j;

@@ -97,3 +97,4 @@ CREATE VIEW u AS SELECT id, unnest(a) AS e FROM s;
 SELECT e, id FROM u ORDER BY e;
 DROP VIEW u;
 DROP TABLE s;
+SELECT generate_subscripts(indkey, 1), generate_subscripts(indkey, 1, true) FROM pg_index WHERE indexrelid = 2654;

@@ -1,11 +1,13 @@
 """Reading PostgreSQL's date and time texts, one at a time, with DateStyle ISO, MDY.
 
-Owns: the grammar (ParseDateTime, DecodeDateTime) and its errors. Columns go through datetimes' fast paths and come
-here for what is written unusually.
+Owns: the grammar (ParseDateTime, DecodeDateTime) and its errors. Columns have fast ways of their own, on the wire and
+in the engine, and come here for what is written unusually. Years before Christ and beyond 9999 are 0A000; an infinite
+date is a float, as Python has no other.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -13,13 +15,13 @@ from datetime import time as clock
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
-from protocol.values.codec import BLANKS
-from protocol.values.zones import find_zone, to_utc
+from catalog.zones import find_zone, to_utc
 
 _TOKEN: Final = re.compile(
     r"(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<date>\d{1,6}(?P<separator>[-/.])(?:\d{1,2}|[a-z]{3,9})(?P=separator)\d{1,6})(?![\d.:])"
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
+    r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
     r"|(?P<blank>[\s,]+)",
@@ -34,8 +36,15 @@ _MONTH_NUMBERS: Final = {name: i for i, name in enumerate(_MONTHS, 1)} | {
 }
 _DAYS: Final = re.compile("(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?")
 _RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
-_INFINITE: Final = frozenset(("infinity", "-infinity", "+infinity"))
+_INFINITE: Final = {"infinity": math.inf, "-infinity": -math.inf}
+#: What carries an infinite date or timestamp: the greatest count of days or of microseconds, by its bits.
+INFINITE_DAYS: Final = 2**31 - 1
+INFINITE_MICROSECONDS: Final = 2**63 - 1
+#: What C's isspace() takes for blank.
+_BLANKS: Final = " \t\n\v\f\r"
 _DAY: Final = 86_400_000_000
+_LAST_YEAR: Final = {"date": 5_874_897, "timestamp": 294_276}
+_JULIAN_EPOCH: Final = 1_721_425  # the Julian day of ordinal 0
 _LAST_CLOCK: Final = 24 * 60 * 60 + 1
 
 
@@ -62,24 +71,38 @@ class _Overflow(Exception):
     """22008."""
 
 
+class _DateOverflow(_Overflow):
+    """22008 for a month or a day that no year has: it may be the other one."""
+
+
 class _Displacement(Exception):
     """22009."""
 
 
-def parse_date(text: str) -> date:
+def _infinite(text: str) -> float | None:
+    return _INFINITE.get(text.strip(_BLANKS).lower())
+
+
+def parse_date(text: str) -> date | float:
     """date_in. Raises 22007 and 22008."""
+    if (infinite := _infinite(text)) is not None:
+        return infinite
     moment = _read(text, "date")
     return _date(moment, text)
 
 
-def parse_timestamp(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime | float:
     """timestamp_in; a zone in the text is read and means nothing. Raises 22007 and 22008."""
+    if (infinite := _infinite(text)) is not None:
+        return infinite
     moment = _read(text, "timestamp")
     return _datetime(moment, text, "timestamp")
 
 
-def parse_timestamptz(text: str, zone: str) -> datetime:
+def parse_timestamptz(text: str, zone: str) -> datetime | float:
     """timestamptz_in: an instant in UTC; a text without a zone is read in the session's. Raises 22007 and 22008."""
+    if (infinite := _infinite(text)) is not None:
+        return infinite
     moment = _read(text, "timestamp with time zone")
     local = _datetime(moment, text, "timestamp")
     try:
@@ -100,12 +123,24 @@ def parse_time(text: str) -> clock:
     return (datetime.min + timedelta(microseconds=moment.microseconds)).time()
 
 
-def _date(moment: Moment, text: str) -> date:
+def carried_moment(value: date | float) -> date | int:
+    """A timestamp as Arrow takes it into an array."""
+    return (INFINITE_MICROSECONDS if value > 0 else -INFINITE_MICROSECONDS) if isinstance(value, float) else value
+
+
+def carried_day(value: date | float) -> date | int:
+    """A date as Arrow takes it into an array."""
+    return (INFINITE_DAYS if value > 0 else -INFINITE_DAYS) if isinstance(value, float) else value
+
+
+def _date(moment: Moment, text: str, name: str = "date") -> date:
     assert moment.year is not None
     assert moment.month is not None
     assert moment.day is not None
+    if moment.year > _LAST_YEAR[name] or (moment.before_christ and moment.year > 4714):
+        raise _out_of_range(name, text)
     if moment.before_christ or moment.year > 9999:
-        raise _out_of_range("date", text)
+        raise unsupported(f"a {name} before Christ or beyond the year 9999")
     try:
         return date(moment.year, moment.month, moment.day)
     except ValueError:
@@ -113,7 +148,7 @@ def _date(moment: Moment, text: str) -> date:
 
 
 def _datetime(moment: Moment, text: str, name: str) -> datetime:
-    day = _date(moment, text)
+    day = _date(moment, text, name)
     try:
         return datetime(day.year, day.month, day.day) + timedelta(microseconds=moment.microseconds or 0)
     except OverflowError:
@@ -124,8 +159,8 @@ def _malformed(type_name: str, text: str) -> SqlError:
     return SqlError("22007", f'invalid input syntax for type {type_name}: "{text}"')
 
 
-def _field_overflow(text: str) -> SqlError:
-    return SqlError("22008", f'date/time field value out of range: "{text}"')
+def _field_overflow(text: str, hint: str | None = None) -> SqlError:
+    return SqlError("22008", f'date/time field value out of range: "{text}"', hint=hint)
 
 
 def _out_of_range(name: str, text: str) -> SqlError:
@@ -134,9 +169,7 @@ def _out_of_range(name: str, text: str) -> SqlError:
 
 def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
     """All fields of a text, checked one by one but for the days of the month."""
-    stripped = text.strip(BLANKS).lower()
-    if stripped in _INFINITE:
-        raise unsupported(f"{type_name} {stripped}", "Use NULL or a far date.")
+    stripped = text.strip(_BLANKS).lower()
     if stripped in _RELATIVE:
         raise unsupported(f"{type_name} '{stripped}'", "Use now() or current_date.")
     if stripped == "epoch":
@@ -146,6 +179,8 @@ def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
         _complete(moment, needs_date)
     except _Malformed:
         raise _malformed(type_name, text) from None
+    except _DateOverflow:
+        raise _field_overflow(text, 'Perhaps you need a different "datestyle" setting.') from None
     except _Overflow:
         raise _field_overflow(text) from None
     except _Displacement:
@@ -167,6 +202,8 @@ def _tokens(text: str, moment: Moment) -> Moment:
                 _set_date(moment, re.split("[-/.]", match["date"]))
             case "offset":
                 _set_offset(moment, match["offset"])
+            case "julian":
+                _set_ordinal(moment, int(match["julian"][1:]) - _JULIAN_EPOCH)
             case "number":
                 _set_number(moment, match["number"])
             case "word":
@@ -235,6 +272,12 @@ def _set_number(moment: Moment, text: str) -> None:
         padded = whole.ljust(6, "0")
         _set_time(moment, f"{padded[:2]}:{padded[2:4]}:{padded[4:]}.{fraction or 0}")
         return
+    if point and len(whole) == 4 and len(fraction) == 3 and moment.year is None:  # the day of a year
+        year, day = int(whole), int(fraction)
+        if not year or not 1 <= day <= 366:
+            raise _DateOverflow
+        _set_ordinal(moment, date(year, 1, 1).toordinal() + day - 1)
+        return
     if point:
         raise _Malformed
     if len(text) in (6, 8) and moment.year is None and moment.month is None:
@@ -251,6 +294,15 @@ def _set_number(moment: Moment, text: str) -> None:
         raise _Malformed
 
 
+def _set_ordinal(moment: Moment, ordinal: int) -> None:
+    if moment.year is not None or moment.day is not None:
+        raise _Malformed
+    if not 1 <= ordinal <= date.max.toordinal():
+        raise unsupported("a date before Christ or beyond the year 9999")
+    day = date.fromordinal(ordinal)
+    moment.year, moment.month, moment.day = day.year, day.month, day.day
+
+
 def _set_word(moment: Moment, word: str) -> None:
     if word == "t":
         moment.marked = True
@@ -258,6 +310,8 @@ def _set_word(moment: Moment, word: str) -> None:
         moment.afternoon = word == "pm"
     elif word in ("bc", "ad"):
         moment.before_christ = word == "bc"
+    elif word in _RELATIVE:
+        raise unsupported(f"'{word}' as a part of a date", "Use now() or current_date.")
     elif word == "allballs":
         moment.microseconds, moment.zone = 0, UTC
     elif word in _MONTH_NUMBERS and moment.month is None:
@@ -278,8 +332,10 @@ def _complete(moment: Moment, needs_date: bool) -> None:
     missing = moment.year is None or moment.month is None or moment.day is None
     if missing and (needs_date or (moment.year, moment.month, moment.day) != (None, None, None)):
         raise _Malformed
-    if not missing and (moment.year == 0 or not 1 <= (moment.month or 0) <= 12 or not 1 <= (moment.day or 0) <= 31):
+    if not missing and moment.year == 0:
         raise _Overflow
+    if not missing and not (1 <= (moment.month or 0) <= 12 and 1 <= (moment.day or 0) <= 31):
+        raise _DateOverflow
     if moment.afternoon is not None:
         hour = (moment.microseconds or 0) // 3_600_000_000
         if moment.microseconds is None or not 0 <= hour <= 12:

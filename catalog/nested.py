@@ -1,0 +1,91 @@
+"""Texts of values that are made of others: what stands between an array's braces, and between a row's parentheses.
+
+Owns: taking them apart, as PostgreSQL's array_in() and record_in() do. Knows nothing of what the parts mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.errors import SqlError, unsupported
+
+#: What C's isspace() takes for blank.
+_BLANKS: Final = " \t\n\v\f\r"
+_ELEMENT: Final = re.compile(
+    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_FIELD: Final = re.compile(r'((?:[^",()\\]|\\.|"(?:[^"\\]|\\.|"")*")*)([,)])', re.DOTALL)
+_PART: Final = re.compile(r'\\(.)|"((?:[^"\\]|\\.|"")*)"|([^"\\]+)', re.DOTALL)
+_QUOTED: Final = re.compile(r'\\(.)|""', re.DOTALL)
+
+
+def _bad_array(text: str, detail: str) -> SqlError:
+    return SqlError("22P02", f'malformed array literal: "{text}"', detail)
+
+
+def split_array(text: str) -> Iterator[str | None]:
+    """The elements' texts of an array's text. Raises 22P02."""
+    body = text.strip(_BLANKS)
+    if body.startswith("["):
+        raise unsupported("an array with bounds", "Write the elements in braces alone.")
+    if not body.startswith("{"):
+        raise _bad_array(text, 'Array value must start with "{" or dimension information.')
+    if not body.endswith("}"):
+        raise _bad_array(text, "Unexpected end of input.")
+    if not body[1:-1].strip(_BLANKS):
+        return
+    if body[1:].lstrip(_BLANKS).startswith("{"):
+        raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
+    position, end = 1, ","
+    while end == ",":
+        match = _ELEMENT.match(body, position)
+        if match is None:
+            raise _bad_array(text, "Unexpected array element.")
+        position, end = match.end(), match["end"]
+        yield _element(match, text)
+    if position != len(body):
+        raise _bad_array(text, "Junk after closing right brace.")
+
+
+def _element(match: re.Match[str], text: str) -> str | None:
+    if match["quoted"] is not None:
+        return _ESCAPE.sub(r"\1", match["quoted"])
+    plain = match["plain"].strip(_BLANKS)
+    if not plain:
+        raise _bad_array(text, f'Unexpected "{match["end"]}" character.')
+    return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
+
+
+def _bad_row(text: str, detail: str) -> SqlError:
+    return SqlError("22P02", f'malformed record literal: "{text}"', detail)
+
+
+def split_row(text: str, width: int) -> Iterator[str | None]:
+    """The texts of a row's ``width`` fields. Raises 22P02."""
+    body = text.strip(_BLANKS)
+    if not body.startswith("("):
+        raise _bad_row(text, "Missing left parenthesis.")
+    position, end, count = 1, ",", 0
+    while end == ",":
+        match = _FIELD.match(body, position)
+        if match is None:
+            raise _bad_row(text, "Unexpected end of input.")
+        count += 1
+        if count > width:
+            raise _bad_row(text, "Too many columns.")
+        position, end = match.end(), match[2]
+        yield _PART.sub(_plain, match[1]) if match[1] else None
+    if count < width:
+        raise _bad_row(text, "Too few columns.")
+    if position != len(body):
+        raise _bad_row(text, "Junk after right parenthesis.")
+
+
+def _plain(match: re.Match[str]) -> str:
+    if match[2] is None:
+        return match[1] or match[3]
+    return _QUOTED.sub(lambda escaped: escaped[1] or '"', match[2])

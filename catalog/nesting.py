@@ -1,0 +1,42 @@
+"""Types within types: elements of arrays, fields of rows, and the users' types among them.
+
+Owns: the walk down a type. Knows nothing of values or of which types a catalog has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from catalog.types import Composite, Enumeration, SqlType, array, enum, row
+
+
+def enum_of(kind: SqlType) -> Enumeration | None:
+    """The enum that a type, or an array's element type, is."""
+    return kind.enum if kind.element is None else enum_of(kind.element)
+
+
+def is_declared(kind: SqlType) -> bool:
+    """Whether a type, or an array's element type, is not told by its oid alone: users' types, and rows."""
+    return is_declared(kind.element) if kind.element is not None else kind.enum is not None or kind.row is not None
+
+
+def holds(kind: SqlType, found: Callable[[SqlType], bool]) -> bool:
+    """Whether something is true of a type, of an array's element type, or of a row's fields."""
+    if kind.element is not None and kind.name == "array":
+        return found(kind) or holds(kind.element, found)
+    return found(kind) or (kind.row is not None and any(holds(field, found) for _, field in kind.row.fields))
+
+
+def redeclared(kind: SqlType, declared: Enumeration | Composite) -> SqlType:
+    """The type with a user's type's new definition, where it is, or holds, one of it."""
+    match kind, declared:
+        case SqlType(name="array", element=SqlType() as element), _:
+            return array(redeclared(element, declared))
+        case SqlType(row=Composite() as known), Composite() if known.oid == declared.oid:
+            return row(declared)
+        case SqlType(row=Composite() as known), _:
+            return row(known.over(lambda field: redeclared(field, declared)))
+        case SqlType(enum=Enumeration() as known), Enumeration() if known.oid == declared.oid:
+            return enum(declared)
+        case _:
+            return kind

@@ -1,0 +1,155 @@
+"""Who owns an object and who may do what with it: PostgreSQL's access control lists.
+
+Owns: ``Rights`` of one object, its privileges as letters, and whether a role has one of them. What statements need is
+the binder's matter; an object without rights of its own belongs to the superuser of the beginning.
+
+https://www.postgresql.org/docs/15/ddl-priv.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from catalog.objects import PUBLIC
+from catalog.roles import BOOTSTRAP, DATABASE_OWNER, EVERYBODY, READ_ALL_DATA, WRITE_ALL_DATA, Roles
+
+#: Privileges by letter, in the order in which PostgreSQL writes them.
+WORDS: Final = {
+    "a": "INSERT",
+    "r": "SELECT",
+    "w": "UPDATE",
+    "d": "DELETE",
+    "D": "TRUNCATE",
+    "x": "REFERENCES",
+    "t": "TRIGGER",
+    "X": "EXECUTE",
+    "U": "USAGE",
+    "C": "CREATE",
+    "T": "TEMPORARY",
+    "c": "CONNECT",
+}
+LETTERS: Final = {word: letter for letter, word in WORDS.items()}
+#: All privileges that there are of a kind of object.
+OF_TABLE: Final = "arwdDxt"
+OF_SEQUENCE: Final = "rwU"
+OF_SCHEMA: Final = "UC"
+OF_DATABASE: Final = "CTc"
+#: The database's oid, of which there is one.
+DATABASE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one role was given by another; ``options`` are those that it may give on. ``grantee`` 0 is PUBLIC."""
+
+    grantee: int
+    grantor: int
+    letters: str
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """An object's owner and grants; None as long as nobody has granted or revoked anything."""
+
+    owner: int = BOOTSTRAP
+    grants: tuple[Grant, ...] | None = None
+
+    def listed(self, every: str) -> tuple[Grant, ...]:
+        """The grants, where the owner's own are not taken for granted; ``every`` are all privileges of the kind."""
+        return (Grant(self.owner, self.owner, every),) if self.grants is None else self.grants
+
+    def allows(self, roles: Roles, role: int, letters: str, every: str) -> bool:
+        """Whether a role has all of these privileges: by itself, as everybody, or as a member of others."""
+        return roles.is_superuser(role) or not set(letters) - self.held(roles, role, every)
+
+    def held(self, roles: Roles, role: int, every: str) -> set[str]:
+        """The privileges that a role has."""
+        who = roles.groups(role, inherited=True)
+        return {
+            letter for item in self.listed(every) if item.grantee == EVERYBODY or item.grantee in who
+            for letter in item.letters
+        } | _predefined(who, every)  # fmt: skip
+
+    def may_give(self, roles: Roles, role: int) -> set[str] | None:
+        """The privileges that a role may give on; None is all, as an owner may."""
+        who = roles.groups(role, inherited=True)
+        if roles.is_superuser(role) or self.owner in who:
+            return None
+        return {letter for item in self.grants or () if item.grantee in who for letter in item.options}
+
+    def grant(self, every: str, given: Grant) -> Rights:
+        """With some privileges more."""
+        found = list(self.listed(every))
+        for place, item in enumerate(found):
+            if (item.grantee, item.grantor) == (given.grantee, given.grantor):
+                found[place] = replace(
+                    item, letters=_united(item.letters, given.letters), options=_united(item.options, given.options)
+                )
+                return replace(self, grants=tuple(found))
+        return replace(self, grants=(*found, given))
+
+    def revoke(self, every: str, taken: Grant, option_only: bool) -> Rights:
+        """Without some privileges that one role gave another, or without the option to give them on."""
+        kept = []
+        for item in self.listed(every):
+            if (item.grantee, item.grantor) == (taken.grantee, taken.grantor):
+                letters = item.letters if option_only else _without(item.letters, taken.letters)
+                item = replace(item, letters=letters, options=_without(item.options, taken.letters))
+            if item.letters:
+                kept.append(item)
+        return replace(self, grants=tuple(kept))
+
+    def owned_by(self, owner: int) -> Rights:
+        """With another owner, who gets the former's place in all grants (aclnewowner)."""
+        if self.grants is None:
+            return Rights(owner)
+        moved = Rights(owner, ())
+        for item in self.grants:
+            grantee = owner if item.grantee == self.owner else item.grantee
+            grantor = owner if item.grantor == self.owner else item.grantor
+            moved = moved.grant("", replace(item, grantee=grantee, grantor=grantor))
+        return moved
+
+    def names(self, oid: int) -> bool:
+        """Whether somebody else's grants name a role."""
+        return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
+
+
+#: What a server begins with.
+_PUBLIC_SCHEMA: Final = Rights(
+    DATABASE_OWNER, (Grant(DATABASE_OWNER, DATABASE_OWNER, OF_SCHEMA), Grant(EVERYBODY, DATABASE_OWNER, "U"))
+)
+_SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
+
+
+#: Everybody may come in and make temporary tables.
+DATABASE_RIGHTS: Final = Rights(
+    BOOTSTRAP, (Grant(EVERYBODY, BOOTSTRAP, "Tc"), Grant(BOOTSTRAP, BOOTSTRAP, OF_DATABASE))
+)
+
+
+def initial_rights(schema: str) -> Rights:
+    """Of a schema that is there without being created."""
+    return _PUBLIC_SCHEMA if schema == PUBLIC else _SYSTEM_SCHEMA
+
+
+def _predefined(who: frozenset[int], every: str) -> set[str]:
+    """What pg_read_all_data and pg_write_all_data bring."""
+    found: set[str] = set()
+    if every == OF_DATABASE:
+        return found
+    if READ_ALL_DATA in who:
+        found |= set("U") if every == OF_SCHEMA else set("r")
+    if WRITE_ALL_DATA in who:
+        found |= set("U") if every == OF_SCHEMA else set("w") if every == OF_SEQUENCE else set("awd")
+    return found
+
+
+def _united(left: str, right: str) -> str:
+    return "".join(letter for letter in WORDS if letter in left or letter in right)
+
+
+def _without(letters: str, taken: str) -> str:
+    return "".join(letter for letter in letters if letter not in taken)

@@ -1,0 +1,164 @@
+"""Roles and who is a member of which.
+
+Owns: ``Roles``, immutable like the catalog that has it, with PostgreSQL's predefined roles and the superuser that every
+server begins with. What roles may do with objects is ``catalog.privileges``'; how a password is kept,
+``catalog.passwords``'.
+
+https://www.postgresql.org/docs/15/user-manag.html
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+#: The superuser that is there from the beginning.
+BOOTSTRAP: Final = 10
+BOOTSTRAP_NAME: Final = "millstream"
+#: The oid that stands for everybody.
+EVERYBODY: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A user or group. ``password`` is a verifier; ``valid_until`` the password's end."""
+
+    oid: int
+    name: str
+    superuser: bool = False
+    inherit: bool = True
+    create_role: bool = False
+    create_db: bool = False
+    login: bool = False
+    replication: bool = False
+    bypass_rls: bool = False
+    connection_limit: int = -1
+    password: str | None = None
+    valid_until: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """``member`` is in ``role``; ``admin``: and may let others in."""
+
+    role: int
+    member: int
+    grantor: int = BOOTSTRAP
+    admin: bool = False
+
+
+_PREDEFINED: Final = {
+    "pg_database_owner": 6171,
+    "pg_read_all_data": 6181,
+    "pg_write_all_data": 6182,
+    "pg_monitor": 3373,
+    "pg_read_all_settings": 3374,
+    "pg_read_all_stats": 3375,
+    "pg_stat_scan_tables": 3377,
+    "pg_read_server_files": 4569,
+    "pg_write_server_files": 4570,
+    "pg_execute_server_program": 4571,
+    "pg_signal_backend": 4200,
+    "pg_checkpoint": 4544,
+}
+_BOOTSTRAP: Final = Role(
+    BOOTSTRAP,
+    BOOTSTRAP_NAME,
+    superuser=True,
+    create_role=True,
+    create_db=True,
+    login=True,
+    replication=True,
+    bypass_rls=True,
+)
+_BUILT_IN: Final = (_BOOTSTRAP, *(Role(oid, name) for name, oid in _PREDEFINED.items()))
+DATABASE_OWNER: Final = _PREDEFINED["pg_database_owner"]
+READ_ALL_DATA: Final = _PREDEFINED["pg_read_all_data"]
+WRITE_ALL_DATA: Final = _PREDEFINED["pg_write_all_data"]
+READ_SERVER_FILES: Final = _PREDEFINED["pg_read_server_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """All roles at one version of the catalog."""
+
+    items: tuple[Role, ...] = _BUILT_IN
+    members: tuple[Membership, ...] = tuple(
+        Membership(_PREDEFINED[role], _PREDEFINED["pg_monitor"])
+        for role in ("pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables")
+    )
+
+    def find(self, name: str) -> Role | None:
+        """The role of a name, or None."""
+        return next((item for item in self.items if item.name == name), None)
+
+    def get(self, oid: int) -> Role | None:
+        """The role with an oid, or None."""
+        return next((item for item in self.items if item.oid == oid), None)
+
+    def name(self, oid: int) -> str:
+        """What a role is called; PUBLIC where it is everybody."""
+        found = self.get(oid)
+        return found.name if found is not None else "public" if oid == EVERYBODY else f"unknown (OID={oid})"
+
+    def put(self, role: Role) -> Roles:
+        """With one role more, or defined anew."""
+        kept = tuple(item for item in self.items if item.oid != role.oid)
+        return replace(self, items=(*kept, role))
+
+    def drop(self, oid: int) -> Roles:
+        """Without a role and its memberships."""
+        members = tuple(item for item in self.members if oid not in (item.role, item.member))
+        return Roles(tuple(item for item in self.items if item.oid != oid), members)
+
+    def groups(self, oid: int, inherited: bool = False) -> frozenset[int]:
+        """The role and those that it is in, through others too; ``inherited``: whose privileges it has without
+        SET ROLE."""
+        found = {oid}
+        pending = [oid]
+        while pending:
+            role = self.get(pending.pop())
+            if role is None or (inherited and not role.inherit):
+                continue
+            for item in self._groups_of(role.oid):
+                if item not in found:
+                    found.add(item)
+                    pending.append(item)
+        return frozenset(found)
+
+    def _groups_of(self, oid: int) -> Iterator[int]:
+        for item in self.members:
+            if item.member == oid:
+                yield item.role
+        if oid == BOOTSTRAP:  # the database's owner
+            yield DATABASE_OWNER
+
+    def administered(self, oid: int) -> frozenset[int]:
+        """The roles that a role, or one that it is in, may let others into."""
+        groups = self.groups(oid)
+        return frozenset(item.role for item in self.members if item.admin and item.member in groups)
+
+    def membership(self, role: int, member: int) -> Membership | None:
+        """How one role is itself, not through others, in another; None where it is not."""
+        return next((item for item in self.members if (item.role, item.member) == (role, member)), None)
+
+    def is_superuser(self, oid: int) -> bool:
+        """Whether nothing is forbidden to a role."""
+        role = self.get(oid)
+        return role is not None and role.superuser
+
+    def has_role(self, oid: int, role: int, inherited: bool = True) -> bool:
+        """Whether a role has the privileges of another: as a superuser, or by membership."""
+        return self.is_superuser(oid) or role in self.groups(oid, inherited)
+
+    def completed(self) -> Roles:
+        """With the predefined roles that an older server did not know."""
+        missing = tuple(item for item in _BUILT_IN if self.get(item.oid) is None)
+        return replace(self, items=(*missing, *self.items)) if missing else self
+
+
+def is_predefined(oid: int) -> bool:
+    """Whether a role is one of PostgreSQL's own."""
+    return oid in _PREDEFINED.values()

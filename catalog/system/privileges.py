@@ -1,0 +1,49 @@
+"""What each role may do with each object, and which roles it has: what has_table_privilege() and its kin look up.
+
+Owns: two relations that no client sees, computed whole from one version of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.catalog import Catalog
+from catalog.objects import Sequence
+from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, WORDS, Rights
+from catalog.roles import EVERYBODY, Roles
+from catalog.system.naming import own_objects
+from catalog.system.rows import Row
+
+
+def held_privileges(catalog: Catalog) -> Iterator[Row]:
+    """Of each role and object the privileges, as ',SELECT,SELECT WITH GRANT OPTION,INSERT,'."""
+    kinds = [(item.oid, OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE) for item in own_objects(catalog)]
+    kinds += [(schema.oid, OF_SCHEMA) for schema in catalog.schemas.values()]
+    kinds.append((DATABASE, OF_DATABASE))
+    for role in (EVERYBODY, *(item.oid for item in catalog.roles.items)):
+        for oid, every in kinds:
+            words = _words(catalog.roles, catalog.rights_of(oid), role, every)
+            if words:
+                yield {"role": role, "target": oid, "words": f",{','.join(words)},"}
+
+
+def _words(roles: Roles, rights: Rights, role: int, every: str) -> list[str]:
+    whole = roles.is_superuser(role)
+    held = set(every) if whole else rights.held(roles, role, every)
+    given = rights.may_give(roles, role)
+    options = set(every) if given is None else given
+    words = [WORDS[letter] for letter in every if letter in held]
+    return words + [f"{WORDS[letter]} WITH GRANT OPTION" for letter in every if letter in options]
+
+
+def memberships(catalog: Catalog) -> Iterator[Row]:
+    """Of each role those that it is in, whether it has their privileges without SET ROLE, and whether it may let others
+    in."""
+    roles = catalog.roles
+    everything = frozenset(item.oid for item in roles.items)
+    for item in roles.items:
+        groups = everything if item.superuser else roles.groups(item.oid)
+        inherited = everything if item.superuser else roles.groups(item.oid, inherited=True)
+        admin = everything if item.superuser else roles.administered(item.oid)
+        for oid in groups:
+            yield {"member": item.oid, "role": oid, "inherited": oid in inherited, "admin": oid in admin}

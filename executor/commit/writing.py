@@ -1,0 +1,70 @@
+"""What waits for the sequencer's writer thread, and how much of it is taken at a time.
+
+Owns: the kinds of items and the size of a group. Knows nothing of files or of what a commit means.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from executor.commit.encoding import Encoded
+from executor.commit.records import TransactionRecord
+from executor.commit.ticket import Ticket
+
+_GROUP_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A transaction to commit."""
+
+    encoded: Encoded
+    record: TransactionRecord
+    sync: bool
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """A ticket that is done with everything before it."""
+
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call before the next write."""
+
+    callback: Callable[[], None]
+
+
+class Stop:
+    """Ends the writer thread."""
+
+
+Item = Entry | Flush | Call | Stop
+
+
+def take(waiting: queue.SimpleQueue[Item], timeout: float | None) -> list[Item]:
+    """Waits for work, and makes its calls; returns what has gathered, or nothing at the timeout (seconds)."""
+    try:
+        item = waiting.get(timeout=timeout)
+    except queue.Empty:
+        return []
+    group: list[Item] = []
+    size = 0
+    while True:
+        group.append(item)
+        if isinstance(item, Call):
+            item.callback()
+        elif isinstance(item, Entry):
+            size += item.encoded.length
+        if size >= _GROUP_BYTES:
+            return group
+        try:
+            item = waiting.get_nowait()
+        except queue.Empty:
+            return group

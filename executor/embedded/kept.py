@@ -1,0 +1,102 @@
+"""Results of a query's finished pipelines, in temporary tables of the connection that runs the next ones.
+
+Owns: their names (those of the snapshots that read them), how large they are, and that none is left. The engine knows
+how many rows such a table has, which it cannot of rows in Arrow, and moves it to a disk by itself where memory is
+short; a result leaves it by a query like any other. Decimals are computed wide, as in any transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.types import SqlType
+from executor.embedded.changes import quoted
+from executor.embedded.connection import Bindings, Connection
+from executor.nodes import column_name, leaf_name
+from planner.algebra import Relation, Snapshot
+from planner.expression import Column
+
+#: Rows of a table by which its texts and the like are measured.
+_MEASURED: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How large a result is; ``size`` is in bytes, about."""
+
+    rows: int
+    size: int
+
+
+class KeptResults:
+    """The results of one query on one connection, which nothing else uses meanwhile."""
+
+    def __init__(
+        self, connection: Connection, bindings: Bindings, time_zone: str, texts: MutableMapping[str, str] | None = None
+    ) -> None:
+        """``bindings`` are the rows of the leaves that are no tables of the engine; ``texts`` those of pipelines that
+        were printed before, by their names."""
+        self._connection = connection
+        self._bindings = bindings
+        self._time_zone = time_zone
+        self._texts = {} if texts is None else texts
+        self._tables: set[str] = set()
+        connection.bind(bindings)
+
+    def keep(self, result: Snapshot, relation: Relation) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot."""
+        name = leaf_name(result)
+        self._connection.release(name)
+        text = self._text(result.trace, relation)
+        ((rows,),) = self._connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} AS {text}").fetchall()
+        self._tables.add(name)
+        return Kept(rows, self._size(name, result.columns, rows))
+
+    def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
+        """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
+        pipeline's that it is of."""
+        text = self._connection.printed(relation, self._time_zone) if name is None else self._text(name, relation)
+        return self._connection.once(text, relation)
+
+    def _text(self, name: str, relation: Relation) -> str:
+        if name not in self._texts:
+            self._texts[name] = self._connection.printed(relation, self._time_zone)
+        return self._texts[name]
+
+    def drop(self, result: Snapshot) -> None:
+        """Nothing will read a result any more."""
+        name = leaf_name(result)
+        self._tables.discard(name)
+        self._connection.execute(f"DROP TABLE {quoted(name)}")
+
+    def close(self) -> None:
+        """Drops what is left. Where a transaction has failed its end does that."""
+        self._connection.unbind(self._bindings)
+        with contextlib.suppress(SqlError):
+            for name in self._tables:
+                self._connection.execute(f"DROP TABLE {quoted(name)}")
+        self._tables.clear()
+
+    def _size(self, name: str, columns: tuple[Column, ...], rows: int) -> int:
+        width = sum(_width(column.type) or 0 for column in columns)
+        long = [column_name(column) for column in columns if _width(column.type) is None]
+        if long and rows:
+            lengths = " + ".join(f"coalesce(strlen({quoted(item)}::VARCHAR), 0)" for item in long)
+            sample = f"SELECT {lengths} AS n FROM {quoted(name)} LIMIT {_MEASURED}"
+            ((found,),) = self._connection.execute(f"SELECT avg(n) FROM ({sample})").fetchall()
+            width += int(found)
+        return rows * width
+
+
+def _width(kind: SqlType) -> int | None:
+    """Bytes of a value; None where they differ from value to value."""
+    try:
+        return 1 if kind.name == "bool" else int(kind.arrow.byte_width)
+    except ValueError:
+        return None

@@ -1,0 +1,287 @@
+"""Separated queries on storage: a manifest, and Parquet files of all that the rest of the query reads.
+
+Owns: the layout below shared/queries (architecture, section 8), in which a folder that is copied to another server's is
+that query there; and that nothing of a manifest counts before all of it has been checked. The plan in it is our
+algebra, read through an allow-list, and may have no leaves but the files that the manifest names: so whoever writes a
+manifest can compute over what lies beside it, and over nothing else.
+
+    shared/queries/<id>/manifest.json       {"format": 1, "sha256": of the rest, "query": {...}}
+    shared/queries/<id>/r1-<n>.parquet      a result or an input, written for the n-th manifest
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import re
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.codec import classes, decode, encode
+from catalog.errors import SqlError
+from catalog.types import Composite, Enumeration, SqlType
+from executor.carriers import packed_schema, packed_table, unpacked_table
+from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.embedded.dialect import DuckPrinter
+from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.expression import AggregateCall, Call, WindowCall
+from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
+from planner.serialize import decode_relation, encode_relation
+from planner.statements import Output
+from planner.validate import validate
+from planner.walk import RELATIONS, Node, walk
+
+_MANIFEST: Final = "manifest.json"
+_FORMAT: Final = 1
+_ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
+_FILE: Final = re.compile(r"r\d+-\d+\.parquet")
+_PARTS: Final = ("relation", "runs")
+_CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
+#: What reading a document raises that is not what was written.
+_WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A result or an input: the columns of its file, and the file."""
+
+    columns: tuple[tuple[str, SqlType], ...]
+    rows: int
+    file: StoredFile
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows."""
+        return pa.schema([pa.field(name, kind.arrow) for name, kind in self.columns])
+
+
+@dataclass(frozen=True, slots=True)
+class SeparatedQuery:
+    """What is left of a query: ``relation`` over ``runs``, whose columns are ``outputs`` position by position."""
+
+    id: str
+    number: int  # of its manifest: a later one has taken its place where this one does not count
+    state: str  # suspended or checkpoint
+    role: str
+    text: str
+    created: dt.datetime
+    server: str
+    time_zone: str
+    pipelines: int
+    finished: int
+    outputs: tuple[Output, ...]
+    relation: Relation
+    runs: Mapping[str, StoredRun]
+
+    @property
+    def rows(self) -> int:
+        """Of all runs."""
+        return sum(run.rows for run in self.runs.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(run.file.size for run in self.runs.values())
+
+
+class SeparatedQueries:
+    """Those in one folder. Safe for many threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def ids(self) -> list[str]:
+        """The ids of what looks like one."""
+        if not self._folder.is_dir():
+            return []
+        return sorted(
+            path.parent.name for path in self._folder.glob(f"*/{_MANIFEST}") if _ID.fullmatch(path.parent.name)
+        )
+
+    def all(self) -> Iterator[SeparatedQuery]:
+        """The queries whose manifests can be read."""
+        for query_id in self.ids():
+            try:
+                yield self.get(query_id)
+            except SqlError:
+                continue  # who asks for it by its id hears why
+
+    def get(self, query_id: str) -> SeparatedQuery:
+        """A query's manifest, checked. Raises 42704, XX001, and 0A000 for a format of a later version."""
+        path = self._folder / query_id / _MANIFEST
+        if not _ID.fullmatch(query_id) or not path.is_file():
+            raise SqlError("42704", f'separated query "{query_id}" does not exist')
+        try:
+            document = json.loads(path.read_bytes())
+            if document["format"] != _FORMAT:
+                raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
+            if document["sha256"] != _digest(document["query"]):
+                raise ValueError("its checksum is another one")
+            found = _decoded(document["query"])
+            if found.id != query_id:
+                raise ValueError("it is of another query")
+            _check(found)
+        except (OSError, *_WRONG) as error:
+            raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
+        return found
+
+    def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
+        """The rows of a query's runs by their names, all files checked before the first is read. Raises XX001."""
+        folder = self._folder / query.id
+        paths = {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        try:
+            return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
+        except (OSError, pa.ArrowException, LookupError) as error:
+            raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
+
+    def write(self, query_id: str, runs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]], **about: Any) -> None:
+        """Makes a query's artifact, or a new one in its place. Raises 53100, 58030."""
+        folder = self._folder / query_id
+        with self._lock:
+            try:
+                number = self._next(folder)
+                stored = {
+                    name: _store(folder / f"r{place}-{number}.parquet", *run)
+                    for place, (name, run) in enumerate(runs.items(), 1)
+                }
+                query = SeparatedQuery(query_id, number, runs=stored, **about)
+                content = _encoded(query)
+                document = {"format": _FORMAT, "sha256": _digest(content), "query": content}
+                replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
+                sync_folder(self._folder)
+                _delete_others(folder, {_MANIFEST, *(run.file.name for run in stored.values())})
+            except OSError as error:
+                raise disk_error(error, f'write separated query "{query_id}"') from error
+
+    def _next(self, folder: Path) -> int:
+        """The number of a query's next manifest."""
+        if (folder / _MANIFEST).is_file():
+            return self.get(folder.name).number + 1
+        shutil.rmtree(folder, ignore_errors=True)  # of a write that did not come to its end
+        folder.mkdir(parents=True)
+        return 1
+
+    def delete(self, query_id: str) -> bool:
+        """Forgets a query: first its manifest, then the rest. Whether there was one."""
+        folder = self._folder / query_id
+        with self._lock:
+            if not _ID.fullmatch(query_id) or not folder.is_dir():
+                return False
+            (folder / _MANIFEST).unlink(missing_ok=True)
+            sync_folder(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+        return True
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _store(path: Path, table: pa.Table, kinds: tuple[SqlType, ...]) -> StoredRun:
+    try:
+        write_table(path, packed_table(table))
+    except pa.ArrowNotImplementedError as error:
+        raise SqlError("0A000", f"a separated query with rows that Parquet does not hold: {error}") from error
+    return StoredRun(
+        tuple(zip(table.column_names, kinds, strict=True)), table.num_rows, describe_file(path, path.parent)
+    )
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
+    return unpacked_table(read_table((path,), packed_schema(schema)), schema)
+
+
+def _delete_others(folder: Path, named: set[str]) -> None:
+    for path in folder.iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+# -- manifest ----------------------------------------------------------------------------------------------------------
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encoded(query: SeparatedQuery) -> dict[str, Any]:
+    own = {item.name: getattr(query, item.name) for item in fields(query)}
+    plain = {name: encode(value) for name, value in own.items() if name not in _PARTS}
+    runs = {
+        name: {
+            "columns": encode(run.columns),
+            "rows": run.rows,
+            "file": {"name": run.file.name, "size": run.file.size, "crc32": run.file.crc},
+        }
+        for name, run in query.runs.items()
+    }
+    return {**plain, "plan": encode_relation(query.relation), "runs": runs}
+
+
+def _decoded(content: Any) -> SeparatedQuery:
+    runs = {name: _decoded_run(run) for name, run in content["runs"].items()}
+    names = [item.name for item in fields(SeparatedQuery) if item.name not in _PARTS]
+    plain = {name: decode(content[name], _CLASSES) for name in names}
+    return SeparatedQuery(**{**plain, "relation": decode_relation(content["plan"]), "runs": runs})
+
+
+def _decoded_run(run: Any) -> StoredRun:
+    file = StoredFile(run["file"]["name"], run["file"]["size"], run["file"]["crc32"])
+    if not _FILE.fullmatch(file.name):
+        raise ValueError(f"no file is called {file.name}")
+    columns = tuple((name, kind) for name, kind in decode(run["columns"], _CLASSES))
+    return StoredRun(columns, run["rows"], file)
+
+
+def _check(query: SeparatedQuery) -> None:
+    """Whether a plan is one that this server would make. Raises ValueError, among others."""
+    if not all(isinstance(item, Output) for item in query.outputs) or len(query.outputs) != len(query.relation.columns):
+        raise ValueError("its columns are not those of its plan")
+    shared = dict(query.relation.definitions) if isinstance(query.relation, With) else {}
+    for node in walk(query.relation):
+        if isinstance(node, RELATIONS) and not all(isinstance(column.id, int) for column in node.columns):
+            raise ValueError("a column has no number")
+        _check_node(node, query.runs, shared)
+    loops = [item for item in walk(query.relation) if isinstance(item, Fixpoint)]
+    inside = {
+        id(item) for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
+    }
+    if any(isinstance(item, Working) and id(item) not in inside for item in walk(query.relation)):
+        raise ValueError("it reads a recursion that it is not in")
+    validate(query.relation)
+    _ = [run.schema for run in query.runs.values()]
+    DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
+
+
+def _check_node(node: Node, runs: Mapping[str, StoredRun], shared: Mapping[str, Relation]) -> None:
+    match node:
+        case Scan() | Delta():
+            raise ValueError(f"it reads {node.name}")
+        case Snapshot(trace=name) if name in shared:
+            known = {f"c{column.id}": column.type for column in shared[name].columns}
+            _check_columns(node, known)
+        case Snapshot(trace=name):
+            _check_columns(node, dict(runs[name].columns))
+        case Call(function=name) if name not in FUNCTIONS or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
+            raise ValueError(f"it calls {name}()")
+        case AggregateCall(function=name) if name not in AGGREGATES:
+            raise ValueError(f"it calls {name}()")
+        case WindowCall(function=name) if name not in AGGREGATES | WINDOW_FUNCTIONS:
+            raise ValueError(f"it calls {name}()")
+        case _:
+            pass
+
+
+def _check_columns(node: Snapshot, known: Mapping[str, SqlType]) -> None:
+    for column, source in zip(node.columns, node.sources, strict=True):
+        if known[source] != column.type:
+            raise ValueError(f"column {source} of {node.trace} is of another type")

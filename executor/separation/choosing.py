@@ -1,0 +1,196 @@
+"""Whether a query runs pipeline by pipeline, and where its plan is cut for that.
+
+Owns: the setting's three words, and the estimate behind ``auto``: the rows of the tables and views that are read, times
+the passes over them (``planner/placement``'s constants). What is estimated short runs whole. A plan is cut at
+everything that an engine must finish before it goes on anyway; on request a long one also where a join of several
+tables is what others are looked up in, which fixes the order of joins beforehand, by statistics.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from executor.plans import Plan
+from executor.statistics import statistics_of
+from planner.algebra import Relation, Scan
+from planner.expression import Value
+from planner.placement import BREAKERS, EMBEDDED_ROWS
+from planner.rules import with_ordered_joins
+from planner.rules.cardinality import Cardinality
+from planner.separation import Pipeline, Pipelined, Place, cut, is_bare
+from planner.walk import replace_parameters, walk
+
+if TYPE_CHECKING:
+    from executor.embedded.tables import TableStore
+    from executor.queries import Reader
+    from executor.transaction import Transaction
+
+#: The setting: auto, on or off.
+Separable = str
+#: Estimated seconds from which on a query runs pipeline by pipeline by itself. On TPC-H at scale 1 a quarter of a
+#: second costs some 9 % over all queries, and this nothing (``bench separation``).
+LONG: Final = 1.0
+#: Rows that are looked up in a build side from which on it is worth a pipeline of its own.
+_PROBED: Final = 100_000
+#: How much smaller than them it must be: what is kept is written once more.
+_SMALLER: Final = 4
+#: Plans whose steps are remembered.
+_KNOWN: Final = 256
+#: Seconds for which tables are taken to have as many rows as when they were last counted.
+_COUNTED: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a query runs: cut into pipelines, each with its share of the work; or whole, for a ``reason``."""
+
+    reason: str
+    plan: Pipelined | None = None
+    efforts: tuple[float, ...] = ()
+    #: The pipelines in the engine's words, by time zone, once they have been printed.
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """For EXPLAIN."""
+        return f"{'whole' if self.plan is None else 'pipeline by pipeline'} ({self.reason})"
+
+
+#: Of a query without anything to cut.
+WHOLE: Final = Steps("one pipeline")
+
+
+class RowCounts:
+    """About how many rows tables have: asked at most once a second, for all."""
+
+    def __init__(self, tables: TableStore) -> None:
+        self._tables = tables
+        self._found: Mapping[int, int] = {}
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    def of(self, oids: tuple[int, ...]) -> dict[int, int]:
+        """Rows by oid."""
+        if not oids:
+            return {}
+        if time.monotonic() >= self._until:
+            with self._lock:
+                if time.monotonic() >= self._until:
+                    self._found = self._tables.row_counts()
+                    self._until = time.monotonic() + _COUNTED
+        return {oid: self._found.get(oid, 0) for oid in oids}
+
+
+def steps_of(reader: Reader, plan: Plan, parameters: tuple[Value, ...], transaction: Transaction) -> Steps:
+    """How a query of a session's runs on the embedded engine."""
+    separable = reader.separable
+    if separable == "off":
+        return Steps("separable = off")
+    reason = _obstacle(plan, transaction)
+    if reason is not None:
+        return Steps(reason)
+    counts = reader.database.separation.counts.of(plan.tables)
+    seconds = _seconds(reader, plan, sum(counts.values()))
+    words = f"about {seconds:.2f} s"
+    if separable == "auto" and seconds < LONG:
+        return Steps(words)
+    make = _cut_everywhere if separable == "on" and seconds >= LONG else _cut_at_breakers
+    cutting = partial(_steps, make, reader, plan, parameters, counts, "separable = on" if separable == "on" else words)
+    return cutting() if parameters else reader.database.separation.known.get(plan, separable, cutting)
+
+
+def _steps(
+    make: Callable[[Reader, Relation], Pipelined],
+    reader: Reader,
+    plan: Plan,
+    parameters: tuple[Value, ...],
+    counts: Mapping[int, int],
+    words: str,
+) -> Steps:
+    """A plan's steps, as it is cut for the reason in ``words``."""
+    found = make(reader, replace_parameters(plan.relation, parameters))
+    if len(found.pipelines) == 1:
+        return WHOLE
+    return Steps(words, found, tuple(_effort(item, counts) for item in found.pipelines))
+
+
+class KnownSteps:
+    """The steps of plans that ran before, while no table has changed. Safe for many threads."""
+
+    def __init__(self, version: Callable[[], int]) -> None:
+        """``version`` tells whether tables are the same."""
+        self._version = version
+        self._lock = threading.Lock()
+        self._found: dict[tuple[int, str], tuple[Plan, int, Steps]] = {}
+
+    def get(self, plan: Plan, separable: str, make: Callable[[], Steps]) -> Steps:
+        """A plan's steps under a setting."""
+        version = self._version()
+        known = self._found.get((id(plan), separable))
+        if known is not None and known[0] is plan and known[1] == version:
+            return known[2]
+        made = make()
+        with self._lock:
+            if len(self._found) >= _KNOWN:
+                self._found.clear()
+            self._found[id(plan), separable] = (plan, version, made)
+        return made
+
+
+def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
+    """What keeps a query whole."""
+    if plan.arriving:
+        return "a stream is read as its rows arrive"
+    if plan.files:
+        return "it reads files"
+    if not (plan.tables or plan.views or plan.left):
+        return "no table or view is read"
+    if transaction.write is not None:
+        return "the transaction has changed tables"
+    if transaction.repeatable and transaction.explicit:
+        return "the transaction keeps its snapshot"
+    return "one pipeline" if not plan.breakers else None
+
+
+def _seconds(reader: Reader, plan: Plan, rows: int) -> float:
+    cores = reader.database.options.embedded_threads or os.cpu_count() or 1
+    return rows * (1 + plan.breakers) / (EMBEDDED_ROWS * cores)
+
+
+def _is_breaker(place: Place) -> bool:
+    """Whether an engine finishes what is below a place before it goes on, whatever the order of joins."""
+    return place.breaker != "build"
+
+
+def _cut_at_breakers(reader: Reader, relation: Relation) -> Pipelined:
+    return cut(relation, _is_breaker)
+
+
+def _cut_everywhere(reader: Reader, relation: Relation) -> Pipelined:
+    """A plan cut at build sides, too."""
+    database = reader.database
+    statistics = statistics_of(relation, database.catalog, database.tables, {})
+    ordered = with_ordered_joins(relation, statistics)
+    rows = Cardinality(ordered, statistics).rows if statistics else None
+
+    def wanted(place: Place) -> bool:
+        if place.probe is None or is_bare(place.relation):
+            return _is_breaker(place)
+        probed = _PROBED * _SMALLER if rows is None else rows(place.probe)
+        kept = _PROBED if rows is None else rows(place.relation)
+        return probed >= max(_PROBED, kept * _SMALLER)
+
+    return cut(ordered, wanted, rows)
+
+
+def _effort(pipeline: Pipeline, counts: Mapping[int, int]) -> float:
+    """A pipeline's work, in rows of tables that pass an operator; what reads only results has little."""
+    nodes = list(walk(pipeline.relation))
+    read = sum(counts.get(node.oid, 0) for node in nodes if isinstance(node, Scan))
+    return 1.0 + read * (1 + sum(isinstance(node, BREAKERS) for node in nodes))

@@ -1,0 +1,149 @@
+"""Queries that run pipeline by pipeline now: how far they are, and what others ask of them.
+
+Owns: the registry, and the meeting of two threads: one asks for a query's state, the other runs it and answers between
+two pipelines. A query that ends first answers that there is nothing to have. Safe for many threads.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from catalog.errors import SqlError
+
+Wish = Literal["suspend", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """For whom a query runs: the process number of the session, its role, and the statement's text."""
+
+    process: int = 0
+    role: str = ""
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Request:
+    """Something asked of a running query, until it is answered."""
+
+    wish: Wish
+    _answered: threading.Event = field(default_factory=threading.Event)
+    #: Whether the query's state is on storage now.
+    done: bool = False
+    error: SqlError | None = None
+
+    def answer(self, done: bool, error: SqlError | None = None) -> None:
+        """The asking thread goes on."""
+        self.done, self.error = done, error
+        self._answered.set()
+
+    def wait(self, is_cancelled: Callable[[], bool], step: float = 0.05) -> bool:
+        """Whether the state is on storage. Raises what prevented it, and 57014."""
+        while not self._answered.wait(step):
+            if is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+        if self.error is not None:
+            raise self.error
+        return self.done
+
+
+class RunningQuery:
+    """One query. ``efforts`` are its pipelines' shares of the work, estimated."""
+
+    def __init__(self, client: Client, names: tuple[str, ...], efforts: tuple[float, ...], query_id: str = "") -> None:
+        self.id = query_id or new_id()
+        self.client = client
+        self.names = names
+        self.started = datetime.datetime.now(datetime.UTC)
+        #: Pipelines that have finished, and what their results are that are kept now.
+        self.finished = 0
+        self.rows = 0
+        self.size = 0
+        self._efforts = efforts
+        self._begun = time.monotonic()
+        self._lock = threading.Lock()
+        self._requests: list[Request] = []
+        self._ended = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs."""
+        return time.monotonic() - self._begun
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will, about; None while no pipeline has finished."""
+        done = sum(self._efforts[: self.finished])
+        return self.seconds * sum(self._efforts[self.finished :]) / done if done else None
+
+    def advance(self, rows: int, size: int) -> None:
+        """A pipeline has finished; all results that are kept have so many rows and bytes."""
+        self.finished += 1
+        self.rows, self.size = rows, size
+
+    def ask(self, wish: Wish) -> Request:
+        """Asks for something between two pipelines."""
+        request = Request(wish)
+        with self._lock:
+            if not self._ended:
+                self._requests.append(request)
+                return request
+        request.answer(False)
+        return request
+
+    def asked(self) -> list[Request]:
+        """What is asked and not answered: the caller answers."""
+        with self._lock:
+            found, self._requests = self._requests, []
+        return found
+
+    def end(self) -> None:
+        """It runs no more: who still asks gets nothing."""
+        with self._lock:
+            self._ended = True
+            left, self._requests = self._requests, []
+        for request in left:
+            request.answer(False)
+
+
+class RunningQueries:
+    """Those of one server."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queries: dict[str, RunningQuery] = {}
+
+    @contextmanager
+    def during(self, query: RunningQuery) -> Iterator[None]:
+        """The query runs. Raises 55006 where it does already."""
+        with self._lock:
+            if query.id in self._queries:
+                raise SqlError("55006", f'query "{query.id}" is running already')
+            self._queries[query.id] = query
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._queries[query.id]
+            query.end()
+
+    def all(self) -> tuple[RunningQuery, ...]:
+        """The queries that run now."""
+        with self._lock:
+            return tuple(self._queries.values())
+
+    def of_process(self, process: int) -> RunningQuery | None:
+        """The query of a session."""
+        return next((query for query in self.all() if query.client.process == process), None)
+
+
+def new_id() -> str:
+    """An id that no other query has, on any server; below 2^63 as a number."""
+    return f"{secrets.randbits(63):016x}"

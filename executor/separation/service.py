@@ -1,0 +1,213 @@
+"""What a database offers of separable queries: to run one in steps, to take its state out, and to go on with one.
+
+Owns: what an artifact is made of. What the rest of a query still reads of tables and views goes with it as runs, as it
+was in the query's snapshot: nobody keeps that snapshot, and another server has not got the tables. So what has left
+needs nothing but its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, unsupported
+from catalog.nesting import holds, is_declared
+from catalog.types import SqlType
+from executor.embedded.connection import Bindings, Connection
+from executor.embedded.kept import KeptResults
+from executor.nodes import leaf_name
+from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of
+from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
+from executor.separation.stepwise import NotInSteps, Stepwise
+from planner.algebra import Relation, Scan, Snapshot
+from planner.expression import Value
+from planner.separation import cut, inputs_apart
+from planner.statements import Output
+from planner.walk import RELATIONS, walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.plans import Plan
+    from executor.queries import Moment, Reader
+    from executor.transaction import Transaction
+
+FOLDER: Final = "queries"
+#: A run's rows and its columns' types.
+_Run = tuple[pa.Table, tuple[SqlType, ...]]
+
+
+class Separation:
+    """The separable queries of one server."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.counts = RowCounts(database.tables)
+        self.known = KnownSteps(lambda: database.tables_lsn)
+        self.running = RunningQueries()
+        self.stored = SeparatedQueries(database.options.shared_directory / FOLDER)
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def answer(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: tuple[Value, ...],
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
+    ) -> pa.Table | None:
+        """A query's rows, pipeline by pipeline; None where it is to run whole, or only so can say what fails."""
+        steps = steps_of(reader, plan, parameters, transaction)
+        if steps.plan is None:
+            return None
+
+        def run(moment: Moment) -> pa.Table:
+            return self._run(reader, steps, outputs, reader.bound(plan, moment, parameters), moment)
+
+        with contextlib.suppress(NotInSteps):
+            found: pa.Table = reader.at_moment(plan, transaction, run)
+            return found
+        return None
+
+    def _run(
+        self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], bindings: Bindings, moment: Moment
+    ) -> pa.Table:
+        assert steps.plan is not None
+        client = reader.client()
+        query = RunningQuery(client, steps.plan.names, steps.efforts)
+        about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
+        about |= {"outputs": outputs or _outputs(steps.plan.whole)}
+        with self.running.during(query), self._connection(reader, moment) as connection:
+            texts = steps.texts.setdefault(reader.time_zone, {})
+            results = KeptResults(connection, bindings, reader.time_zone, texts)
+            with contextlib.closing(results):
+                found = Stepwise(steps.plan, query, results, self._extractor(about, {})).run()
+        self._forget_checkpoint(query.id)
+        return found
+
+    @contextlib.contextmanager
+    def _connection(self, reader: Reader, moment: Moment) -> Iterator[Connection]:
+        if moment.snapshot is not None:
+            yield moment.snapshot.connection
+            return
+        with self._database.engine.connection(reader) as connection:
+            yield connection
+
+    def _forget_checkpoint(self, query_id: str) -> None:
+        if query_id in self.stored.ids():
+            self.stored.delete(query_id)
+
+    # Leaving ----------------------------------------------------------------------------------------------------
+
+    def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool]) -> str | None:
+        """Takes the state of a session's query to storage, after the pipeline that runs now; the query's id, and None
+        where the query ended first. Raises 55000 where no query of the session runs in steps."""
+        query = self.running.of_process(process)
+        if query is None:
+            hint = (
+                "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
+            )
+            raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
+        return query.id if query.ask(wish).wait(is_cancelled) else None
+
+    def _extractor(self, about: Mapping[str, Any], bound: Mapping[str, _Run]) -> Callable[..., None]:
+        """What writes a query's artifact; ``bound`` are runs that it had from the beginning."""
+
+        def extract(
+            query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: KeptResults, request: Request
+        ) -> None:
+            _require_known_types(left)
+            relation, inputs = inputs_apart(left)
+            parts = {**state, **dict(inputs)}
+            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
+            read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
+            runs |= {name: run for name, run in bound.items() if name in read}
+            self.stored.write(
+                query.id,
+                runs,
+                state="suspended" if request.wish == "suspend" else "checkpoint",
+                created=dt.datetime.now(dt.UTC),
+                server=self._database.options.server_id,
+                pipelines=len(query.names),
+                finished=query.finished,
+                relation=relation,
+                **about,
+            )
+
+        return extract
+
+    # Going on ---------------------------------------------------------------------------------------------------
+
+    def columns(self, query_id: str) -> tuple[tuple[Output, SqlType], ...]:
+        """What a separated query's rows look like, and the types in which they are computed. Raises 42704, XX001."""
+        query = self.stored.get(query_id)
+        return tuple((item, column.type) for item, column in zip(query.outputs, query.relation.columns, strict=True))
+
+    def resume(self, reader: Reader, scan: Scan) -> pa.Table:
+        """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
+        query = self.stored.get(scan.name)
+        self._require_owner(reader.client(), query)
+        rows = self._rest(reader, query)
+        columns = [rows.column(int(source)) for source in scan.sources]
+        kinds = [column.type for column in columns]
+        if kinds != [column.type.arrow for column in scan.columns]:
+            raise SqlError("XX001", f'separated query "{query.id}" has other columns than before')
+        return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
+
+    def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+        plan = cut(query.relation, lambda place: place.breaker != "build")
+        running = RunningQuery(reader.client(), plan.names, (1.0,) * len(plan.names), query.id)
+        engine = self._database.engine
+        with self.running.during(running):
+            tables = self.stored.tables(query)
+            bindings = {leaf_name(Snapshot(name, (), ())): table for name, table in tables.items()}
+            kinds = {name: tuple(kind for _, kind in run.columns) for name, run in query.runs.items()}
+            bound = {name: (table, kinds[name]) for name, table in tables.items()}
+            about = {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
+            with engine.connection(reader) as connection:
+                results = KeptResults(connection, bindings, query.time_zone)
+                with contextlib.closing(results), contextlib.suppress(NotInSteps):
+                    return Stepwise(plan, running, results, self._extractor(about, bound)).run()
+            return engine.query(query.relation, bindings, (), query.time_zone, reader)
+
+    def forget(self, client: Client, query_id: str) -> bool:
+        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
+        delete, since nobody can tell whose it is."""
+        try:
+            self._require_owner(client, self.stored.get(query_id))
+        except SqlError as error:
+            if error.sqlstate == "42704":
+                return False
+            if error.sqlstate == "42501" or not self._is_superuser(client):
+                raise
+        return self.stored.delete(query_id)
+
+    def _require_owner(self, client: Client, query: SeparatedQuery) -> None:
+        """Raises 42501 for a query of another role."""
+        if client.role != query.role and not self._is_superuser(client):
+            raise SqlError("42501", f'must be owner of separated query "{query.id}"')
+
+    def _is_superuser(self, client: Client) -> bool:
+        own = self._database.catalog.roles.find(client.role)
+        return own is not None and own.superuser
+
+
+def _outputs(relation: Relation) -> tuple[Output, ...]:
+    """The columns of a query of which nobody said more."""
+    return tuple(Output(column.name, column.type) for column in relation.columns)
+
+
+def _types(relation: Relation) -> tuple[SqlType, ...]:
+    return tuple(column.type for column in relation.columns)
+
+
+def _require_known_types(relation: Relation) -> None:
+    """Raises 0A000 for types that another server has not, or has otherwise."""
+    for node in walk(relation):
+        if isinstance(node, RELATIONS) and any(holds(column.type, is_declared) for column in node.columns):
+            raise unsupported("to take a query out of its server that reads values of users' types, or rows")

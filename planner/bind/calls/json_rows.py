@@ -1,0 +1,168 @@
+"""Rows of documents: json_to_record(set), json_populate_record(set), and those of jsonb.
+
+Owns: what they become: each field is read of the document by its name, and turned into the field's type as that type's
+input function reads a text (populate_record_field() in jsonfuncs.c). Sets are a set of documents first.
+
+    json_to_recordset(d) AS x (a int, b text)   =   Project(Unnest(json_records(d) AS e), (e ->> 'a')::int, e ->> 'b')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array
+from planner.algebra import Project, Relation, Unnest, Values
+from planner.bind.calls.choice import NO_MATCH
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
+from planner.bind.rows import field_of
+from planner.bind.typenames import check_collation, declared_typmod, names_of, type_of
+from planner.bind.types import coerce, display
+from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
+from planner.statements import Output
+
+Bind = Callable[[Environment, Any], Scalar]
+Fields = tuple[tuple[str, SqlType], ...]
+
+#: Functions that give a row, and that give a set of them; of each those whose fields the call's alias declares.
+_DECLARED: Final = frozenset(f"{kind}_to_record{ending}" for kind in ("json", "jsonb") for ending in ("", "set"))
+_POPULATED: Final = frozenset(name.replace("_to_", "_populate_") for name in _DECLARED)
+FUNCTIONS: Final = _DECLARED | _POPULATED
+#: The function of PostgreSQL's that an error names where a document is no object.
+_REFUSING: Final = "populate_composite"
+
+
+def is_of_rows(node: Any) -> bool:
+    """Whether a parse node is a call of one of ``FUNCTIONS``."""
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in FUNCTIONS
+
+
+def bind_rows(
+    env: Environment, node: Any, definitions: tuple[Any, ...] | None, bind: Bind
+) -> tuple[BoundQuery, SqlType | None]:
+    """A call in FROM; ``definitions`` are the columns that its alias declares.
+
+    With the type of the rows, where it is known. Raises 42601.
+    """
+    name = names_of(node.funcname)[-1]
+    if (name in _DECLARED) != bool(definitions):
+        if definitions:
+            message = "a column definition list is redundant for a function returning a named composite type"
+            raise env.error("42601", message, definitions[0])
+        raise env.error("42601", 'a column definition list is required for functions returning "record"', node)
+    base, document = _arguments(env, name, node, bind)
+    fields = tuple(_field(env, item) for item in definitions or ()) if base is None else _declared(base)
+    relation: Relation = Values((), ((),))
+    if name.endswith("set"):
+        element = env.binding.column(name, document.type)
+        relation = Unnest(relation, ((element, _records(name, document)),))
+        document = ColumnRef(element)
+    else:
+        document = _record(document)
+    values = _values(document, fields, base)
+    outputs = tuple(
+        (env.binding.column(label, kind), value) for (label, kind), value in zip(fields, values, strict=True)
+    )
+    found = tuple(Output(label, kind, declared_typmod(kind)) for label, kind in fields)
+    return BoundQuery(Project(relation, outputs), found), None if base is None else base.type
+
+
+def _field(env: Environment, node: Any) -> tuple[str, SqlType]:
+    kind = type_of(env.binding, node.typeName)
+    if node.collClause is not None:
+        check_collation(env.binding, node.collClause, kind)
+    return node.colname, kind
+
+
+def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A call in an expression: its row, or each row of its set. Raises 42601 and 0A000."""
+    name = names_of(node.funcname)[-1]
+    if name in _DECLARED:
+        hint = "Provide column definitions in FROM: AS alias (name type, ...)."
+        raise env.error("0A000", f"could not determine row type for result of {name}", None, hint=hint)
+    is_set = name.endswith("set")
+    if is_set and (env.sets is None or env.in_aggregate or env.in_window):
+        raise unsupported(f"{name}() in this place", "Put it into FROM.", env.binding.position(node))
+    base, document = _arguments(env.without_sets(name), name, node, bind)
+    assert base is not None
+    if is_set:
+        assert env.sets is not None
+        document = ColumnRef(env.sets.add(env.binding, name, _records(name, document)))
+        env.binding.remember(document, node, name)
+    else:
+        document = _record(document)
+    row = Call("row", tuple(_values(document, _declared(base), base)), base.type)
+    return Case(
+        ((Call("is_null", (document,), BOOL), base if not is_set else Literal(None, base.type)),), row, row.type
+    )
+
+
+def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scalar | None, Scalar]:
+    """The row that a call begins with, if it takes one, and the document. Raises 42883, 42804 and 0A000."""
+    nodes: tuple[Any, ...] = node.args or ()
+    wanted = 1 if name in _DECLARED else 2
+    given = [bind(env, item) for item in nodes]
+    kind = JSONB if name.startswith("jsonb") else JSON
+    document = coerce(env.binding, given[-1], kind, "implicit", nodes[-1]) if len(given) == wanted else None
+    if document is None:
+        shown = ", ".join(display(item.type) for item in given)
+        raise env.error("42883", f"function {name}({shown}) does not exist", node, hint=NO_MATCH)
+    if wanted == 1:
+        return None, document
+    if given[0].type.row is None:
+        raise SqlError("42804", f"first argument of {name} must be a row type")
+    return given[0], document
+
+
+def _record(document: Scalar) -> Scalar:
+    return Call("json_record", (document, Literal(_REFUSING, TEXT)), document.type)
+
+
+def _records(name: str, document: Scalar) -> Scalar:
+    return Call("json_records", (document, Literal(name, TEXT)), array(document.type))
+
+
+def _declared(base: Scalar) -> Fields:
+    assert base.type.row is not None
+    return base.type.row.fields
+
+
+def _values(document: Scalar, fields: Fields, base: Scalar | None) -> Iterator[Scalar]:
+    """The fields that a document gives; one that it does not have is the base's."""
+    is_empty = isinstance(base, Literal) and base.value is None
+    for place, (name, kind) in enumerate(fields):
+        value = _value(document, name, kind)
+        if base is None or is_empty:
+            yield value
+        else:
+            missing = Call("is_null", (_part(document, name),), BOOL)
+            yield Case(((missing, field_of(base, place)),), value, kind)
+
+
+def _part(document: Scalar, name: str, as_text: bool = False) -> Scalar:
+    kind = TEXT if as_text else document.type
+    return Call("json_get_text" if as_text else "json_get", (document, Literal(name, TEXT)), kind)
+
+
+def _value(document: Scalar, name: str, kind: SqlType) -> Scalar:
+    """A field in its type; the document null is NULL."""
+    part, written = _part(document, name), _part(document, name, True)
+    if kind.name in ("json", "jsonb"):
+        present = Call("is_not_null", (written,), BOOL)
+        value = part if part.type == kind else Cast(part, kind, True)
+        return Case(((present, value),), Literal(None, kind), kind)
+    if kind == TEXT:
+        return written
+    read = Cast(written, kind)
+    form = Call("json_typeof", (part,), TEXT)
+    if kind.element is not None and kind.name == "array":
+        if kind.element.row is not None or kind.element.name in ("json", "jsonb"):
+            raise unsupported(f"a field of type {kind} of a document", "Take the elements apart in a second step.")
+        items = Cast(Call("json_elements_text", (part,), array(TEXT)), kind)
+        return Case(((Call("eq", (form, Literal("array", TEXT)), BOOL), items),), read, kind)
+    if kind.row is not None:
+        inner = Call("row", tuple(_values(part, kind.row.fields, None)), kind)
+        return Case(((Call("eq", (form, Literal("object", TEXT)), BOOL), inner),), read, kind)
+    return read

@@ -1,0 +1,111 @@
+"""has_table_privilege(), pg_has_role() and their kin.
+
+Owns: whose privileges are asked for, on what, and the SQL that looks them up. What there are no grants of (functions,
+types and so on) everybody may use; a superuser may do everything.
+
+https://www.postgresql.org/docs/15/functions-info.html#FUNCTIONS-INFO-ACCESS-TABLE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import FIRST_OID
+from catalog.privileges import LETTERS
+from catalog.types import BOOL, OID, SqlType
+from planner.bind.environment import Environment
+from planner.expression import Call, Cast, Literal, Scalar
+
+#: Binds a body of SQL, over arguments, of a type.
+Body = Callable[[str, Sequence[Scalar], SqlType], Scalar]
+_DATABASE: Final = "database"
+#: How the name of what is asked about is read; functions of other kinds of objects are true.
+_NAMED: Final = {
+    "has_table_privilege": "regclass",
+    "has_any_column_privilege": "regclass",
+    "has_column_privilege": "regclass",
+    "has_sequence_privilege": "regclass",
+    "has_schema_privilege": "regnamespace",
+    "has_database_privilege": _DATABASE,
+    "pg_has_role": "regrole",
+}
+_ROLE: Final = "(SELECT r.oid FROM pg_authid r WHERE r.rolname = $1)"
+_HELD: Final = "EXISTS (SELECT FROM pg_lookups.held_privileges h WHERE h.role = $1 AND h.target = $2 AND ({}))"
+_SYSTEM: Final = f"$2 < {FIRST_OID} OR "
+_MEMBER: Final = "EXISTS (SELECT FROM pg_lookups.memberships m WHERE m.member = $1 AND m.role = $2 AND ({}))"
+#: What membership means by pg_has_role()'s words (convert_role_priv_string).
+_MEMBERSHIPS: Final = {
+    "USAGE": "m.inherited",
+    "MEMBER": "true",
+    **{f"{word} WITH {what} OPTION": "m.admin" for word in ("USAGE", "MEMBER") for what in ("GRANT", "ADMIN")},
+}
+
+
+def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: Body) -> Scalar:
+    """A call over coerced arguments. Raises 22023, 42704, 42P01 and 3F000."""
+    three = 4 if name == "has_column_privilege" else 3
+    asked, rest = (given[0], given[1:]) if len(given) == three else (None, given)
+    role = _role(env, asked, body)
+    if role is None or name not in _NAMED:
+        return _allowed(given)
+    target = _target(env, rest[0], _NAMED[name], body)
+    words = rest[-1]
+    if not isinstance(words, Literal):
+        raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
+    if words.value is None:
+        return Literal(None, BOOL)
+    kinds = [" ".join(part.upper().split()) for part in str(words.value).split(",")]
+    if _NAMED[name] == _DATABASE:
+        kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
+    is_role = name == "pg_has_role"
+    for kind, written in zip(kinds, str(words.value).split(","), strict=True):
+        if (kind not in _MEMBERSHIPS) if is_role else (kind.removesuffix(" WITH GRANT OPTION") not in LETTERS):
+            raise SqlError("22023", f'unrecognized privilege type: "{written.strip()}"')
+    if is_role:
+        return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
+    held = _HELD.format(" OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds))
+    return body((_SYSTEM if "SELECT" in kinds and _NAMED[name] == "regclass" else "") + held, (role, target), BOOL)
+
+
+def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:
+    """Whose privileges are asked for; None of a superuser that is known now."""
+    roles = env.binding.context.catalog.roles
+    if asked is None:
+        found = roles.find(env.binding.context.role)
+        return None if found is not None and found.superuser else Literal(found.oid if found else 0, OID)
+    asked = asked.argument if isinstance(asked, Cast) and isinstance(asked.argument, Literal) else asked
+    if isinstance(asked, Literal) and isinstance(asked.value, str):
+        if asked.value == "public":
+            return Literal(0, OID)
+        named = roles.find(asked.value)
+        if named is None:
+            raise SqlError("42704", f'role "{asked.value}" does not exist')
+        return None if named.superuser else Literal(named.oid, OID)
+    return asked if asked.type.name == "oid" else body(_ROLE, (asked,), OID)
+
+
+def _target(env: Environment, scalar: Scalar, kind: str, body: Body) -> Scalar:
+    """The oid of what is asked about."""
+    from planner.bind.calls.named_oids import named_oid  # which reads catalogs by calls itself
+
+    if scalar.type.name == "oid":
+        return scalar
+    value = scalar.argument if isinstance(scalar, Cast) and isinstance(scalar.argument, Literal) else scalar
+    if kind == _DATABASE:
+        if isinstance(value, Literal) and value.value not in (None, env.binding.context.database):
+            raise SqlError("3D000", f'database "{value.value}" does not exist')
+        return body("(SELECT d.oid FROM pg_database d WHERE d.datname = $1::text)", (scalar,), OID)
+    if isinstance(value, Literal) and value.value is not None:
+        return Literal(named_oid(env.binding, str(value.value), kind), OID)
+    return body(f"to_{kind}($1::text)::oid", (scalar,), OID)
+
+
+def _allowed(arguments: list[Scalar]) -> Scalar:
+    """True; NULL of NULL, which the oid of nothing is not."""
+    known = [Call("is_not_null", (item,), BOOL) for item in arguments if not isinstance(item, Literal)]
+    if not known:
+        return Literal(True, BOOL)
+    every = known[0] if len(known) == 1 else Call("and", tuple(known), BOOL)
+    return Call("nullif", (every, Literal(False, BOOL)), BOOL)

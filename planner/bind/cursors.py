@@ -1,0 +1,66 @@
+"""Cursors of SQL: DECLARE, FETCH and MOVE, CLOSE.
+
+Owns: their parse nodes' meaning, and which options go together (parse_cursor.c, transformDeclareCursorStmt). Where a
+cursor is, and whether there is one, the server knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from pglast.enums import FetchDirection
+from pglast.enums.parsenodes import (
+    CURSOR_OPT_ASENSITIVE,
+    CURSOR_OPT_BINARY,
+    CURSOR_OPT_HOLD,
+    CURSOR_OPT_INSENSITIVE,
+    CURSOR_OPT_NO_SCROLL,
+    CURSOR_OPT_SCROLL,
+)
+
+from catalog.errors import SqlError
+from planner.bind.context import Binding
+from planner.bind.definitions.table_as import into_of
+from planner.bind.select import bind_query
+from planner.statements import CloseCursor, DeclareCursor, Fetch, Statement
+
+_DIRECTIONS: Final[dict[Any, Literal["forward", "backward", "absolute", "relative"]]] = {
+    FetchDirection.FETCH_FORWARD: "forward",
+    FetchDirection.FETCH_BACKWARD: "backward",
+    FetchDirection.FETCH_ABSOLUTE: "absolute",
+    FetchDirection.FETCH_RELATIVE: "relative",
+}
+#: How the grammar writes ALL.
+_ALL: Final = 2**63 - 1
+
+
+def _declare(binding: Binding, node: Any) -> Statement:
+    options, query = node.options, node.query
+    if options & CURSOR_OPT_SCROLL and options & CURSOR_OPT_NO_SCROLL:
+        raise SqlError("42P11", "cannot specify both SCROLL and NO SCROLL")
+    if options & CURSOR_OPT_ASENSITIVE and options & CURSOR_OPT_INSENSITIVE:
+        raise SqlError("42P11", "cannot specify both ASENSITIVE and INSENSITIVE")
+    if into_of(query) is not None:
+        position = binding.position(query.intoClause.rel) if query.intoClause is not None else None
+        raise SqlError("42601", "DECLARE CURSOR cannot use SELECT ... INTO", position=position)
+    bound = bind_query(binding, query)
+    scroll = True if options & CURSOR_OPT_SCROLL else False if options & CURSOR_OPT_NO_SCROLL else None
+    hold, binary = bool(options & CURSOR_OPT_HOLD), bool(options & CURSOR_OPT_BINARY)
+    return DeclareCursor(node.portalname, bound, binding.raw.text, scroll, hold, binary)
+
+
+def _fetch(binding: Binding, node: Any) -> Statement:
+    count = None if abs(node.howMany) >= _ALL else int(node.howMany)
+    return Fetch(node.portalname, _DIRECTIONS[node.direction], count, bool(node.ismove))
+
+
+def _close(binding: Binding, node: Any) -> Statement:
+    return CloseCursor(node.portalname)
+
+
+HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "DeclareCursorStmt": _declare,
+    "FetchStmt": _fetch,
+    "ClosePortalStmt": _close,
+}

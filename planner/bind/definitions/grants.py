@@ -1,0 +1,242 @@
+"""GRANT and REVOKE of privileges, and who owns what.
+
+Owns: which objects and privileges are meant, who may give them, and what becomes of what was given on, with
+PostgreSQL's errors and warnings (aclchk.c). What a statement needs is ``planner.bind.privileges``'.
+
+https://www.postgresql.org/docs/15/sql-grant.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pglast.enums import DropBehavior, GrantTargetType, ObjectType, RoleSpecType
+
+from catalog.errors import SqlError, unsupported
+from catalog.objects import (
+    PG_TEMP,
+    SYSTEM_SCHEMAS,
+    CatalogObject,
+    FileTable,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+)
+from catalog.privileges import DATABASE, LETTERS, OF_DATABASE, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, Grant, Rights
+from catalog.roles import EVERYBODY
+from planner.bind.context import Binding
+from planner.bind.definitions.roles import current_role, refuse_grantor, role_of
+from planner.bind.definitions.schemas import find_schema
+from planner.bind.relations import describe, require_object
+from planner.definitions import ChangeRights
+from planner.statements import Statement
+
+#: Objects of GRANT that nothing else is known of, by what the refusal says.
+_REFUSED: Final = "GRANT and REVOKE on {}"
+_RELATIONS: Final = (Table, Stream, FileTable, View)
+_ALL: Final[dict[Any, tuple[type, ...]]] = {
+    ObjectType.OBJECT_TABLE: _RELATIONS,
+    ObjectType.OBJECT_SEQUENCE: (Sequence,),
+}
+_ROUTINES: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_PROCEDURE, ObjectType.OBJECT_ROUTINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object of GRANT: ``word`` is its kind, and ``every`` all privileges of that."""
+
+    oid: int
+    name: str
+    word: str
+    every: str
+
+
+def bind_grant(binding: Binding, node: Any) -> ChangeRights:
+    """GRANT and REVOKE [GRANT OPTION FOR] privileges ON objects."""
+    refuse_grantor(binding, node)
+    targets = list(_targets(binding, node))
+    grantees = [_grantee(binding, node, item) for item in node.grantees]
+    changes = []
+    notices: list[SqlError] = []
+    for target in targets:
+        before = binding.context.catalog.rights_of(target.oid)
+        after = _changed(binding, node, target, grantees, before, notices)
+        if after != before:
+            changes.append((target.oid, before, after))
+    return ChangeRights("GRANT" if node.is_grant else "REVOKE", tuple(changes), tuple(notices))
+
+
+def _grantee(binding: Binding, node: Any, item: Any) -> int:
+    if item.roletype != RoleSpecType.ROLESPEC_PUBLIC:
+        return role_of(binding, item).oid
+    if node.is_grant and node.grant_option:
+        raise SqlError("0LP01", "grant options can only be granted to roles")
+    return EVERYBODY
+
+
+def _changed(
+    binding: Binding, node: Any, target: Target, grantees: list[int], before: Rights, notices: list[SqlError]
+) -> Rights:
+    """An object's rights after the statement."""
+    letters = _letters(binding, node, target)
+    grantor, may = _grantor(binding, before, target)
+    given = letters if may is None else "".join(letter for letter in letters if letter in may)
+    if given != letters and (node.privileges is not None or not given):
+        words = f"{'not all' if given else 'no'} privileges {'were granted' if node.is_grant else 'could be revoked'}"
+        notices.append(SqlError("01007", f'{words} for "{target.name}"'))
+    rights = before
+    for grantee in grantees:
+        if node.is_grant:
+            options = given if node.grant_option and grantee != before.owner else ""
+            rights = rights.grant(target.every, Grant(grantee, grantor, given, options)) if given else rights
+        else:
+            taken = Grant(grantee, grantor, given)
+            cascade = node.behavior == DropBehavior.DROP_CASCADE
+            rights = _taken(rights, target.every, taken, bool(node.grant_option), cascade)
+    return rights
+
+
+def _taken(rights: Rights, every: str, taken: Grant, option_only: bool, cascade: bool) -> Rights:
+    """Rights without a grant, and without what its holder has given on. Raises 2BP01."""
+    rights = rights.revoke(every, taken, option_only)
+    held = {letter for item in rights.grants or () if item.grantee == taken.grantee for letter in item.options}
+    lost = set(taken.letters) - held
+    if taken.grantee in (rights.owner, EVERYBODY):
+        return rights
+    for item in rights.grants or ():
+        depends = "".join(letter for letter in item.letters if letter in lost)
+        if item.grantor == taken.grantee and depends:
+            if not cascade:
+                raise SqlError("2BP01", "dependent privileges exist", hint="Use CASCADE to revoke them too.")
+            rights = _taken(rights, every, Grant(item.grantee, item.grantor, depends), False, True)
+    return rights
+
+
+def _grantor(binding: Binding, rights: Rights, target: Target) -> tuple[int, set[str] | None]:
+    """In whose name the current role gives, and what it may give (None: all). Raises 42501."""
+    role, roles = current_role(binding), binding.context.catalog.roles
+    may = rights.may_give(roles, role.oid)
+    if may is None:
+        return rights.owner, None
+    if not may and not rights.held(roles, role.oid, target.every):
+        raise SqlError("42501", f"permission denied for {target.word} {target.name}")
+    who = roles.groups(role.oid, inherited=True)
+    givers = [item.grantee for item in rights.grants or () if item.grantee in who and item.options]
+    return (role.oid if role.oid in givers or not givers else givers[0]), may
+
+
+def _letters(binding: Binding, node: Any, target: Target) -> str:
+    """The privileges that are named, of those that such an object has. Raises 0LP01 and 42601."""
+    if node.privileges is None:
+        return target.every
+    letters = set()
+    for item in node.privileges:
+        if item.cols:
+            raise unsupported("GRANT and REVOKE of columns", "Grant on a view of the columns.")
+        word = item.priv_name.upper()
+        word = "TEMPORARY" if word == "TEMP" else word
+        if word not in LETTERS:
+            raise SqlError("42601", f'unrecognized privilege type "{item.priv_name}"')
+        if LETTERS[word] not in target.every:
+            kind = {"view": "table", "foreign table": "table"}.get(target.word, target.word)
+            relation = kind if node.objtype != ObjectType.OBJECT_TABLE else "relation" if kind == "table" else kind
+            raise SqlError("0LP01", f"invalid privilege type {word} for {relation}")
+        letters.add(LETTERS[word])
+    return "".join(letter for letter in target.every if letter in letters)
+
+
+# --- what is meant ---------------------------------------------------------------------------------------------------
+
+
+def _targets(binding: Binding, node: Any) -> Iterator[Target]:
+    """The objects. Raises 3F000, 42P01, 42809 and 0A000."""
+    words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
+    if node.targtype == GrantTargetType.ACL_TARGET_ALL_IN_SCHEMA:
+        if node.objtype in _ROUTINES:
+            _require_own(binding, node)
+            return
+        if node.objtype not in _ALL:
+            raise unsupported(_REFUSED.format(f"ALL {words}S IN SCHEMA"))
+        for name in node.objects:
+            schema = find_schema(binding.context.catalog, name.sval)
+            contents = sorted(binding.context.catalog.contents(schema.name), key=lambda item: item.oid)
+            yield from (target_of(item) for item in contents if isinstance(item, _ALL[node.objtype]))
+    elif node.objtype == ObjectType.OBJECT_SCHEMA:
+        for name in node.objects:
+            yield target_of(find_schema(binding.context.catalog, name.sval))
+    elif node.objtype == ObjectType.OBJECT_DATABASE:
+        for name in node.objects:
+            if name.sval != binding.context.database:
+                raise SqlError("3D000", f'database "{name.sval}" does not exist')
+            yield Target(DATABASE, name.sval, "database", OF_DATABASE)
+    elif node.objtype in _ALL:
+        for name in node.objects:
+            yield _relation(binding, name, node.objtype)
+    else:
+        raise unsupported(
+            _REFUSED.format(words), "Grant on tables, views, streams, sequences, schemas and the database."
+        )
+
+
+def _require_own(binding: Binding, node: Any) -> None:
+    """ALL FUNCTIONS IN SCHEMA: users' schemas have none."""
+    for name in node.objects:
+        if find_schema(binding.context.catalog, name.sval).name in SYSTEM_SCHEMAS:
+            raise unsupported(_REFUSED.format("functions"), "Everybody may call them.")
+
+
+def _relation(binding: Binding, node: Any, kind: Any) -> Target:
+    found = require_object(binding, node)
+    if isinstance(found, SystemView):
+        raise unsupported(_REFUSED.format("system relations"))
+    if found.schema == PG_TEMP:
+        raise unsupported(_REFUSED.format("temporary relations"), "Nobody else sees them.")
+    if kind == ObjectType.OBJECT_SEQUENCE and not isinstance(found, Sequence):
+        raise SqlError("42809", f'"{found.name}" is not a sequence')
+    return target_of(found)
+
+
+def target_of(item: CatalogObject | Schema) -> Target:
+    """An object with the privileges that there are of its kind."""
+    match item:
+        case Schema():
+            return Target(item.oid, item.name, "schema", OF_SCHEMA)
+        case Sequence():
+            return Target(item.oid, item.name, "sequence", OF_SEQUENCE)
+        case View() | SystemView():
+            return Target(item.oid, item.name, "view", OF_TABLE)
+        case Stream() | FileTable():
+            return Target(item.oid, item.name, "foreign table", OF_TABLE)
+        case Table():
+            return Target(item.oid, item.name, "table", OF_TABLE)
+
+
+def described(binding: Binding, oid: int) -> str:
+    """An object that has rights, as DETAIL names it."""
+    catalog = binding.context.catalog
+    if oid == DATABASE:
+        return f"database {binding.context.database}"
+    item, schema, declared = catalog.objects.get(oid), catalog.schema(oid), catalog.declared(oid)
+    if item is not None:
+        return describe(binding, item)
+    return f"schema {schema.name}" if schema is not None else f"type {declared.name if declared else oid}"
+
+
+def _refuse(construct: str, instead: str) -> Callable[[Binding, Any], Statement]:
+    def refuse(binding: Binding, node: Any) -> Statement:
+        raise unsupported(construct, instead)
+
+    return refuse
+
+
+HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
+    "GrantStmt": bind_grant,
+    "AlterDefaultPrivilegesStmt": _refuse("ALTER DEFAULT PRIVILEGES", "Grant on each object once it is there."),
+    "ReassignOwnedStmt": _refuse("REASSIGN OWNED", "Use ALTER ... OWNER TO for each object."),
+    "DropOwnedStmt": _refuse("DROP OWNED", "Drop the objects, and revoke what was granted."),
+}

@@ -1,0 +1,36 @@
+"""'now', 'today', 'tomorrow' and 'yesterday' as dates and times: what the transaction's own time makes of them.
+
+Owns: ``relative``. PostgreSQL reads such a text once, when it reads the statement; what is kept and read again (views,
+defaults, prepared texts) would keep that moment, which nobody means: it is left to the reader of texts, who refuses it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.types import DATE, INT4, TIMESTAMPTZ, SqlType
+from planner.expression import Call, Cast, Literal, Scalar
+
+_DAYS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}
+_MOMENTS: Final = ("date", "timestamp", "timestamptz")
+#: Statements that are over when they have run.
+_PASSING: Final = ("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt", "ExplainStmt", "CopyStmt")
+
+
+def relative(statement: Any, text: str, target: SqlType) -> Scalar | None:
+    """What such a text means in a statement's tree; None for any other text, type or statement."""
+    word = text.strip().lower()
+    if type(statement).__name__ not in _PASSING:
+        return None
+    if word == "now" and target.name in (*_MOMENTS, "time"):
+        return _as(Call("now", (), TIMESTAMPTZ), target)
+    if word not in _DAYS or target.name not in _MOMENTS:
+        return None
+    today: Scalar = Call("current_date", (), DATE)
+    if _DAYS[word]:
+        today = Call("add", (today, Literal(_DAYS[word], INT4)), DATE)
+    return _as(today, target)
+
+
+def _as(moment: Scalar, target: SqlType) -> Scalar:
+    return moment if moment.type == target else Cast(moment, target, True)

@@ -1,0 +1,61 @@
+"""millstream.resume('query_id') in FROM: the rows that a query gives which was separated from its server.
+
+Owns: its argument and columns, which are those of the query's select list. The rest is the executor's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from catalog.errors import SqlError, unsupported
+from planner.algebra import Project, Relation, Scan
+from planner.bind.calls.sequence_calls import written_name
+from planner.bind.context import Binding
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
+from planner.bind.typenames import names_of
+from planner.expression import Cast, ColumnRef
+
+_NAME: Final = ("millstream", "resume")
+
+
+def is_resume_call(node: Any) -> bool:
+    """Whether a function in FROM is this one, which no schema's path leads to."""
+    return type(node).__name__ == "FuncCall" and names_of(node.funcname) == _NAME
+
+
+def bind_resume(env: Environment, node: Any) -> BoundQuery:
+    """The rest of a query. Raises 42883, 42704 and XX001; 0A000 in a view's definition, and for a computed id."""
+    binding, position = env.binding, env.binding.position(node)
+    if len(node.args or ()) != 1:
+        raise env.error("42883", "function does not exist: use millstream.resume(query_id)", node)
+    if _defines_view(binding):
+        raise unsupported("millstream.resume() in the definition of a view", "Query it, or CREATE TABLE AS.", position)
+    written = written_name(node.args[0])
+    if written is None:
+        raise unsupported("millstream.resume() of something that is no constant", "Write the query's id.", position)
+    query_id, place = written
+    try:
+        described = binding.context.separated(query_id)
+    except SqlError as error:
+        error.position = binding.position(place)
+        raise
+    columns = tuple(binding.column(item.name, kind) for item, kind in described)
+    scan: Relation = Scan(int(query_id, 16), query_id, "query", columns, tuple(map(str, range(len(columns)))))
+    outputs = tuple(item for item, _ in described)
+    if any(item.type != kind for item, kind in described):
+        casts = (
+            (
+                binding.column(item.name, item.type),
+                ColumnRef(column) if item.type == kind else Cast(ColumnRef(column), item.type),
+            )
+            for column, (item, kind) in zip(columns, described, strict=True)
+        )
+        scan = Project(scan, tuple(casts))
+    return BoundQuery(scan, outputs)
+
+
+def _defines_view(binding: Binding) -> bool:
+    node = binding.raw.node
+    materialised = getattr(getattr(node, "objtype", None), "name", "") == "OBJECT_MATVIEW"
+    return type(node).__name__ == "ViewStmt" or materialised

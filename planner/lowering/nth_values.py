@@ -1,0 +1,45 @@
+"""nth_value by a number that is computed, for an engine that takes constants only.
+
+nth_value(x, n)    the element n of array_agg(x) over the same frame, an error where n is below one
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from catalog.types import array
+from planner.algebra import Project, Window
+from planner.expression import Call, Column, ColumnRef, Scalar, WindowCall
+from planner.lowering.aggregates import Calls
+from planner.rules.compute_ntile import checked
+from planner.rules.number_rows import is_constant
+from planner.rules.support import Fresh
+
+
+def nth_values(node: Any, fresh: Fresh) -> Any:
+    """A window with calls by computed numbers taken apart, and above it what is made of the parts."""
+    if not isinstance(node, Window) or not any(_is_computed(call) for _, call in node.calls):
+        return node
+    made = Calls(fresh)
+    kept: list[tuple[Column, WindowCall]] = []
+    outputs: list[tuple[Column, Scalar]] = []
+    for column, call in node.calls:
+        if _is_computed(call):
+            outputs.append((column, _element(call, made)))
+        else:
+            kept.append((column, call))
+            outputs.append((column, ColumnRef(column)))
+    passed = ((column, ColumnRef(column)) for column in node.input.columns)
+    return Project(replace(node, calls=(*kept, *made.pairs)), (*passed, *outputs))
+
+
+def _is_computed(call: WindowCall) -> bool:
+    return call.function == "nth_value" and not is_constant(call.arguments[1])
+
+
+def _element(call: WindowCall, made: Calls) -> Scalar:
+    value, number = call.arguments
+    gathered = replace(call, function="array_agg", arguments=(value,), type=array(call.type))
+    values = ColumnRef(made.column("values", gathered))
+    return checked(call, number, Call("subscript", (values, number), call.type))

@@ -1,0 +1,15 @@
+"""How many decimals each numeric shows, where that differs from row to row: as one more expression beside the value.
+
+PostgreSQL's numeric knows its display scale; engines' decimals have one for a whole column. So a value of a type whose
+scale nobody declared travels as two: the value, and an integer expression that says how many decimals it shows. Tables
+store that expression's value in a column of their own (``catalog.objects.Table.stored``); ``expressions`` derives it of
+operators and functions, ``relations`` carries it through a statement's relations, and ``statements`` puts both together
+where a value leaves: as a column of a result or as text. NULL says that nobody knows: such a value shows no zeros at
+its end, as do all values of relations without scales (streams, views over them, files).
+
+Equality, order and grouping are the value's alone. Does not know how an engine writes or stores any of it.
+"""
+
+from planner.scales.statements import showing, with_scales
+
+__all__ = ["showing", "with_scales"]

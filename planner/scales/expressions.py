@@ -1,0 +1,204 @@
+"""The decimals that an expression shows, by the display scales of its operands (numeric.c).
+
+Owns: ``scale_of``, one rule for each operator or function. A scale is an int4 expression over the same row; a literal
+where it is one for all rows, and ``UNKNOWN`` where no rule tells it. A rule that names an operand's value again has
+none for what is volatile or has a subquery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+from catalog.types import BOOL, INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
+from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
+from planner.rules.support import has_subquery, volatility
+
+#: No rule tells how many decimals a value shows.
+UNKNOWN: Final = Literal(None, INT4)
+INTEGERS: Final = frozenset(("int2", "int4", "int8"))
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown"))
+#: Decimals that a quotient keeps.
+_MOST: Final = QUOTIENT[1]
+
+#: The scales of expressions that were seen before.
+Scales = Callable[[Scalar], Scalar]
+Rule = Callable[[Call, Scales], Scalar]
+
+
+def is_loose(kind: SqlType) -> bool:
+    """Whether the scale of a numeric type is our storage's and not the user's."""
+    return kind.modifiers in (UNCONSTRAINED, QUOTIENT)
+
+
+def is_number(kind: SqlType) -> bool:
+    """Whether values of a type are numerics or become some without a loss."""
+    return kind.name == "numeric" or kind.name in INTEGERS
+
+
+def differs(scale: Scalar) -> bool:
+    """Whether a scale is another one from row to row."""
+    return not isinstance(scale, Literal)
+
+
+def constant(scale: int) -> Literal:
+    """One scale for all rows."""
+    return Literal(scale, INT4)
+
+
+def of_type(kind: SqlType) -> Literal:
+    """What a type alone tells."""
+    if kind.name == "numeric":
+        return UNKNOWN if is_loose(kind) else constant(kind.scale)
+    return constant(0) if kind.name in INTEGERS else UNKNOWN
+
+
+def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
+    """The decimals that an expression shows; ``scales`` knows its operands'."""
+    match scalar:
+        case Literal(value=None):
+            return constant(0)
+        case Literal(value=Decimal() as value):
+            exponent = value.as_tuple().exponent
+            return constant(max(-exponent, 0) if isinstance(exponent, int) else 0)
+        case Parameter() if scalar.type.name == "numeric" and is_loose(scalar.type):
+            return Call("written_scale", (scalar,), INT4)
+        case Cast():
+            return _of_cast(scalar, scales)
+        case Case():
+            results = [scales(result) for _, result in scalar.branches]
+            conditions = [condition for condition, _ in scalar.branches]
+            return _chosen(conditions, [*results, scales(scalar.otherwise)])
+        case Call() if scalar.type.name == "numeric":
+            rule = _RULES.get(scalar.function)
+            return of_type(scalar.type) if rule is None else rule(scalar, scales)
+        case _:
+            return of_type(scalar.type)
+
+
+def _of_cast(cast: Cast, scales: Scales) -> Scalar:
+    """A cast that nobody wrote brings values together, and leaves each its decimals."""
+    source, target = cast.argument.type, cast.type
+    if target.name == "numeric" and is_number(source) and (is_loose(target) or not cast.explicit):
+        return scales(cast.argument)
+    if target.name == "numeric" and source.name in TEXTS and not cast.explicit:  # a result that was shown before
+        return _repeated(_shown(cast.argument), cast.argument)
+    if target.name == "numeric" and is_loose(target) and source.name in TEXTS:
+        return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
+    return of_type(target)
+
+
+def _shown(text: Scalar) -> Scalar:
+    """The decimals in a text that shows them all."""
+    point = Call("position", (text, Literal(".", TEXT)), INT4)
+    after = Call("sub", (Call("char_length", (text,), INT4), point), INT4)
+    return Case(((Call("gt", (point, constant(0)), BOOL), after),), constant(0), INT4)
+
+
+def _repeated(scale: Scalar, *again: Scalar) -> Scalar:
+    """A scale that names values again, where that may be."""
+    return UNKNOWN if any(volatility(item) == "volatile" or has_subquery(item) for item in again) else scale
+
+
+def largest(*scales: Scalar) -> Scalar:
+    """The largest of several scales."""
+    items: dict[Scalar, None] = {}
+    least = 0
+    for scale in scales:
+        parts = scale.arguments if isinstance(scale, Call) and scale.function == "greatest" else (scale,)
+        for part in parts:
+            if not isinstance(part, Literal):
+                items[part] = None
+            elif not isinstance(part.value, int):
+                return UNKNOWN
+            else:
+                least = max(least, part.value)
+    if not items:
+        return constant(least)
+    found = (*items, *([constant(least)] if least else []))
+    return found[0] if len(found) == 1 else Call("greatest", found, INT4)
+
+
+def _largest(call: Call, scales: Scales) -> Scalar:
+    return largest(*map(scales, call.arguments))
+
+
+def _first(call: Call, scales: Scales) -> Scalar:
+    return scales(call.arguments[0])
+
+
+def _of_result(call: Call, scales: Scales) -> Scalar:
+    return constant(call.type.scale)
+
+
+def _none(call: Call, scales: Scales) -> Scalar:
+    return constant(0)
+
+
+def _sum(call: Call, scales: Scales) -> Scalar:
+    """A product's, as far as its type has decimals."""
+    left, right = map(scales, call.arguments)
+    match left, right:
+        case Literal(value=int() as a), Literal(value=int() as b):
+            return constant(min(a + b, call.type.scale))
+        case (Literal(value=None), _) | (_, Literal(value=None)):
+            return UNKNOWN
+        case _:
+            return Call("least", (Call("add", (left, right), INT4), constant(call.type.scale)), INT4)
+
+
+def _quotient(call: Call, scales: Scales) -> Scalar:
+    """select_div_scale: by both values and the larger scale; as many decimals as a quotient keeps."""
+    left, right = call.arguments[:2]
+    return quotient_scale(left, right, largest(scales(left), scales(right)))
+
+
+def quotient_scale(left: Scalar, right: Scalar, least: Scalar) -> Scalar:
+    """The scale of left / right, whose own scales are at most ``least``."""
+    if least == UNKNOWN:
+        return UNKNOWN
+    return _repeated(Call("quotient_scale", (left, right, least), INT4), left, right)
+
+
+def _trimmed(call: Call, scales: Scales) -> Scalar:
+    return _repeated(Call("min_scale", call.arguments, INT4), *call.arguments)
+
+
+def _coalesced(call: Call, scales: Scales) -> Scalar:
+    *some, _ = call.arguments
+    present = [Call("is_not_null", (item,), BOOL) for item in some]
+    return _chosen(present, [scales(item) for item in call.arguments])
+
+
+def _extreme(call: Call, scales: Scales) -> Scalar:
+    """Of the first argument that is the result."""
+    *some, _ = call.arguments
+    chosen = [Call("eq", (item, call), BOOL) for item in some]
+    return _chosen(chosen, [scales(item) for item in call.arguments])
+
+
+def _chosen(conditions: Sequence[Scalar], scales: Sequence[Scalar]) -> Scalar:
+    """The scale beside the first condition that holds, or the last one."""
+    if all(scale == scales[0] for scale in scales):
+        return scales[0]
+    return _repeated(Case(tuple(zip(conditions, scales[:-1], strict=True)), scales[-1], INT4), *conditions)
+
+
+def _required(call: Call, scales: Scales) -> Scalar:
+    return scales(call.arguments[1])
+
+
+#: Functions and operators by canonical name.
+_RULES: Final[Mapping[str, Rule]] = {
+    **dict.fromkeys(("add", "sub", "mod", "gcd", "lcm"), _largest),
+    "mul": _sum,
+    **dict.fromkeys(("div", "div_scaled"), _quotient),
+    **dict.fromkeys(("neg", "abs", "nullif"), _first),
+    **dict.fromkeys(("round", "trunc"), _of_result),
+    **dict.fromkeys(("ceil", "floor", "sign", "factorial", "whole_quotient"), _none),
+    "trim_scale": _trimmed,
+    "coalesce": _coalesced,
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    "require": _required,
+}

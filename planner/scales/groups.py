@@ -1,0 +1,103 @@
+"""Scales of groups and windows: what a sum, an average or an extreme value shows, by the values that it is made of.
+
+Owns: the aggregates that compute scales beside those of the values. A sum shows as many decimals as that of its values
+with the most, an extreme value its own, an average what a quotient of sum and count does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.types import BOOL, INT4, INT8, SqlType
+from planner.algebra import Aggregate, Project, Relation, Window
+from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
+from planner.rules.support import has_subquery, volatility
+from planner.scales.expressions import differs, quotient_scale
+
+if TYPE_CHECKING:
+    from planner.scales.relations import Carrying
+
+#: Window functions that give one of their first argument's values.
+_PICKING: Final = frozenset(("first_value", "last_value", "nth_value", "lag", "lead"))
+#: An extreme value's own scale is beside it.
+_BESIDE: Final = {"min": "min_by", "max": "max_by"}
+
+
+def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
+    """A group shows the most decimals of its key's equal values; PostgreSQL those of any."""
+    added: list[tuple[Column, AggregateCall]] = []
+    divided: list[tuple[Column, Scalar]] = []
+    for column, scalar in node.keys:
+        scale = carrying.of(scalar)
+        if column.type.name == "numeric" and differs(scale):
+            added.append((carrying.beside(column), AggregateCall("max", (scale,), INT4)))
+        elif column.type.name == "numeric":
+            carrying.know(column, scale)
+    for column, call in node.aggregates:
+        if column.type.name != "numeric" or not call.arguments:
+            continue
+        scale = carrying.of(call.arguments[0])
+        if call.function in ("sum", *_BESIDE) and not differs(scale):
+            carrying.know(column, scale)
+        elif call.function == "sum":
+            added.append((carrying.beside(column), _most(call, scale)))
+        elif call.function in _BESIDE:
+            picked = replace(call, function=_BESIDE[call.function], distinct=False)
+            arguments = (scale, call.arguments[0])
+            added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
+        elif call.function == "avg" and differs(scale):
+            parts = _average(carrying, call, scale)
+            added += parts
+            total, count, most = (ColumnRef(part) for part, _ in parts)
+            divided.append((column, quotient_scale(total, count, most)))
+    relation: Relation = replace(node, aggregates=(*node.aggregates, *added))
+    if not divided:
+        return relation
+    kept = [(column, ColumnRef(column)) for column in relation.columns]
+    return Project(relation, (*kept, *((carrying.beside(column), scale) for column, scale in divided)))
+
+
+def _average(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
+    """Sum, count and largest scale, which tell how many decimals an average shows."""
+    argument = call.arguments[0].type
+    kind = SqlType("numeric", (38, argument.scale))
+    total, count, most = (carrying.extra(name, item) for name, item in (("sum", kind), ("n", INT8), ("scale", INT4)))
+    found = [(total, replace(call, function="sum", type=kind))]
+    return [*found, (count, replace(call, function="count", type=INT8)), (most, _most(call, scale))]
+
+
+def windowed(carrying: Carrying, node: Window) -> Window:
+    added: list[tuple[Column, WindowCall]] = []
+    for column, call in node.calls:
+        if column.type.name != "numeric" or not call.arguments:
+            continue
+        first, *rest = call.arguments
+        scale = carrying.of(first)
+        if call.function == "sum" and differs(scale):
+            most = replace(call, function="max", arguments=(scale,), type=INT4, filter=_present(call))
+            added.append((carrying.beside(column), most))
+        elif call.function in _BESIDE and differs(scale):
+            picked = replace(call, function=_BESIDE[call.function], arguments=(scale, first), type=INT4)
+            added.append((carrying.beside(column), picked))
+        elif call.function in _PICKING and (differs(scale) or len(rest) == 2):
+            # The third argument of lag() and lead() is a value, too.
+            others = (rest[0], carrying.of(rest[1])) if len(rest) == 2 else tuple(rest)
+            added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=INT4)))
+        elif call.function in ("sum", *_BESIDE, *_PICKING):
+            carrying.know(column, scale)
+    return replace(node, calls=(*node.calls, *added))
+
+
+def _most(call: AggregateCall, scale: Scalar) -> AggregateCall:
+    """The largest scale of the values that an aggregate takes."""
+    return AggregateCall("max", (scale,), INT4, filter=_present(call))
+
+
+def _present(call: AggregateCall | WindowCall) -> Scalar | None:
+    """For which rows an aggregate takes a value, which is not NULL."""
+    value = call.arguments[0]
+    if volatility(value) == "volatile" or has_subquery(value):
+        return call.filter
+    present = Call("is_not_null", (value,), BOOL)
+    return present if call.filter is None else Call("and", (call.filter, present), BOOL)

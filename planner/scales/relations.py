@@ -1,0 +1,320 @@
+"""Scales carried through a relation: beside each column whose values show their own decimals, one that says how many.
+
+Owns: ``Carrying``, one walk over a statement's relations, children first. Of every column of numerics it knows the
+scale, a literal or a reference to the column beside it, which every relation has that has the column itself; what a
+relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. Of what it
+does not carry (recursion, arrays, INTERSECT, a scalar subquery) the scale is ``UNKNOWN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from catalog.objects import CatalogObject, Table, scale_name
+from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
+from planner.algebra import (
+    Aggregate,
+    Fixpoint,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Values,
+    Window,
+    With,
+)
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    InSubquery,
+    Literal,
+    Scalar,
+    ScalarSubquery,
+)
+from planner.scales.expressions import (
+    TEXTS,
+    UNKNOWN,
+    differs,
+    is_number,
+    largest,
+    of_type,
+    scale_of,
+)
+from planner.scales.groups import aggregated, windowed
+from planner.walk import RELATIONS, SCALARS, transform
+
+#: Functions that write their arguments as text.
+_WRITING: Final = frozenset(("concat_values", "concat_ws"))
+_DOCUMENTS: Final = frozenset(("to_json", "json_value"))
+
+NewColumn = Callable[[str, SqlType], Column]
+
+
+class Carrying:
+    """Scales of one statement's columns; ``new`` makes columns that nothing refers to yet."""
+
+    def __init__(self, objects: Mapping[int, CatalogObject], new: NewColumn) -> None:
+        self._objects = objects
+        #: Tables that the statement defines anew.
+        self._tables: dict[int, Table] = {}
+        self._new = new
+        self._known: dict[Column, Scalar] = {}
+        #: Columns that only say scales.
+        self._added: set[Column] = set()
+        #: Expressions' scales by identity, with the expression, which so keeps its own.
+        self._scales: dict[int, tuple[Scalar, Scalar]] = {}
+        #: WITH queries that are computed once: columns by the names under which they are read.
+        self._shared: dict[str, dict[str, Column]] = {}
+
+    def beside(self, column: Column) -> Column:
+        """A new column for the scale of another one."""
+        found = self.extra(scale_name(column.name), INT4)
+        self._known[column] = ColumnRef(found)
+        return found
+
+    def extra(self, name: str, kind: SqlType) -> Column:
+        """A new column that tells something of scales."""
+        found = self._new(name, kind)
+        self._added.add(found)
+        return found
+
+    def read(self, table: Table) -> None:
+        """A table's definition for what is read of it from now on."""
+        self._tables[table.oid] = table
+
+    def know(self, column: Column, scale: Scalar) -> None:
+        """The scale of a column that comes from outside."""
+        self._known[column] = scale
+
+    def relation(self, relation: Relation) -> Relation:
+        """The relation with its columns' scales; its own columns stay among those that it has."""
+        if not isinstance(relation, With):
+            found: Relation = transform(relation, self._change)
+            return found
+        definitions = []
+        for name, definition in relation.definitions:
+            changed = self.relation(definition)
+            self._shared[name] = {f"c{column.id}": column for column in changed.columns}
+            definitions.append((name, changed))
+        return With(tuple(definitions), self.relation(relation.body))
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        """An expression over known columns, with its texts as they show."""
+        found: Scalar = transform(scalar, self._change)
+        return found
+
+    def of_column(self, column: Column) -> Scalar:
+        """A column's scale."""
+        return self._known.get(column) or of_type(column.type)
+
+    def of(self, scalar: Scalar) -> Scalar:
+        """The scale of an expression that ``scalar`` or ``relation`` has given."""
+        found = self._scales.get(id(scalar))
+        return UNKNOWN if found is None else found[1]
+
+    def own(self, relation: Relation) -> Relation:
+        """A relation without the columns that only say scales."""
+        kept = tuple(column for column in relation.columns if column not in self._added)
+        return relation if kept == relation.columns else projected(relation, kept)
+
+    def leaving(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
+        """Some of a relation's columns as a client gets them."""
+        if not any(self._shows(ColumnRef(column)) for column in columns):
+            return self.own(relation)
+        return over(relation, [self.shown(column, self.scalar(ColumnRef(column))) for column in columns])
+
+    def shown(self, column: Column, scalar: Scalar) -> tuple[Column, Scalar]:
+        """A result's column and its value, as text where that shows more."""
+        if not self._shows(scalar):
+            return column, scalar
+        return self._new(column.name, TEXT), self._text(scalar, TEXT)
+
+    # -- the walk --------------------------------------------------------------------------------------------------
+
+    def _change(self, node: Any) -> Any:
+        if isinstance(node, RELATIONS):
+            return self._carried(node)
+        if not isinstance(node, SCALARS):
+            return node
+        scalar = self._written(node)
+        if is_number(scalar.type):
+            self._scales[id(scalar)] = (scalar, self._derived(scalar))
+        return scalar
+
+    def _derived(self, scalar: Scalar) -> Scalar:
+        return self.of_column(scalar.column) if isinstance(scalar, ColumnRef) else scale_of(scalar, self.of)
+
+    def _written(self, scalar: Scalar) -> Scalar:
+        """An expression that shows decimals, or whose value depends on how many its operands show."""
+        match scalar:
+            case ScalarSubquery(relation=relation):
+                return ScalarSubquery(self.own(relation))
+            case InSubquery(relation=relation):
+                return replace(scalar, relation=self.own(relation))
+            case Cast(argument=argument, type=target) if target.name in TEXTS and self._shows(argument):
+                text = self._text(argument, TEXT)
+                return text if target == TEXT else replace(scalar, argument=text)
+            case Call(function="scale", arguments=(argument,)) if self._shows(argument):
+                null = Call("is_null", (argument,), BOOL)
+                found = Call("coalesce", (self.of(argument), scalar), INT4)
+                return Case(((null, Literal(None, INT4)),), found, INT4)
+            case Call(function="div", arguments=(left, right)) if scalar.type.name == "numeric":
+                least = largest(self.of(left), self.of(right))
+                return (
+                    replace(scalar, function="div_scaled", arguments=(left, right, least)) if differs(least) else scalar
+                )
+            case Call(function=function, arguments=(argument,)) if function in _DOCUMENTS and self._shows(argument):
+                text = self._text(argument, JSON)
+                return text if function == "to_json" else Call("coalesce", (text, Literal("null", JSON)), JSON)
+            case Call(function=function, arguments=arguments) if function in _WRITING:
+                shown = (self._text(item, TEXT) if self._shows(item) else item for item in arguments)
+                return replace(scalar, arguments=tuple(shown))
+            case _:
+                return scalar
+
+    def _shows(self, scalar: Scalar) -> bool:
+        """Whether a numeric shows other decimals than its type says."""
+        if scalar.type.name != "numeric":
+            return False
+        scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
+        return scale not in (UNKNOWN, of_type(scalar.type))
+
+    def _text(self, scalar: Scalar, kind: SqlType) -> Scalar:
+        """A numeric as text with its decimals."""
+        scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
+        return Call("scaled_text", (scalar, scale), kind)
+
+    # -- relations -------------------------------------------------------------------------------------------------
+
+    def _carried(self, node: Any) -> Relation:
+        match node:
+            case Scan(kind="table"):
+                return self._scan(node)
+            case Snapshot():
+                return self._snapshot(node)
+            case Project():
+                return replace(node, outputs=(*node.outputs, *self._outputs(node.outputs)))
+            case Values():
+                return self._values(node)
+            case Aggregate():
+                return aggregated(self, node)
+            case Window():
+                return windowed(self, node)
+            case SetOperation():
+                return self._set_operation(node)
+            case Fixpoint():
+                return replace(node, base=self.own(node.base), step=self.own(node.step))
+            case _:
+                relation: Relation = node
+                return relation
+
+    def _scan(self, scan: Scan) -> Scan:
+        read = keeping_columns(scan, self._tables.get(scan.oid) or self._objects.get(scan.oid))
+        columns = tuple(map(self.beside, read))
+        sources = tuple(map(scale_name, read.values()))
+        return replace(scan, columns=(*scan.columns, *columns), sources=(*scan.sources, *sources))
+
+    def _snapshot(self, leaf: Snapshot) -> Snapshot:
+        shared = self._shared.get(leaf.trace)
+        if shared is None:
+            return leaf
+        columns, sources = leaf.columns, leaf.sources
+        for column, source in zip(leaf.columns, leaf.sources, strict=True):
+            scale = self.of_column(shared[source])
+            if isinstance(scale, ColumnRef):
+                columns, sources = (*columns, self.beside(column)), (*sources, f"c{scale.column.id}")
+            else:
+                self.know(column, scale)
+        return replace(leaf, columns=columns, sources=sources)
+
+    def _outputs(self, outputs: tuple[tuple[Column, Scalar], ...]) -> list[tuple[Column, Scalar]]:
+        """The scales of a projection's columns that need one of their own."""
+        added = []
+        for column, scalar in outputs:
+            if column.type.name != "numeric" or column in self._added:
+                continue
+            scale = self.of(scalar)
+            if differs(scale):
+                added.append((self.beside(column), scale))
+            else:
+                self.know(column, scale)
+        return added
+
+    def _values(self, values: Values) -> Values:
+        columns, scales = [], []
+        for place, column in enumerate(values.columns):
+            if column.type.name != "numeric":
+                continue
+            found = [self.of(row[place]) for row in values.rows]
+            if found and all(scale == found[0] and not differs(scale) for scale in found):
+                self.know(column, found[0])
+            elif found:
+                columns.append(self.beside(column))
+                scales.append(found)
+        rows = tuple((*row, *(found[place] for found in scales)) for place, row in enumerate(values.rows))
+        return replace(values, columns=(*values.columns, *columns), rows=rows)
+
+    def _set_operation(self, node: SetOperation) -> Relation:
+        left, right = self.own(node.left), self.own(node.right)
+        whole = replace(node, left=left, right=right)
+        found = [
+            (column, self.of_column(a), self.of_column(b))
+            for column, a, b in zip(node.columns, left.columns, right.columns, strict=True)
+            if column.type.name == "numeric"
+        ]
+        varying = [item for item in found if item[1] != item[2] or differs(item[1])]
+        for column, a, _ in found:
+            self.know(column, a)
+        if node.kind != "union" or not varying:
+            for column, _, _ in varying:
+                self.know(column, UNKNOWN)
+            return whole
+        if node.all:
+            columns = (*node.columns, *(self.beside(column) for column, _, _ in varying))
+            return self._union(node, columns, varying)
+        rows = tuple(self._new(column.name, column.type) for column in node.columns)
+        scales = tuple(self._new("scale", INT4) for _ in varying)
+        keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, rows, strict=True))
+        most = tuple(
+            (self.beside(column), AggregateCall("max", (ColumnRef(scale),), INT4))
+            for (column, _, _), scale in zip(varying, scales, strict=True)
+        )
+        return Aggregate(self._union(node, (*rows, *scales), varying), keys, most)
+
+    def _union(
+        self, node: SetOperation, columns: tuple[Column, ...], varying: list[tuple[Column, Scalar, Scalar]]
+    ) -> SetOperation:
+        """All rows of both sides with the scales that differ."""
+
+        def side(relation: Relation, scales: list[Scalar]) -> Relation:
+            own = tuple(column for column in relation.columns if column not in self._added)
+            return projected(relation, own, [(self._new("scale", INT4), scale) for scale in scales])
+
+        left = side(node.left, [scale for _, scale, _ in varying])
+        right = side(node.right, [scale for _, _, scale in varying])
+        return replace(node, all=True, left=left, right=right, columns=columns)
+
+
+def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:
+    """A projection of what a statement reads; definitions stay at the root."""
+    if isinstance(relation, With):
+        return replace(relation, body=over(relation.body, outputs))
+    return Project(relation, tuple(outputs))
+
+
+def projected(relation: Relation, columns: Iterable[Column], more: Iterable[tuple[Column, Scalar]] = ()) -> Relation:
+    """A relation restricted to some columns, and more beside them."""
+    return over(relation, (*((column, ColumnRef(column)) for column in columns), *more))
+
+
+def keeping_columns(scan: Scan, table: object) -> dict[Column, str]:
+    """The columns of a table's scan that keep scales, and their names in the table."""
+    keeping = {item.name for item in table.columns if item.keeps_scale} if isinstance(table, Table) else ()
+    return {column: name for column, name in zip(scan.columns, scan.sources, strict=True) if name in keeping}

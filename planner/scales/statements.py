@@ -1,0 +1,124 @@
+"""Where scales enter and leave a statement: results and texts show them, rows of tables are stored with them.
+
+Owns: ``with_scales``, the last step of binding. A result's column whose values show their own decimals leaves as their
+text (``Output`` says what it is to clients). Which new columns keep scales is decided here, too: those of numeric
+without digits, of tables. Statements that meet no such column stay as they are. What a change's rows hold is
+``changes``'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from catalog.objects import CatalogObject
+from planner.algebra import Scan
+from planner.definitions import AlterTable, AlterType, CreateTable, CreateTableAs, DropType
+from planner.expression import ColumnRef
+from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated
+from planner.scales.relations import Carrying, NewColumn, keeping_columns
+from planner.statement_nodes import roots
+from planner.statements import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Modifying,
+    Query,
+    Statement,
+    Update,
+)
+from planner.walk import walk
+
+Objects = Mapping[int, CatalogObject]
+
+
+def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> Statement:
+    """The statement with what it stores and shows of scales."""
+    match statement:
+        case CreateTable(table=table):
+            return replace(statement, table=keeping(table))
+        case AlterTable():
+            return altered(Carrying(objects, new), statement)
+        case AlterType(alterations=alterations) | DropType(alterations=alterations):
+            found = tuple(altered(Carrying(objects, new), item) for item in alterations)
+            return replace(statement, alterations=found)
+        case CreateTableAs(table=table, query=query):
+            kept = keeping(table)
+            rows = filling(Carrying(objects, new), query.relation, kept)
+            return replace(statement, table=kept, query=replace(query, relation=rows))
+        case Explain(statement=inner):
+            return replace(statement, statement=with_scales(inner, objects, new))
+        case CopyOut(query=query) | DeclareCursor(query=query) if _meets(query, objects):
+            return replace(statement, query=_query(Carrying(objects, new), query))
+        case Query() | Insert() | Update() | Delete() | Merge() | Modifying() | CopyIn() if _meets(statement, objects):
+            return _scaled(Carrying(objects, new), statement)
+        case _:
+            return statement
+
+
+def _meets(statement: Statement, objects: Objects) -> bool:
+    """Whether a statement reads a column that keeps scales or changes its table, and no stream, which has none."""
+    if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
+        return keeps(statement.target)
+    nodes = [item for root in roots(statement) for item in walk(root)]
+    scans = [item for item in nodes if isinstance(item, Scan)]
+    if any(item.kind == "stream" for item in scans):
+        return False
+    if any(item.kind == "query" for item in scans):  # whose numerics may come as they showed
+        return True
+    changes = [part for _, part in statement.parts] if isinstance(statement, Modifying) else []
+    main = statement.main if isinstance(statement, Modifying) else statement
+    targets = [item.target for item in (*changes, main) if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
+    if any(map(keeps, targets)):
+        return True
+    keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
+    return bool(keeping) and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes)
+
+
+def _scaled(
+    carrying: Carrying, statement: Query | Insert | Update | Delete | Merge | Modifying | CopyIn
+) -> Query | Insert | Update | Delete | Merge | Modifying | CopyIn:
+    match statement:
+        case Query():
+            return _query(carrying, statement)
+        case Modifying(parts=parts, main=main):
+            changed = tuple((name, _part(carrying, part)) for name, part in parts)
+            found = _scaled(carrying, main)
+            assert not isinstance(found, Modifying | CopyIn)
+            return replace(statement, parts=changed, main=found)
+        case Insert():
+            return inserted(carrying, statement)
+        case Update():
+            return updated(carrying, statement)
+        case Delete():
+            return deleted(carrying, statement)
+        case Merge():
+            return merged(carrying, statement)
+        case CopyIn():
+            return copied(carrying, statement)
+
+
+def _part(carrying: Carrying, part: Insert | Update | Delete) -> Insert | Update | Delete:
+    """A change in WITH, whose RETURNING is read as values."""
+    match part:
+        case Insert():
+            return inserted(carrying, part, shows=False)
+        case Update():
+            return updated(carrying, part, shows=False)
+        case Delete():
+            return deleted(carrying, part, shows=False)
+
+
+def showing(query: Query, new: NewColumn) -> Query:
+    """A query without tables with its numerics as they show, where they come of what it was given."""
+    return _query(Carrying({}, new), query)
+
+
+def _query(carrying: Carrying, query: Query) -> Query:
+    own = query.relation.columns
+    relation = carrying.relation(query.relation)
+    return replace(query, relation=carrying.leaving(relation, own))

@@ -1,0 +1,295 @@
+"""Plans cut at pipeline breakers, and what of their results is the state of a query that runs so (thesis, chapter 6).
+
+Owns: where a plan may be cut (``places``), the pipelines that cuts make of it (``cut``), which finished ones are state
+(``select_state``, algorithm 6.5), and the plan that goes on from there (``remaining``, algorithm 6.6).
+
+    Sort                          result     reads p2                 finished: p1        remaining
+      Filter(Aggregate)           p2         reads p1                                       Sort
+        Join                                                                                  Filter(Aggregate)
+          Scan lineitem                                                                         Join
+          Join                    p1         build: the child                                     Scan lineitem
+            Scan orders                      of the join                                          Snapshot p1
+            Scan customer
+
+A result is kept behind the filters and projections that follow its breaker, where it has the fewest rows; a breaker
+that only they separate from the query's result is not cut off. Knows no engine, and not what a cut costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from catalog.types import INT4
+from planner.algebra import (
+    Aggregate,
+    Filter,
+    Fixpoint,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Snapshot,
+    Values,
+    Window,
+    With,
+    Working,
+)
+from planner.expression import Literal as Constant
+from planner.incremental.names import Names, stored_name
+from planner.rules.support import Fresh, volatility
+from planner.walk import RELATIONS, Node, children, descend, free_columns, walk
+
+#: What ends a pipeline: ``build`` is the side of a join that others are looked up in, the thesis' index-optimised
+#: operator, of which only this child is replaced; ``shared`` a WITH query; ``result`` the last one, which nothing ends.
+Breaker = Literal["group", "window", "set operation", "recursion", "build", "shared", "result"]
+#: Estimates of a relation's rows.
+Rows = Callable[[Relation], float]
+_RESULT: Final = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A relation of a plan whose rows may be kept, and the breaker that gathers them."""
+
+    breaker: Breaker
+    relation: Relation
+    name: str = ""  # of a shared one
+    probe: Relation | None = None  # what is looked up in it, where it is a build
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What runs as one: ``relation`` over the results of those that it ``reads`` directly (definition 5), which stands
+    for ``place`` in the whole plan."""
+
+    name: str
+    breaker: Breaker
+    place: Relation
+    relation: Relation
+    reads: tuple[str, ...]
+
+    @property
+    def result(self) -> Snapshot:
+        """What reads its rows."""
+        columns = self.place.columns
+        return Snapshot(self.name, columns, tuple(map(stored_name, columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelined:
+    """A plan and its pipelines in an order in which they may run; the last one's rows are the plan's."""
+
+    whole: Relation
+    pipelines: tuple[Pipeline, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The pipelines'."""
+        return tuple(item.name for item in self.pipelines)
+
+
+# -- where -------------------------------------------------------------------------------------------------------------
+
+
+def places(whole: Relation, rows: Rows | None = None) -> list[Place]:
+    """Where a plan may be cut, builds before what is looked up in them. Of an inner join the side with fewer estimated
+    ``rows`` is the build side; without estimates, and of other joins, the right one."""
+    shared = dict(_definitions(whole))
+    names = {id(relation): name for name, relation in shared.items()}
+    found = []
+    for parent, node in _visited(whole, rows):
+        if id(node) in names and isinstance(parent, With):
+            found.append(Place("shared", node, names[id(node)]))
+            continue
+        breaker = _breaker(parent, node, rows)
+        if breaker is not None and _is_closed(node):
+            found.append(Place(breaker, node, probe=_beside(parent, node) if breaker == "build" else None))
+    return found
+
+
+def _beside(parent: Node | None, node: Relation) -> Relation | None:
+    """The other side of a join."""
+    return (parent.left if node is parent.right else parent.right) if isinstance(parent, Join) else None
+
+
+def _definitions(whole: Relation) -> tuple[tuple[str, Relation], ...]:
+    return whole.definitions if isinstance(whole, With) else ()
+
+
+def _visited(root: Relation, rows: Rows | None) -> Iterator[tuple[Node | None, Any]]:
+    """All nodes with what is above them, children first."""
+    stack: list[tuple[Node | None, Any, bool]] = [(None, root, False)]
+    while stack:
+        parent, node, done = stack.pop()
+        if done:
+            yield parent, node
+            continue
+        stack.append((parent, node, True))
+        below = list(children(node))
+        if isinstance(node, Join):
+            build = _build_side(node, rows)
+            below.sort(key=lambda child: child is not build)
+        stack.extend((node, child, False) for child in reversed(below))
+
+
+def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | None:
+    """What gathers a relation's rows where it stands; None where nothing does, or what is above belongs to it."""
+    if not isinstance(node, RELATIONS) or parent is None or isinstance(parent, With | Filter | Project):
+        nested = isinstance(parent, Filter | Project) and isinstance(node, RELATIONS) and node is not parent.input
+        if not nested:
+            return None
+    match _below_chain(node):
+        case Aggregate():
+            return "group"
+        case Window():
+            return "window"
+        case SetOperation(kind=kind, all=every) if kind != "union" or not every:
+            return "set operation"
+        case Fixpoint():
+            return "recursion"
+        case Values() | Snapshot() | Working():
+            return None
+        case _:
+            return "build" if isinstance(parent, Join) and node is _build_side(parent, rows) else None
+
+
+def _below_chain(relation: Relation) -> Relation:
+    """What filters and projections stand on."""
+    while isinstance(relation, Filter | Project):
+        relation = relation.input
+    return relation
+
+
+def _build_side(node: Join, rows: Rows | None) -> Relation:
+    if node.kind == "inner" and rows is not None and rows(node.left) < rows(node.right):
+        return node.left
+    return node.left if node.kind == "right" else node.right
+
+
+def is_bare(relation: Relation) -> bool:
+    """Whether a relation only filters and projects the rows of a leaf: to read it again costs what it has cost."""
+    return isinstance(_below_chain(relation), Scan | Snapshot | Values)
+
+
+def _is_closed(relation: Relation) -> bool:
+    """Whether a relation has the same rows wherever in its statement, and however often, it is computed."""
+    nodes = list(walk(relation))
+    own = {item.name for item in nodes if isinstance(item, Fixpoint)}
+    rounds = {item.name for item in nodes if isinstance(item, Working)}
+    if not relation.columns or not rounds <= own:
+        return False
+    return volatility(relation) != "volatile" and not free_columns(relation)
+
+
+# -- cutting -----------------------------------------------------------------------------------------------------------
+
+
+def cut(whole: Relation, wanted: Callable[[Place], bool], rows: Rows | None = None) -> Pipelined:
+    """The pipelines of a plan that is cut at the ``wanted`` of its places, and at its WITH queries where at any."""
+    found = places(whole, rows)
+    chosen = [item for item in found if item.breaker == "shared" or wanted(item)]
+    names = Names()
+    for taken in _taken(whole):
+        names.unique(taken)
+    results: dict[int, Snapshot] = {}
+    made = [_pipeline(item, item.name or names.unique(f"p{at}"), results) for at, item in enumerate(chosen, 1)]
+    body = whole.body if isinstance(whole, With) else whole
+    last = _pipeline(Place("result", body), names.unique(_RESULT), results)
+    known = {item.name for item in made}
+    pipelines = (_reading(item, known) for item in (*made, last))
+    return Pipelined(whole, tuple(pipelines))
+
+
+def _taken(whole: Relation) -> set[str]:
+    """Names that snapshots of a plan have already."""
+    return {item.trace for item in walk(whole) if isinstance(item, Snapshot)} | dict(_definitions(whole)).keys()
+
+
+def _pipeline(place: Place, name: str, results: dict[int, Snapshot]) -> Pipeline:
+    """The pipeline of a place, whose result those to come will read."""
+    relation: Relation = descend(place.relation, lambda node: results.get(id(node), node))
+    made = Pipeline(name, place.breaker, place.relation, relation, ())
+    if place.breaker != "shared":  # which is read by snapshots of its own already
+        results[id(place.relation)] = made.result
+    return made
+
+
+def _reading(pipeline: Pipeline, known: Collection[str]) -> Pipeline:
+    return Pipeline(pipeline.name, pipeline.breaker, pipeline.place, pipeline.relation, _read(pipeline.relation, known))
+
+
+def _read(relation: Relation, known: Collection[str]) -> tuple[str, ...]:
+    """Which of these results a relation reads, in the order in which it names them."""
+    traces = (item.trace for item in walk(relation) if isinstance(item, Snapshot))
+    return tuple(dict.fromkeys(trace for trace in traces if trace in known))
+
+
+# -- state -------------------------------------------------------------------------------------------------------------
+
+
+def select_state(pipelines: Collection[Pipeline], finished: Collection[str]) -> tuple[str, ...]:
+    """The finished pipelines that an unfinished one reads directly (algorithm 6.5, definition 2)."""
+    wanted = {name for item in pipelines if item.name not in finished for name in item.reads}
+    return tuple(item.name for item in pipelines if item.name in finished and item.name in wanted)
+
+
+def remaining(plan: Pipelined, finished: Collection[str]) -> tuple[Relation, tuple[str, ...]]:
+    """The plan over the state's results, each replaced at its topmost place (algorithm 6.6), and which it reads."""
+    state = set(select_state(plan.pipelines, finished))
+    results = {id(item.place): item.result for item in plan.pipelines if item.name in state}
+    change = _replacing(results)
+    whole = plan.whole
+    if not isinstance(whole, With):
+        left: Relation = descend(whole, change)
+        return left, _read(left, state)
+    kept = tuple((name, descend(below, change)) for name, below in whole.definitions if name not in finished)
+    body: Relation = descend(whole.body, change)
+    left = With(kept, body) if kept else body
+    return left, _read(left, state)
+
+
+def _replacing(results: Mapping[int, Snapshot]) -> Callable[[Any], Any]:
+    """Parents first: what a snapshot has taken the place of is not looked at any more."""
+    return lambda node: results.get(id(node), node)
+
+
+# -- inputs ------------------------------------------------------------------------------------------------------------
+
+
+def inputs_apart(relation: Relation) -> tuple[Relation, tuple[tuple[str, Relation], ...]]:
+    """A plan over snapshots of what it reads of tables and views, and these: each scan with the filters and projections
+    that belong to it alone."""
+    names, fresh = Names(), Fresh(relation)
+    for taken in _taken(relation):
+        names.unique(taken)
+    found: list[tuple[str, Relation]] = []
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, RELATIONS) or not _is_input(node):
+            return node
+        name = names.unique(f"i{len(found) + 1}")
+        columns = node.columns
+        if not columns:  # no file holds rows without columns
+            node = Project(node, ((fresh.column("none", INT4), Constant(1, INT4)),))
+        found.append((name, node))
+        return Snapshot(name, columns, tuple(map(stored_name, columns)))
+
+    apart: Relation = descend(relation, change)
+    return apart, tuple(found)
+
+
+def _is_input(relation: Relation) -> bool:
+    if not isinstance(_below_chain(relation), Scan):
+        return False
+    nested = sum(isinstance(item, RELATIONS) for item in walk(relation)) > _length(relation)
+    return not nested and volatility(relation) != "volatile" and not free_columns(relation)
+
+
+def _length(relation: Relation) -> int:
+    count = 1
+    while isinstance(relation, Filter | Project):
+        relation, count = relation.input, count + 1
+    return count

@@ -1,0 +1,171 @@
+"""Rows: ``(1,"a b",)`` and the binary form, made of their fields' codecs.
+
+Owns: both forms as PostgreSQL's record_out() and record_send() write them. Columns of rows are taken apart into the
+columns of their fields, and put together of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from struct import error as StructError
+from struct import unpack_from
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.nested import split_row
+from catalog.types import Composite, SqlType
+from protocol.compute import constant, pc
+from protocol.values.codec import Codec, ColumnError, Value, bad_binary
+from protocol.values.framing import fixed_binaries, framed
+
+_NEEDS_QUOTES: Final = r'^$|[(),"\\ \t\n\v\f\r]'
+Codecs = Mapping[str, Codec]
+
+
+def row_codec(codecs: Codecs) -> Codec:
+    """The codec of all types of rows over the codecs of their fields."""
+    return Codec(
+        text=partial(_text, codecs),
+        binary=partial(_binary, codecs),
+        from_text=partial(_from_text, codecs),
+        from_binary=partial(_from_binary, codecs),
+        column_from_text=partial(_column_from_text, codecs),
+        column_from_binary=partial(_column_from_binary, codecs),
+    )
+
+
+def _declared(type_: SqlType) -> Composite:
+    assert type_.row is not None
+    return type_.row
+
+
+def _kinds(type_: SqlType) -> list[SqlType]:
+    return [kind for _, kind in _declared(type_).fields]
+
+
+# --- to the client ---------------------------------------------------------------------------------------------------
+
+
+def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    pairs = zip(array.flatten(), _kinds(type_), strict=True)
+    fields = [_quoted(codecs[kind.name].text(field, kind, timezone).cast(pa.string())) for field, kind in pairs]
+    body = fields[0] if len(fields) == 1 else pc.binary_join_element_wise(*fields, constant(","))
+    texts = pc.binary_join_element_wise(constant("("), body, constant(")"), constant(""))
+    return pc.if_else(pc.is_valid(array), texts, constant(None))
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    """Fields as they stand in a row; a NULL is nothing."""
+    quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
+    if pc.any(quoted).as_py():
+        escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '""')
+        marks = constant('"')
+        texts = pc.if_else(quoted, pc.binary_join_element_wise(marks, escaped, marks, constant("")), texts)
+    return texts.fill_null(constant(""))
+
+
+def _binary(codecs: Codecs, array: pa.Array, type_: SqlType) -> pa.Array:
+    kinds = _kinds(type_)
+    pieces: list[pa.Array] = [_repeated(len(kinds), len(array))]
+    for field, kind in zip(array.flatten(), kinds, strict=True):
+        pieces += [_repeated(kind.oid, len(array)), framed(codecs[kind.name].binary(field, kind))]
+    data = pc.binary_join_element_wise(*pieces, constant(b""))
+    return pc.if_else(pc.is_valid(array), data, pa.scalar(None, pa.binary()))
+
+
+def _repeated(number: int, count: int) -> pa.Array:
+    return fixed_binaries(np.full(count, number, ">u4"))
+
+
+# --- from the client -------------------------------------------------------------------------------------------------
+
+
+def split_binary(data: bytes, kinds: Sequence[SqlType]) -> list[bytes | None]:
+    """The fields of a row's binary form. Raises 22P03 and 42804."""
+    fields: list[bytes | None] = []
+    try:
+        (count,) = unpack_from(">i", data)
+        if count != len(kinds):
+            raise SqlError("42804", f"wrong number of columns: {count}, expected {len(kinds)}")
+        position = 4
+        for place, kind in enumerate(kinds, 1):
+            oid, length = unpack_from(">Ii", data, position)
+            if oid != kind.oid:
+                message = f"binary data has type {oid} instead of expected {kind.oid} in record column {place}"
+                raise SqlError("42804", message)
+            position += 8
+            if length < -1 or position + max(length, 0) > len(data):
+                raise bad_binary("record")
+            fields.append(None if length < 0 else data[position : position + length])
+            position += max(length, 0)
+    except StructError:
+        raise bad_binary("record") from None
+    if position != len(data):
+        raise bad_binary("record")
+    return fields
+
+
+def _require_declared(type_: SqlType) -> None:
+    if not _declared(type_).oid:
+        raise SqlError("0A000", "input of anonymous composite types is not implemented")
+
+
+def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:
+    _require_declared(type_)
+    kinds = _kinds(type_)
+    pairs = list(zip(split_row(text, len(kinds)), kinds, strict=True))
+    return tuple(None if item is None else codecs[kind.name].from_text(item, kind, timezone) for item, kind in pairs)
+
+
+def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> tuple[Value, ...]:
+    _require_declared(type_)
+    kinds = _kinds(type_)
+    pairs = zip(split_binary(data, kinds), kinds, strict=True)
+    return tuple(None if item is None else codecs[kind.name].from_binary(item, kind) for item, kind in pairs)
+
+
+def _column(
+    array: pa.Array,
+    type_: SqlType,
+    split: Callable[..., Iterator[str | None] | list[bytes | None]],
+    decode: Callable[[pa.Array, SqlType], pa.Array],
+) -> pa.Array:
+    """Splits every row in Python, and decodes each field's values as one column."""
+    kinds = _kinds(type_)
+    rows: list[tuple[str | bytes | None, ...]] = []
+    for index, value in enumerate(array.to_pylist()):
+        try:
+            rows.append((None,) * len(kinds) if value is None else tuple(split(value)))
+        except SqlError as error:
+            raise ColumnError(index, error) from None
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    fields = [decode(pa.array(values, array.type), kind) for values, kind in zip(columns, kinds, strict=True)]
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(fields, fields=list(type_.arrow), mask=mask)
+
+
+def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    _require_declared(type_)
+    width = len(_kinds(type_))
+    texts = strings.cast(pa.string())
+    return _column(
+        texts,
+        type_,
+        lambda text: split_row(text, width),
+        lambda values, kind: codecs[kind.name].column_from_text(values, kind, timezone),
+    )
+
+
+def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
+    _require_declared(type_)
+    kinds = _kinds(type_)
+    return _column(
+        binaries,
+        type_,
+        lambda data: split_binary(data, kinds),
+        lambda values, kind: codecs[kind.name].column_from_binary(values, kind),
+    )

@@ -1,0 +1,56 @@
+"""Who a session is: the role that logged in, and those that it takes on by SET SESSION AUTHORIZATION and SET ROLE.
+
+Owns: whether it may. The values are settings like others, so that transactions give back what they had
+(``server.settings``).
+
+https://www.postgresql.org/docs/15/sql-set-role.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.roles import Role, Roles
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+
+def take_on(session: Session, name: str, value: str | None, local: bool) -> None:
+    """SET [LOCAL] ROLE or SESSION AUTHORIZATION; None is DEFAULT. Raises 22023 and 42501."""
+    roles = session.db.catalog.roles
+    if name == "role" and value not in (None, "none"):
+        require_member(roles, session.settings.value("session_authorization"), str(value))
+    if name == "session_authorization":
+        _require_power(roles, session.login, session.login if value is None else value)
+        session.settings.set("role", "none", local)
+    session.settings.set(name, value, local)
+
+
+def is_superuser(session: Session) -> bool:
+    """Whether nothing is forbidden to the current role."""
+    role = session.db.catalog.roles.find(session.user)
+    return role is not None and role.superuser
+
+
+def _require_power(roles: Roles, login: str, name: str) -> None:
+    """Whether whoever has logged in may be somebody. Raises 22023 and 42501."""
+    _find(roles, name)
+    own = roles.find(login)
+    if name != login and (own is None or not own.superuser):
+        raise SqlError("42501", "permission denied to set session authorization")
+
+
+def require_member(roles: Roles, user: str, name: str) -> None:
+    """Whether a user may take on a role. Raises 22023 and 42501."""
+    role, own = _find(roles, name), roles.find(user)
+    if own is None or not roles.has_role(own.oid, role.oid, inherited=False):
+        raise SqlError("42501", f'permission denied to set role "{name}"')
+
+
+def _find(roles: Roles, name: str) -> Role:
+    found = roles.find(name)
+    if found is None:
+        raise SqlError("22023", f'role "{name}" does not exist')
+    return found

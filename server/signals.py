@@ -1,0 +1,100 @@
+"""pg_cancel_backend(), millstream.suspend() and their kin: what one session asks of the server or of another.
+
+Owns: who may. Called in a session's worker thread; what happens to another session happens on the loop's.
+
+https://www.postgresql.org/docs/15/functions-admin.html#FUNCTIONS-ADMIN-SIGNAL
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SqlError
+from executor.separation.running import Wish
+from planner.expression import Value
+from server.identity import is_superuser
+from server.serving import SHUTDOWN
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+_SIGNAL_BACKEND: Final = 4200
+
+
+def reload(session: Session) -> bool:
+    """Reads the table of hosts and the certificates anew; whether they are in force."""
+    if not is_superuser(session):
+        raise SqlError("42501", "permission denied for function pg_reload_conf")
+    return session.server.access.reload()
+
+
+def cancel(session: Session, process: Value) -> bool | None:
+    """Cancels what another session does now; whether there is such a session."""
+    other = None if process is None else _other(session, process)
+    if process is None or other is None:
+        return None if process is None else False
+    _require_power(session, other, "cancel", "query", "query is being canceled")
+    session.server.loop.call_soon_threadsafe(other.cancel)
+    return True
+
+
+def terminate(session: Session, process: Value, timeout: Value = 0) -> bool | None:
+    """Ends another session; whether there is such a session. Nobody waits for its end."""
+    other = None if process is None else _other(session, process)
+    if process is None or timeout is None or other is None:
+        return None if process is None or timeout is None else False
+    _require_power(session, other, "terminate", "process", "process is being terminated")
+
+    def end() -> None:
+        other.cancel()
+        other.connection.end(SHUTDOWN)
+
+    session.server.loop.call_soon_threadsafe(end)
+    return True
+
+
+def suspend(session: Session, process: Value) -> str | None:
+    """Takes another session's query out of the server: the query's id; None where it ended before it could."""
+    return _leave(session, process, "suspend")
+
+
+def checkpoint(session: Session, process: Value) -> str | None:
+    """The same of a copy of what the query has done: the query goes on."""
+    return _leave(session, process, "checkpoint")
+
+
+def _leave(session: Session, process: Value, wish: Wish) -> str | None:
+    if process is None:
+        return None
+    assert isinstance(process, int)
+    other = _other(session, process)
+    if other is not None:
+        _require_power(session, other, "suspend", "query", "query is being suspended")
+    return session.database.separation.ask(wish, process, session.is_cancelled)
+
+
+def forget(session: Session, query_id: Value) -> bool | None:
+    """Deletes a separated query; whether there was one."""
+    return None if query_id is None else session.database.separation.forget(session.db.reader.client(), str(query_id))
+
+
+def _other(session: Session, process: Value) -> Session | None:
+    for connection in tuple(session.server.connections):
+        handler: Any = connection.handler
+        if hasattr(handler, "backend") and handler.backend.process == process:
+            found: Session = handler
+            return found
+    return None
+
+
+def _require_power(session: Session, other: Session, word: str, what: str, done: str) -> None:
+    """Raises 42501 where the other session is somebody else's."""
+    roles = session.db.catalog.roles
+    own, its = roles.find(session.user), roles.find(other.login)
+    if own is not None and own.superuser:
+        return
+    if its is not None and its.superuser:
+        raise SqlError("42501", f"must be a superuser to {word} superuser {what}")
+    groups = frozenset() if own is None else roles.groups(own.oid, inherited=True)
+    if not groups & {_SIGNAL_BACKEND, -1 if its is None else its.oid}:
+        raise SqlError("42501", f"must be a member of the role whose {done} or member of pg_signal_backend")

@@ -1,0 +1,1 @@
+"""A Django application for the tests: authors and their books."""

@@ -1,0 +1,78 @@
+"""FOR UPDATE against another session's transaction, and what SERIALIZABLE keeps apart."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.rig.server import Millstream
+
+Client = psycopg.Connection[Any]
+
+
+@pytest.fixture(scope="module")
+def job(running: Millstream) -> None:
+    """A table of one job, and a stream with a view."""
+    with running.connect() as client:
+        client.execute("CREATE TABLE job (id integer PRIMARY KEY, tries integer)")
+        client.execute("INSERT INTO job VALUES (1, 0)")
+        client.execute("CREATE FOREIGN TABLE job_event (id integer) SERVER stream")
+        client.execute("CREATE VIEW job_events AS SELECT count(*) FROM job_event")
+
+
+def test_rows_locked_stay_as_they_were_read(running: Millstream, sql: Client, job: None) -> None:
+    """Two sessions that each read, add one and write: neither update is lost."""
+
+    def add() -> None:
+        with running.connect() as client, client.transaction():
+            row = client.execute("SELECT tries FROM job WHERE id = 1 FOR UPDATE").fetchone()
+            assert row is not None
+            client.execute("UPDATE job SET tries = %s WHERE id = 1", [row[0] + 1])
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sql.execute("SELECT tries FROM job").fetchone() == (4,)
+
+
+def test_nowait_and_lock_timeout(running: Millstream, sql: Client, job: None) -> None:
+    with running.connect() as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM job FOR SHARE")
+        with pytest.raises(psycopg.errors.LockNotAvailable, match='could not obtain lock on row in relation "job"'):
+            sql.execute("SELECT * FROM job FOR UPDATE NOWAIT")
+        sql.execute("SET lock_timeout = '20ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable, match="canceling statement due to lock timeout"):
+            sql.execute("SELECT * FROM job FOR UPDATE")
+        assert sql.execute("SELECT count(*) FROM job").fetchone() == (1,)
+        other.execute("ROLLBACK")
+    assert sql.execute("SELECT id FROM job FOR UPDATE NOWAIT").fetchall() == [(1,)]
+    with sql.cursor() as cursor, cursor.copy("COPY (SELECT id FROM job FOR UPDATE) TO STDOUT") as copy:
+        assert b"".join(copy) == b"1\n"
+
+
+def test_serializable_refuses_write_skew_over_a_table_and_a_stream(running: Millstream, sql: Client, job: None) -> None:
+    """Each reads what the other changes; one of the two must not commit."""
+    with running.connect() as first, running.connect() as second:
+        for client in (first, second):
+            client.execute("SET default_transaction_isolation = 'serializable'")
+            client.execute("BEGIN")
+        assert first.execute("SHOW transaction_isolation").fetchone() == ("serializable",)
+        first.execute("SELECT tries FROM job")
+        second.execute("SELECT * FROM job_events")
+        first.execute("INSERT INTO job_event VALUES (1)")
+        first.execute("COMMIT")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            second.execute("UPDATE job SET tries = 100")
+        second.execute("ROLLBACK")
+    assert sql.execute("SELECT * FROM job_events").fetchone() == (1,)
+
+
+def test_locking_in_a_view_is_refused(sql: Client, job: None) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="FOR UPDATE in a view"):
+        sql.execute("CREATE VIEW job_locked AS SELECT * FROM job FOR UPDATE")

@@ -1,0 +1,176 @@
+"""Queries that leave their server, as clients see it: asked by another session, gone on with after a restart."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+
+#: Three pipelines, of which the first takes a second: rows of a cross join. The server answers a repeated text at once,
+#: so each has a number of its own.
+LONG = (
+    "SELECT n, count(*) FROM (SELECT a.k % 10 AS n, count(*) AS c FROM t a, t b, t c WHERE (a.k + b.k * c.k) % 7 = 1 "
+    "AND a.k < {} GROUP BY a.k) g GROUP BY n ORDER BY n"
+)
+NUMBERS = itertools.count(1000)
+SHORT = "SELECT n, count(*) FROM (SELECT k % 10 AS n, count(*) FROM t GROUP BY k) g GROUP BY n ORDER BY n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Millstream]:
+    with Millstream(settings={"spark_enabled": False}) as server:
+        with server.connect() as client:
+            client.execute("CREATE TABLE t (k int)")
+            client.execute("INSERT INTO t SELECT g FROM generate_series(1, 350) g")
+            client.execute("CREATE ROLE other LOGIN")
+        yield server
+
+
+class Running:
+    """A query that runs in another thread; its outcome is rows or an error."""
+
+    def __init__(self, server: Millstream, query: str) -> None:
+        self.connection = server.connect()
+        self.connection.execute("SET separable = on")
+        self.pid = self.connection.info.backend_pid
+        self.rows: list[Any] | None = None
+        self.error: psycopg.Error | None = None
+        self._thread = threading.Thread(target=self._run, args=(query,))
+        self._thread.start()
+
+    def _run(self, query: str) -> None:
+        try:
+            self.rows = self.connection.execute(query).fetchall()
+        except psycopg.Error as error:
+            self.error = error
+
+    def wait(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        self.connection.close()
+
+
+def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
+    found = client.execute("SELECT count(*) FROM millstream.queries WHERE pid = %s AND state = 'running'", (pid,))
+    return found.fetchone() == (1,)
+
+
+def begun(server: Millstream, client: psycopg.Connection[Any]) -> Running:
+    running = Running(server, LONG.format(next(NUMBERS)))
+    wait_until(lambda: is_running(client, running.pid), 60, "the query")
+    return running
+
+
+@pytest.fixture
+def client(server: Millstream) -> Iterator[psycopg.Connection[Any]]:
+    with server.connect() as connection:
+        yield connection
+
+
+def suspended(server: Millstream, client: psycopg.Connection[Any]) -> str:
+    running = begun(server, client)
+    ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (running.pid,)).fetchall()
+    running.wait()
+    assert running.error is not None
+    assert running.error.sqlstate == "57014"
+    assert running.error.diag.message_primary == f'query "{query_id}" was suspended'
+    assert query_id in str(running.error.diag.message_hint)
+    return str(query_id)
+
+
+@pytest.mark.slow
+def test_a_query_goes_on_after_a_restart(server: Millstream) -> None:
+    with server.connect() as client:
+        wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        query_id = suspended(server, client)
+        ((pid, role, query, *sizes),) = client.execute(
+            "SELECT pid, role, query, state, pipelines, finished, rows, bytes > 0 FROM millstream.queries"
+        ).fetchall()
+        assert (pid, role, query[:16], sizes) == (None, "millstream", LONG[:16], ["suspended", 3, 1, 350, True])
+        client.execute("INSERT INTO t VALUES (1)")
+    server.restart()
+    with server.connect() as client:
+        for query in ("SELECT * FROM millstream.resume('{}')", "SELECT n, count FROM millstream.resume('{}') AS rest"):
+            found = client.execute(query.format(query_id).encode())
+            assert found.fetchall() == wanted
+            assert [(item.name, item.type_code) for item in found.description or ()] == [("n", 23), ("count", 20)]
+        client.execute("DELETE FROM t WHERE k = 1")
+        client.execute("INSERT INTO t VALUES (1)")
+        assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+        assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (False,)
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            client.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode())
+
+
+def test_a_query_goes_on_after_a_checkpoint(server: Millstream, client: psycopg.Connection[Any]) -> None:
+    wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+    running = begun(server, client)
+    ((query_id,),) = client.execute("SELECT millstream.checkpoint(%s)", (running.pid,)).fetchall()
+    running.wait()
+    assert running.rows == wanted
+    found = client.execute("SELECT count(*) FROM millstream.queries WHERE query_id = %s", (query_id,))
+    assert found.fetchone() == (0,)
+
+
+def test_who_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
+    query_id = suspended(server, client)
+    with psycopg.connect(server.dsn().replace("user=millstream", "user=other"), autocommit=True) as other:
+        ((text,),) = other.execute("SELECT query FROM millstream.queries WHERE query_id = %s", (query_id,)).fetchall()
+        assert text == "<insufficient privilege>"
+        for statement in (f"SELECT * FROM millstream.resume('{query_id}')", f"SELECT millstream.forget('{query_id}')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                other.execute(statement.encode())
+        running = begun(server, client)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            other.execute("SELECT millstream.suspend(%s)", (running.pid,))
+    client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
+    running.wait()
+    assert running.error is not None
+    assert running.error.diag.message_primary == "canceling statement due to user request"
+    assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+
+
+def test_what_is_no_query_that_can_leave(client: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        client.execute("SELECT millstream.suspend(%s)", (client.info.backend_pid,))
+    assert client.execute("SELECT millstream.suspend(NULL)").fetchone() == (None,)
+    for call in ("millstream.suspend('a'::text)", "millstream.suspend()", "suspend(1)", "millstream.suspends(1)"):
+        with pytest.raises(psycopg.errors.UndefinedFunction):
+            client.execute(f"SELECT {call}".encode())
+
+
+def test_explain_shows_pipelines(client: psycopg.Connection[Any]) -> None:
+    def plan(query: str) -> list[str]:
+        return [line for (line,) in client.execute(query.encode()).fetchall()]
+
+    assert not any("Pipeline" in line for line in plan(f"EXPLAIN {SHORT}"))
+    client.execute("SET separable = on")
+    lines = plan(f"EXPLAIN {SHORT}")
+    assert "Execution: pipeline by pipeline (separable = on)" in lines
+    assert [line for line in lines if line.startswith("Pipeline")][-1] == "Pipeline result (result)"
+    ((document,),) = client.execute(f"EXPLAIN (FORMAT JSON) {SHORT}".encode()).fetchall()
+    (found,) = json.loads(document) if isinstance(document, str) else document
+    assert [item["Name"] for item in found["Pipelines"]][-1] == "result"
+    assert "Execution: whole (one pipeline)" in plan("EXPLAIN SELECT * FROM t")
+    client.execute("SET separable = off")
+    assert not any("Pipeline" in line for line in plan(f"EXPLAIN {SHORT}"))
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        client.execute("SET separable = maybe")
+
+
+def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -> None:
+    running = begun(server, client)
+    with server.connect() as asking:
+        asking.execute("SET statement_timeout = 20")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            asking.execute("SELECT millstream.suspend(%s)", (running.pid,))
+    client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
+    running.wait()

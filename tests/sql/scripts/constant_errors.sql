@@ -1,0 +1,24 @@
+-- Constants are computed when a statement is planned, with the errors that this raises, whatever rows there are.
+create table t (a int);
+select * from t where 1 / 0 = 1;
+select 1 / 0 from t;
+select 5 % 0 from t;
+select a from t where a in (select 1 from t where 1 / 0 = 1);
+select case when a > 0 then 1 else 1 / 0 end from t;
+select case when true then 1 else 1 / 0 end from t;
+select case when false then 1 / 0 else 1 end from t;
+select coalesce(1, 1 / 0) from t;
+select coalesce(a, 1) from t where false and 1 / 0 = 1;
+select a from t where true or 1 / 0 = 1;
+select 1 from (select 1 / 0 as x from t) s;
+select x from (select 1 / 0 as x from t) s;
+select count(*) from t where exists (select 1 / 0);
+with unused as (select 1 / 0) select a from t;
+select a / 0 from t;
+create view v as select 1 / 0 as x from t;
+select * from v;
+select count(*) from v;
+explain select 1 / 0;
+insert into t values (1);
+select a / 0 from t;
+select case when a > 0 then a else a / 0 end from t;

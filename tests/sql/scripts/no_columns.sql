@@ -1,0 +1,27 @@
+-- Tables without columns: created, read, given a column, reflected and dropped.
+create table none ();
+select * from none;
+select count(*) from none;
+select from none;
+select none.* from none;
+select 1 from none;
+select * from none a cross join (values (1)) b(x);
+create view none_v as select * from none;
+select * from none_v;
+select count(*) from none_v;
+select relname, relkind, relnatts from pg_class where relname like 'none%' order by 1;
+select attname from pg_attribute where attrelid in ('none'::regclass, 'none_v'::regclass) and attnum > 0;
+truncate none;
+drop view none_v;
+alter table none add column a int default 3;
+insert into none values (1), (default);
+select * from none order by 1;
+create table again () ;
+create table if not exists again ();
+comment on table again is 'nothing';
+alter table again rename to other;
+begin;
+create table later ();
+rollback;
+select * from other;
+drop table none, other;

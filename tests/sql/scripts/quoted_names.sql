@@ -1,0 +1,14 @@
+CREATE TABLE "order" ("user" int PRIMARY KEY, "Full name" text UNIQUE, "left" int CHECK ("left" > 0), name text, "a$b" int, "interval" interval);
+CREATE INDEX "select" ON "order" ("left", name DESC);
+CREATE TABLE "group" ("to" int REFERENCES "order" ("user"));
+CREATE TYPE "table" AS ENUM ('a');
+CREATE TABLE typed (x "table", y "table"[], z "char", t time, n numeric(3, 1), i interval);
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid IN ('"order"'::regclass, '"group"'::regclass) ORDER BY 1;
+SELECT substring(pg_get_indexdef(oid) from position('USING' in pg_get_indexdef(oid))) FROM pg_class WHERE relname = 'select';
+SELECT '"order"'::regclass, '"order"'::regclass::text, '"table"'::regtype;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'typed'::regclass AND attnum > 0 ORDER BY attnum;
+SELECT quote_ident('order'), quote_ident('name'), quote_ident('interval'), quote_ident('a$b'), quote_ident('Ab'), quote_ident('abort');
+SELECT format('%I', 'left'), format_type(1186, -1), format_type(1700, -1), format_type(18, -1);
+SELECT 'interval'::regtype, 'numeric'::regtype, '"char"'::regtype;
+INSERT INTO "order" VALUES (1, 'x', 0);
+INSERT INTO "group" VALUES (2);

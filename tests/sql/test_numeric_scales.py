@@ -1,0 +1,135 @@
+"""Numerics of tables' columns without digits show the decimals that PostgreSQL shows, for random values and queries.
+
+Values come as literals, parameters, by COPY, and by INSERT ... SELECT; queries are expressions, aggregates and windows
+over them. What is compared is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import psycopg
+import pytest
+from psycopg.types.string import TextLoader
+
+from tests.rig.postgres import Postgres
+from tests.rig.server import Millstream
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+
+Connection = psycopg.Connection[tuple[object, ...]]
+_UNARY = ("-{0}", "abs({0})", "round({0}, 2)", "trunc({0}, 1)", "ceil({0})", "{0} * 1.50", "{0} + 0.100", "{0} % 7")
+_BINARY = (
+    *("{0} + {1}", "{0} - {1}", "{0} * {1}", "coalesce({0}, {1})", "greatest({0}, {1})", "least({0}, {1})"),
+    *("CASE WHEN k % 2 = 0 THEN {0} ELSE {1} END", "nullif({0}, {1})"),
+)
+_AGGREGATES = ("sum({0})", "min({0})", "max({0})", "avg({0})", "sum({0}) FILTER (WHERE k % 2 = 0)")
+_LEAVES = ("x", "y", "z", "k", "2", "1.250")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Millstream]:
+    with Millstream(settings={"spark_enabled": False}) as found:
+        yield found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_numerics_show_their_decimals(server: Millstream, postgres: Postgres, seed: int) -> None:
+    source = Random(seed)
+    values = [[_number(source) for _ in range(2)] for _ in range(24)]
+    queries = [_query(source) for _ in range(40)]
+    with server.connect() as ours, postgres.connect() as theirs:
+        for connection in (ours, theirs):
+            connection.adapters.register_loader("numeric", TextLoader)
+            _fill(connection, f"scales_{seed}", values)
+        for query in queries:
+            found, wanted = (connection.execute(query.encode()).fetchall() for connection in (ours, theirs))
+            assert found == wanted, query
+        for connection in (ours, theirs):
+            connection.execute(f"DROP SCHEMA scales_{seed} CASCADE".encode())
+
+
+def test_scales_outlive_a_crash() -> None:
+    with Millstream(settings={"spark_enabled": False}) as server:
+        with server.connect() as connection:
+            connection.adapters.register_loader("numeric", TextLoader)
+            connection.execute("CREATE TABLE t (k int, x numeric)")
+            connection.execute("INSERT INTO t VALUES (1, 1.10), (2, 2.500), (3, NULL)")
+            connection.execute("ALTER TABLE t ADD COLUMN y numeric DEFAULT 7.0")
+            connection.execute("UPDATE t SET x = x * 2.0 WHERE k = 1")
+        server.kill9()
+        server.start()
+        with server.connect() as connection:
+            connection.adapters.register_loader("numeric", TextLoader)
+            rows = connection.execute("SELECT k, x, y FROM t ORDER BY k").fetchall()
+    assert rows == [(1, "2.200", "7.0"), (2, "2.500", "7.0"), (3, None, "7.0")]
+
+
+def test_an_extreme_value_of_unknown_scale_has_no_other_values_decimals(server: Millstream) -> None:
+    with server.connect() as connection:
+        connection.adapters.register_loader("numeric", TextLoader)
+        connection.execute("CREATE TABLE e (k int, x numeric)")
+        connection.execute("INSERT INTO e VALUES (1, 1.000)")
+        connection.execute("INSERT INTO e SELECT 2, sqrt(12.25)")
+        [values] = connection.execute("SELECT x FROM e WHERE k = 2").fetchall()
+        assert connection.execute("SELECT max(x) FROM e").fetchall() == [values] == [("3.5",)]
+        assert connection.execute("SELECT max(x) OVER () FROM e LIMIT 1").fetchall() == [values]
+
+
+def _number(source: Random) -> str | None:
+    """A number of up to five digits before and four after the point; zeros at the end are likely."""
+    if source.random() < 0.1:
+        return None
+    digits = str(source.choice((0, source.randint(0, 9), source.randint(0, 99_999))))
+    decimals = "".join(source.choice("0005137") for _ in range(source.randint(0, 4)))
+    sign = "-" if source.random() < 0.3 else ""
+    return f"{sign}{digits}.{decimals}" if decimals else f"{sign}{digits}"
+
+
+def _fill(connection: Connection, schema: str, values: list[list[str | None]]) -> None:
+    """A table of the values, by four ways."""
+    connection.execute(f"CREATE SCHEMA {schema}".encode())
+    connection.execute(f"SET search_path = {schema}".encode())
+    connection.execute("CREATE TABLE v (k int PRIMARY KEY, x numeric, y numeric, z numeric(8, 3))")
+    rows = list(enumerate(values))
+    literals = ", ".join(f"({k}, {x or 'NULL'}, {y or 'NULL'}, {k}.5)" for k, (x, y) in rows[:8])
+    connection.execute(f"INSERT INTO v VALUES {literals}".encode())
+    for k, (x, y) in rows[8:12]:
+        connection.execute("INSERT INTO v VALUES (%s, %s::numeric, %s::numeric, 1)", (k, x, y))
+    with connection.cursor().copy("COPY v (k, x, y) FROM STDIN") as copy:
+        for k, (x, y) in rows[12:]:
+            copy.write_row((k, x, y))
+    connection.execute("INSERT INTO v SELECT k + 100, x * 1.0, y + x, z FROM v WHERE k < 6")
+    connection.execute("UPDATE v SET y = round(x / 2, 3) WHERE k % 5 = 3")
+
+
+def _expression(source: Random, depth: int) -> str:
+    if depth == 0:
+        return source.choice(_LEAVES)
+    if source.random() < 0.4:
+        return "(" + source.choice(_UNARY).format(_numeric(source, depth - 1)) + ")"
+    return "(" + source.choice(_BINARY).format(_numeric(source, depth - 1), _numeric(source, depth - 1)) + ")"
+
+
+def _numeric(source: Random, depth: int) -> str:
+    """An expression that is a numeric whatever its leaves are."""
+    found = _expression(source, depth)
+    return f"{found}::numeric" if found in ("k", "2") else found
+
+
+def _query(source: Random) -> str:
+    value = _numeric(source, source.randint(0, 2))
+    if source.random() < 0.2:  # of at most 20 decimals, and of which no more is computed
+        value = f"((1000000 + {value}) / nullif({source.choice('xyk')}, 0))"
+    match source.randint(0, 5):
+        case 0 | 1 | 2:
+            return f"SELECT k, x, {value}, ({value})::text, scale({value}) FROM v ORDER BY v.k"
+        case 3:
+            aggregate = source.choice(_AGGREGATES).format(source.choice(("x", "x + y", "x * z", "-y")))
+            return f"SELECT k % 3, {aggregate} FROM v GROUP BY 1 ORDER BY 1"
+        case 4:
+            call = source.choice(("sum({0})", "lag({0})", "first_value({0})", "last_value({0})")).format(value)
+            return f"SELECT k, x, {call} OVER (ORDER BY k) FROM v ORDER BY v.k"
+        case _:
+            return f"SELECT k, 1, x FROM v UNION ALL SELECT k, 2, {value} FROM v ORDER BY 1, 2"

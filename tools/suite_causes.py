@@ -1,0 +1,57 @@
+"""Why tests of other projects fail on Millstream: causes in words, each with the names of its tests (``*``: any)."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+CAUSES: Final[dict[str, tuple[str, ...]]] = {
+    "one server has one database: no CREATE DATABASE": (
+        "TestCacheInvalidation::test_type_cache_invalidation_in_pool",
+        "TestIntrospection::*",
+    ),
+    "no CREATE FUNCTION and no DO": (
+        "TestCodecs::test_enum_function_return",
+        "TestExceptions::test_exceptions_str",
+        "TestLogListeners::*",
+        "TestPrepare::test_prepare_09_raise_error",
+        "TestPrepare::test_prepare_31_pgbouncer_note",
+    ),
+    "extensions with types of their own (hstore, citext, isn) are not there": (
+        "TestCodecs::test_custom_codec_binary",
+        "TestCodecs::test_custom_codec_text",
+        "TestCodecs::test_extra_codec_alias",
+        "TestCodecs::test_unhandled_type_fallback",
+        "TestCodecs::test_unknown_type_text_fallback",
+    ),
+    "no range and multirange types": (
+        "TestCodecs::test_enum_and_range",
+        "TestCodecs::test_range_types",
+        "TestCodecs::test_multirange_types",
+    ),
+    "arrays have one dimension, from 1 on": (
+        "ArrayTest::*",
+        "TestCodecs::test_arrays",
+        "TestUtils::test_mogrify_simple",
+    ),
+    "no time with time zone": ("TimeTZTest::*", "TestCodecs::test_timetz_encoding"),
+    "numerics of more than 38 digits are 22003": ("TestCodecs::test_standard_codecs",),
+    "a numeric parameter shows no zeros at its end": ("TestCodecs::test_numeric",),
+    "infinite dates are values of tables, not of parameters": ("TestCodecs::test_custom_codec_override_tuple",),
+    "EXPLAIN (FORMAT JSON) tells our plans, which have other nodes; ANALYZE of a change is refused": (
+        "TestPrepare::test_prepare_14_explain",
+    ),
+    "the rows of a batch are taken in faster than the driver hears of the first one's error": (
+        "TestExecuteMany::test_executemany_server_failure_during_writes",
+    ),
+    "the test reads rows without ORDER BY in the order in which PostgreSQL's windows leave them": (
+        "WindowFunctionTest::*",
+    ),
+    "a column keeps no COLLATE": ("ComponentReflectionTest::test_column_collation_reflection",),
+}
+
+
+def cause(name: str) -> str | None:
+    """Why a test fails, where it is known."""
+    bare = name.partition("[")[0]
+    return next((why for why, tests in CAUSES.items() if any(fnmatchcase(bare, test) for test in tests)), None)
