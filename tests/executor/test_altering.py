@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,6 +16,7 @@ from catalog.objects import Table
 from executor.database import Database
 from executor.planned import Planned
 from tests.executor.client import Client, open_database
+from tests.rig.crash import copy_crashed
 
 START = """
 CREATE TABLE t (a int PRIMARY KEY, b text, c int DEFAULT 3);
@@ -52,7 +52,7 @@ def at_every_step(folder: Path, check: Callable[[Database, Database], None]) -> 
         for number, step in enumerate(filter(None, STEPS.split(";\n"))):
             client.run(step)
             copy = folder / f"crash{number}"
-            shutil.copytree(folder / "live", copy)
+            copy_crashed(folder / "live", copy)
             with closing(open_database(copy)) as again:
                 check(database, again)
 

@@ -17,6 +17,7 @@ from catalog.objects import Sequence
 from catalog.types import INT8
 from executor.sequences import AHEAD, SequenceStore
 from tests.executor.client import Client, open_database
+from tests.rig.crash import copy_crashed
 
 
 def sequence(state: int = 1, increment: int = 1, maximum: int = 1000, cycle: bool = False) -> Sequence:
@@ -111,7 +112,7 @@ def test_definitions_and_values_are_there_after_a_restart(tmp_path: Path) -> Non
         client.run("CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY, n int DEFAULT nextval('s'))")
         client.run("INSERT INTO t DEFAULT VALUES; INSERT INTO t DEFAULT VALUES")
         client.run("BEGIN; ALTER SEQUENCE s RESTART WITH 50; INSERT INTO t DEFAULT VALUES; ROLLBACK")
-        shutil.copytree(tmp_path, tmp_path.with_name("crashed"))
+        copy_crashed(tmp_path, tmp_path.with_name("crashed"))
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
         client.run("INSERT INTO t DEFAULT VALUES")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from executor.points import point_reader
 from executor.trace import index
 from planner.statements import Query
 from tests.executor.client import Client, open_database
+from tests.rig.crash import copy_crashed
 
 Rows = list[tuple[Any, ...]]
 
@@ -156,7 +156,7 @@ def test_what_is_acknowledged_survives_a_crash(tmp_path: Path) -> None:
                 rows = {**rows, key: value}
                 rows[other] += 1
             assert database.tables.backlog.first_lsn is not None
-            shutil.copytree(before, after)  # as a process leaves it that dies
+            copy_crashed(before, after)  # as a process leaves it that dies
             _check(database, "kt")
     with closing(open_database(tmp_path / "3")) as database:
         assert Client(database).run("SELECT k, n FROM kt ORDER BY k") == sorted(rows.items())

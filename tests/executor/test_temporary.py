@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from catalog.errors import SqlError
 from executor.temporary import FIRST_OID
 from tests.executor.client import Client, open_database
+from tests.rig.crash import copy_crashed
 
 
 def test_nothing_of_it_is_logged_or_kept(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_what_a_crash_leaves_is_dropped(tmp_path: Path) -> None:
     client.run("CREATE TABLE durable (a int); CREATE TEMP TABLE t (a int); INSERT INTO t VALUES (1)")
     client.run("INSERT INTO durable SELECT a FROM t; ALTER TABLE durable ADD COLUMN b int")
     client.run("CREATE TABLE later AS TABLE t")
-    shutil.copytree(tmp_path / "data", tmp_path / "crashed")
+    copy_crashed(tmp_path / "data", tmp_path / "crashed")
     database.close()
     database = open_database(tmp_path / "crashed")
     client = Client(database)
