@@ -62,6 +62,7 @@ _TYPES: Final[dict[str, Any]] = {
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,
     "time": exp.DataType.Type.TIME,
+    "timetz": exp.DataType.Type.BIGINT,
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
