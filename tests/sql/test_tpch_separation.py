@@ -8,11 +8,13 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
+from catalog.errors import SqlError
 from executor.database import Database
 from executor.separation import choosing
 from tests.executor.client import Client, open_database
 from tests.executor.test_separation import Asked, leave, outcome, separable
 from tests.executor.test_separation import whole as as_a_whole
+from tests.executor.test_separation_slices import Leaving, cut_small
 from tests.rig.tpch import TABLES, Tpch
 
 pytestmark = pytest.mark.slow
@@ -60,3 +62,26 @@ def test_a_query_leaves_after_every_pipeline(
             found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
             assert (found if "order by" in query else sorted(found)) == wanted, (cut, after)
             assert database.separation.forget(client.session.reader.client(), query_id)
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+def test_a_query_leaves_inside_its_pipelines(path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a stop between two slices of an aggregation's input, or two pipelines, and once more on its way."""
+    monkeypatch.setattr(choosing, "LONG", 0.0)
+    cut_small(monkeypatch)
+    client, query = separable(database), path.read_text()
+    wanted = as_a_whole(client, query)
+    for stops in ((1, 3), (2,), (4, 5)):
+        with monkeypatch.context() as patch:
+            seen = Leaving(patch, *stops)
+            query_id = leave(client, query)
+            if query_id is None:
+                break
+            found = None
+            while found is None:
+                try:
+                    found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+                except SqlError as error:
+                    assert error.sqlstate == "57014", error
+        assert (found if "order by" in query else sorted(found)) == wanted, stops
+        assert path.stem not in ("q1", "q6") or seen.slices
