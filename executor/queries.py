@@ -91,6 +91,8 @@ class Reader:
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
         self.separable = "auto"
+        #: Seconds between two copies of the state of those that do; 0 for none.
+        self.checkpoint_interval = 0.0
         #: For whom they run.
         self.client: Callable[[], Client] = Client
         self._is_cancelled = is_cancelled

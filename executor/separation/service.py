@@ -79,7 +79,7 @@ class Separation:
     ) -> pa.Table:
         assert steps.plan is not None
         client = reader.client()
-        query = RunningQuery(client, steps.plan.names, steps.efforts)
+        query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         about |= {"outputs": outputs or _outputs(steps.plan.whole)}
         with self.running.during(query), self._connection(reader, moment) as connection:
@@ -88,6 +88,7 @@ class Separation:
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, {})).run()
         self._forget_checkpoint(query.id)
+        _tell(reader, query)
         return found
 
     @contextlib.contextmanager
@@ -127,17 +128,19 @@ class Separation:
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound.items() if name in read}
+            now = dt.datetime.now(dt.UTC)
             self.stored.write(
                 query.id,
                 runs,
                 state="suspended" if request.wish == "suspend" else "checkpoint",
-                created=dt.datetime.now(dt.UTC),
+                created=now,
                 server=self._database.options.server_id,
                 pipelines=len(query.names),
                 finished=query.finished,
                 relation=relation,
                 **about,
             )
+            query.copied = now
 
         return extract
 
@@ -162,7 +165,7 @@ class Separation:
     def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
         steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()})
         assert steps.plan is not None
-        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id)
+        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
         engine = self._database.engine
         with self.running.during(running):
             tables = self.stored.tables(query)
@@ -196,6 +199,13 @@ class Separation:
     def _is_superuser(self, client: Client) -> bool:
         own = self._database.catalog.roles.find(client.role)
         return own is not None and own.superuser
+
+
+def _tell(reader: Reader, query: RunningQuery) -> None:
+    """Warns of copies of a query's state that were wanted and could not be made."""
+    error = query.copy_error
+    if error is not None:
+        reader.notify(SqlError("01000", f'query "{query.id}" ran without a checkpoint: {error.message}'))
 
 
 def _outputs(relation: Relation) -> tuple[Output, ...]:
