@@ -24,8 +24,8 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
-from catalog.types import OIDS, OPAQUE, TEXT, SqlType
-from executor.embedded import casts, files, functions, jsons, rows, sets, windows
+from catalog.types import INT4, OIDS, OPAQUE, TEXT, SqlType, array
+from executor.embedded import casts, files, functions, jsons, rows, sets, shapes, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.embedded.arrays import each
 from executor.embedded.nodes import bound
@@ -85,6 +85,8 @@ class _Generator(DuckDB.Generator):  # type: ignore[misc]
 
 def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
+    if sql_type.name == "shaped" and sql_type.element is not None:
+        return shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
     if sql_type.element is not None:
         return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
     if sql_type.row is not None:
@@ -148,6 +150,10 @@ class DuckPrinter(Printer):
             return exp.Cast(this=exp.null(), to=duck_type(literal.type))
         if literal.type.element is not None:
             assert isinstance(value, Sequence)
+            if literal.type.name == "shaped":
+                parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
+                made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
+                return exp.Cast(this=made, to=duck_type(literal.type))
             items = [self.literal(Literal(item, literal.type.element)) for item in value]
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
         if literal.type.row is not None:
@@ -258,6 +264,8 @@ def _checked(value: Expr, kind: SqlType) -> Expr:
         return bound(value, lambda row: rows.unless_null(row, rows.struct(_fields_checked(row, own))))
     if kind.element is not None:
         element = kind.element
+        if kind.name == "shaped":
+            return shapes.over_items(value, lambda items: _checked(items, array(element)))
         return each(value, lambda item: _checked(item, element))
     return function("ms_interval_shown", value)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
+from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
     DATE,
@@ -26,6 +27,7 @@ from catalog.types import (
     UNKNOWN,
     SqlType,
     by_name,
+    shaped,
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified
@@ -273,6 +275,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
         return elements
     target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
+    target = _with_shape(target, scalar)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
     if target == NUMERIC:
@@ -287,6 +290,14 @@ def _cast(env: Environment, node: Any) -> Scalar:
     if isinstance(found, ColumnRef):
         env.binding.remember(found, node.arg)
     return found
+
+
+def _with_shape(target: SqlType, scalar: Scalar) -> SqlType:
+    """An array type keeps the dimensions of what is cast to it, where that has any."""
+    if target.name != "array" or target.element is None:
+        return target
+    says = isinstance(scalar, Literal) and scalar.type.category in "XS" and is_shaped(str(scalar.value))
+    return shaped(target.element) if says or scalar.type.name == "shaped" else target
 
 
 def _interval_literal(env: Environment, text: str, node: Any) -> Literal:

@@ -31,6 +31,7 @@ from protocol.values import (
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
 from protocol.values.rows import row_codec
+from protocol.values.shaped_arrays import shaped_codec
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
@@ -51,6 +52,7 @@ _CODECS: Final[dict[str, Codec]] = {
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update(enums.CODECS)
 _CODECS["array"] = array_codec(_CODECS)
+_CODECS["shaped"] = shaped_codec(_CODECS)
 _CODECS["record"] = row_codec(_CODECS)
 
 #: How one value of a type is written, where that is quicker than Arrow as long as there are few.
