@@ -74,7 +74,7 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
         if shape is None:
             found.append(None)
             continue
-        head = pack(">iii", shape[0], nulls[end] > nulls[first], element.oid)
+        head = pack(">iii", shape[0], int(nulls[end] > nulls[first]), element.oid)
         pairs = zip(dimensions(shape), lowers(shape), strict=True)
         found.append(b"".join([head, *(pack(">ii", *pair) for pair in pairs), *fields[first:end]]))
     return pa.array(found, pa.binary())
