@@ -203,8 +203,8 @@ class DuckPrinter(Printer):
         return table
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; the row identity of a table, and of a result that is kept in one, is DuckDB's rowid."""
-        own = name == ROW_ID and (isinstance(leaf, Snapshot) or (isinstance(leaf, Scan) and leaf.kind == "table"))
+        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:

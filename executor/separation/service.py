@@ -19,6 +19,7 @@ from catalog.nesting import holds, is_declared
 from catalog.types import SqlType
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
+from executor.files import folders
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
@@ -82,7 +83,9 @@ class Separation:
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         about |= {"outputs": outputs or _outputs(steps.plan.whole)}
-        with self.running.during(query), self._connection(reader, moment) as connection:
+        if folders(bindings):
+            bindings = reader.with_tables(steps.plan.whole, bindings, moment)
+        with self.running.during(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             with contextlib.closing(results):
@@ -92,11 +95,11 @@ class Separation:
         return found
 
     @contextlib.contextmanager
-    def _connection(self, reader: Reader, moment: Moment) -> Iterator[Connection]:
-        if moment.snapshot is not None:
+    def _connection(self, reader: Reader, moment: Moment, bindings: Bindings) -> Iterator[Connection]:
+        if moment.snapshot is not None and not folders(bindings):
             yield moment.snapshot.connection
             return
-        with self._database.engine.connection(reader) as connection:
+        with self._database.engine.connection(reader, bindings) as connection:
             yield connection
 
     def _forget_checkpoint(self, query_id: str) -> None:
