@@ -61,6 +61,7 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "time": TypeInfo(1083, 1183, 8, "D"),
     "timestamp": TypeInfo(1114, 1115, 8, "D"),
     "timestamptz": TypeInfo(1184, 1185, 8, "D", True),
+    "timetz": TypeInfo(1266, 1270, 12, "D"),
     "interval": TypeInfo(1186, 1187, 16, "T", True),
     "numeric": TypeInfo(1700, 1231, -1, "N"),
     "void": TypeInfo(2278, 0, 4, "P"),
@@ -125,6 +126,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "uuid": pa.string(),  # canonical lower-case text: orders and compares as the 16 bytes do
     "date": pa.date32(),
     "time": pa.time64("us"),
+    "timetz": pa.int64(),  # a number that orders as the times do: catalog.zoned_times
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
     "interval": pa.month_day_nano_interval(),
@@ -307,6 +309,7 @@ DISPLAY: Final[dict[str, str]] = {
     "bpchar": "character",
     "varchar": "character varying",
     "time": "time without time zone",
+    "timetz": "time with time zone",
     "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
 }
@@ -324,6 +327,7 @@ VARCHAR: Final = SqlType("varchar")
 BYTEA: Final = SqlType("bytea")
 DATE: Final = SqlType("date")
 TIME: Final = SqlType("time")
+TIMETZ: Final = SqlType("timetz")
 TIMESTAMP: Final = SqlType("timestamp")
 TIMESTAMPTZ: Final = SqlType("timestamptz")
 INTERVAL: Final = SqlType("interval")

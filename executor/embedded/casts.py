@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
-from executor.embedded import moments
+from executor.embedded import moments, zoned_times
 from executor.embedded.nodes import bound, macro
 from executor.embedded.rows import cast_row, row_text, struct, unless_null
 from executor.nodes import Expr, case, function, number, operand, text
@@ -91,6 +91,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
         return jsonb_value(printer, argument, target)
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
+    if "timetz" in pair:
+        return zoned_times.cast(printer, argument, source, target)
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -128,6 +130,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return operand(exp.DPipe(this=text("\\x"), expression=function("lower", function("hex", argument))))
         case "interval":
             return macro("ms_interval_text", argument)
+        case "timetz":
+            return macro("ms_timetz_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
         case "uuid" | "json" | "jsonb":
@@ -235,6 +239,8 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
+        case "timetz":
+            return zoned_times.read(printer, argument)
         case "date" | "time" | "timestamp" | "timestamptz":
             return moments.read(printer, argument, target)
         case _:

@@ -43,13 +43,11 @@ from executor.nodes import (
     text,
 )
 from executor.printer import Printer
-from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey, Unnest
+from planner.algebra import ROW_ID, Delta, Relation, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
-#: Source name of a table's row identity in a scan.
-ROW_ID: Final = "__rowid"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -62,6 +60,7 @@ _TYPES: Final[dict[str, Any]] = {
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,
     "time": exp.DataType.Type.TIME,
+    "timetz": exp.DataType.Type.BIGINT,
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
@@ -198,8 +197,8 @@ class DuckPrinter(Printer):
         return table
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; a table's row identity is DuckDB's rowid."""
-        own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
+        """A leaf's column; the row identity of a table, and of a result that is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and (isinstance(leaf, Snapshot) or (isinstance(leaf, Scan) and leaf.kind == "table"))
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:

@@ -53,6 +53,7 @@ from executor.embedded.textual import (
     substring,
     trimmed,
 )
+from executor.embedded.zoned_times import at_zone
 from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
@@ -274,7 +275,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "make_time": _named("ms_make_time"),
     "make_timestamp": _named("ms_make_timestamp"),
     "make_interval": _named("ms_make_interval"),
-    "timezone": _named("timezone"),
+    "timezone": at_zone(_named("timezone")),
     "age": age,
     "justify_hours": _named("ms_justify_hours"),
     "justify_days": _named("ms_justify_days"),

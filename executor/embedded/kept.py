@@ -18,8 +18,9 @@ from catalog.errors import SqlError
 from catalog.types import SqlType
 from executor.embedded.changes import quoted
 from executor.embedded.connection import Bindings, Connection
+from executor.embedded.dialect import STORE
 from executor.nodes import column_name, leaf_name
-from planner.algebra import Relation, Snapshot
+from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
 #: Rows of a table by which its texts and the like are measured.
@@ -46,17 +47,42 @@ class KeptResults:
         self._bindings = bindings
         self._time_zone = time_zone
         self._texts = {} if texts is None else texts
-        self._tables: set[str] = set()
+        self._tables: dict[str, int] = {}  # with their rows
         connection.bind(bindings)
 
     def keep(self, result: Snapshot, relation: Relation) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot."""
+        return self._keep(result, self._text(result.trace, relation))
+
+    def add(self, result: Snapshot, relation: Relation) -> Kept:
+        """The same beside those rows of the snapshot that are kept already."""
+        return self._keep(result, self._connection.printed(relation, self._time_zone))
+
+    def _keep(self, result: Snapshot, text: str) -> Kept:
         name = leaf_name(result)
         self._connection.release(name)
-        text = self._text(result.trace, relation)
-        ((rows,),) = self._connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} AS {text}").fetchall()
-        self._tables.add(name)
+        into = f"INSERT INTO {quoted(name)}" if name in self._tables else f"CREATE TEMPORARY TABLE {quoted(name)} AS"
+        ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
+        rows = self._tables[name] = self._tables.get(name, 0) + added
         return Kept(rows, self._size(name, result.columns, rows))
+
+    def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
+        """The least and the greatest number of a row of a leaf, by which it can be read in slices."""
+        name = leaf_name(leaf)
+        if isinstance(leaf, Snapshot) and name not in self._tables:
+            self._load(name)
+        table = f"{STORE}.main.{quoted(name)}" if isinstance(leaf, Scan) else quoted(name)
+        ((low, high),) = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
+        return (0, -1) if low is None else (low, high)
+
+    def _load(self, name: str) -> None:
+        """Bound rows become a table."""
+        copy = quoted(f"{name}_loaded")
+        create = f"CREATE TEMPORARY TABLE {copy} AS SELECT * FROM {quoted(name)}"
+        ((rows,),) = self._connection.execute(create).fetchall()
+        self._connection.release(name)
+        self._connection.execute(f"ALTER TABLE {copy} RENAME TO {quoted(name)}")
+        self._tables[name] = rows
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
@@ -72,7 +98,7 @@ class KeptResults:
     def drop(self, result: Snapshot) -> None:
         """Nothing will read a result any more."""
         name = leaf_name(result)
-        self._tables.discard(name)
+        self._tables.pop(name)
         self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:

@@ -62,8 +62,9 @@ class RunningQuery:
         self.client = client
         self.names = names
         self.started = datetime.datetime.now(datetime.UTC)
-        #: Pipelines that have finished, and what their results are that are kept now.
+        #: Pipelines that have finished, how much of the next one, and what the results are that are kept now.
         self.finished = 0
+        self.share = 0.0
         self.rows = 0
         self.size = 0
         self._efforts = efforts
@@ -79,14 +80,26 @@ class RunningQuery:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will, about; None while no pipeline has finished."""
-        done = sum(self._efforts[: self.finished])
-        return self.seconds * sum(self._efforts[self.finished :]) / done if done else None
+        """How long it will, about; None while nothing has finished."""
+        done = self.progress
+        return self.seconds * (1 - done) / done if done else None
+
+    @property
+    def progress(self) -> float:
+        """The share of the work that is done, about."""
+        share, finished = self.share, self.finished
+        done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
+        return done / sum(self._efforts)
 
     def advance(self, rows: int, size: int) -> None:
         """A pipeline has finished; all results that are kept have so many rows and bytes."""
+        self.share = 0.0
         self.finished += 1
         self.rows, self.size = rows, size
+
+    def advance_slice(self, share: float, rows: int, size: int) -> None:
+        """So much of the pipeline that runs now has finished."""
+        self.share, self.rows, self.size = share, rows, size
 
     def ask(self, wish: Wish) -> Request:
         """Asks for something between two pipelines."""

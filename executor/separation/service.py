@@ -21,12 +21,12 @@ from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
-from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of
+from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.stepwise import NotInSteps, Stepwise
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
-from planner.separation import cut, inputs_apart
+from planner.separation import inputs_apart
 from planner.statements import Output
 from planner.walk import RELATIONS, walk
 
@@ -86,7 +86,7 @@ class Separation:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             with contextlib.closing(results):
-                found = Stepwise(steps.plan, query, results, self._extractor(about, {})).run()
+                found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, {})).run()
         self._forget_checkpoint(query.id)
         return found
 
@@ -123,9 +123,9 @@ class Separation:
         ) -> None:
             _require_known_types(left)
             relation, inputs = inputs_apart(left)
-            parts = {**state, **dict(inputs)}
-            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
+            parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
+            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound.items() if name in read}
             self.stored.write(
                 query.id,
@@ -160,8 +160,9 @@ class Separation:
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
     def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
-        plan = cut(query.relation, lambda place: place.breaker != "build")
-        running = RunningQuery(reader.client(), plan.names, (1.0,) * len(plan.names), query.id)
+        steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()})
+        assert steps.plan is not None
+        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id)
         engine = self._database.engine
         with self.running.during(running):
             tables = self.stored.tables(query)
@@ -172,7 +173,7 @@ class Separation:
             with engine.connection(reader) as connection:
                 results = KeptResults(connection, bindings, query.time_zone)
                 with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                    return Stepwise(plan, running, results, self._extractor(about, bound)).run()
+                    return Stepwise(steps.plan, steps.slices, running, results, self._extractor(about, bound)).run()
             return engine.query(query.relation, bindings, (), query.time_zone, reader)
 
     def forget(self, client: Client, query_id: str) -> bool:

@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 from catalog.errors import SqlError, invalid_text, out_of_range
-from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz
+from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.nested import split_array, split_row
 from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, Composite, SqlType
 from planner.bind.intervals import interval_value
@@ -39,6 +39,8 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
         return _row(text, kind.row, time_zone)
     if kind.name == "timestamptz":
         return parse_timestamptz(text, time_zone)
+    if kind.name == "timetz":
+        return parse_timetz(text, time_zone)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)

@@ -26,7 +26,7 @@ _DOMAINS: Final = {
 }
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
-    frozenset(("timetz", "money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
+    frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
     | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "record"))
 )
@@ -177,7 +177,7 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
                 shown = "char" if name == "bpchar" else name
                 raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
             return SqlType(name, modifiers)
-        case "time" | "timestamp" | "timestamptz":
+        case "time" | "timetz" | "timestamp" | "timestamptz":
             if first < 6:
                 raise unsupported(f"type {name}({first})", "Leave the precision out: microseconds are kept.", position)
             return by_name(name)

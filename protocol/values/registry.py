@@ -26,6 +26,7 @@ from protocol.values import (
     numbers,
     strings,
     uuids,
+    zoned_times,
 )
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
@@ -43,6 +44,7 @@ _CODECS: Final[dict[str, Codec]] = {
     **uuids.CODECS,
     **jsons.CODECS,
     **datetimes.CODECS,
+    **zoned_times.CODECS,
     **intervals.CODECS,
     **catalogs.CODECS,
 }

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from catalog.errors import SqlError
 from executor.separation import choosing
-from tests.executor.test_separation import outcome, separable
+from tests.executor.test_separation import leave, outcome, separable
 from tests.executor.test_separation import whole as as_a_whole
+from tests.executor.test_separation_slices import Leaving, cut_small
 from tests.rig.tpch import TABLES, Tpch
 from tests.sql.leaving import Servers, leaves_everywhere, servers
 
@@ -38,3 +40,26 @@ def test_a_query_leaves_after_every_pipeline(
         monkeypatch.setattr(choosing, "_SMALLER", 0 if cut else 1)
         assert outcome(client, query) == wanted
         leaves_everywhere(both, query, wanted, monkeypatch)
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+def test_a_query_leaves_inside_its_pipelines(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a stop between two slices of an aggregation's input, or two pipelines, and once more on its way."""
+    monkeypatch.setattr(choosing, "LONG", 0.0)
+    cut_small(monkeypatch)
+    client, query = separable(both.source), path.read_text()
+    wanted = as_a_whole(client, query)
+    for stops in ((1, 3), (2,), (4, 5)):
+        with monkeypatch.context() as patch:
+            seen = Leaving(patch, *stops)
+            query_id = leave(client, query)
+            if query_id is None:
+                break
+            found = None
+            while found is None:
+                try:
+                    found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+                except SqlError as error:
+                    assert error.sqlstate == "57014", error
+        assert (found if "order by" in query else sorted(found)) == wanted, stops
+        assert path.stem not in ("q1", "q6") or seen.slices

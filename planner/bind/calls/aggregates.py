@@ -39,6 +39,7 @@ _ORDERED: Final = (
     "bpchar",
     "date",
     "time",
+    "timetz",
     "timestamp",
     "timestamptz",
     "interval",
