@@ -235,7 +235,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
-        case "date" | "time" | "timestamp" | "timestamptz":
+        case "date" | "time" | "timestamp" | "timestamptz" | "interval":
             return moments.read(printer, argument, target)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))
