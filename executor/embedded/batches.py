@@ -28,6 +28,7 @@ _ARROW: Final = {
     "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
+    "INTERVAL": pa.month_day_nano_interval(),
     "DECIMAL(38, 18)": pa.decimal128(38, 18),
     "DECIMAL(38, 20)": pa.decimal128(38, 20),
 }

@@ -257,7 +257,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return macro("ms_bytea", argument)
         case "timetz":
             return zoned_times.read(printer, argument)
-        case "date" | "time" | "timestamp" | "timestamptz":
+        case "date" | "time" | "timestamp" | "timestamptz" | "interval":
             return moments.read(printer, argument, target)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))

@@ -43,8 +43,10 @@ from executor.nodes import (
     text,
 )
 from executor.printer import Printer
-from planner.algebra import ROW_ID, Delta, Relation, Scan, Snapshot, SortKey, Unnest
+from executor.selects import Block
+from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.lowering.outer_values import separate_outer_values
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
@@ -125,6 +127,8 @@ class DuckPrinter(Printer):
 
     def print_relation(self, relation: Relation) -> str:
         """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
+        if not isinstance(relation, With):  # whose parts come here, each for itself
+            relation = separate_outer_values(relation)
         printed = super().print_relation(relation)
         if not any(holds(column.type, _is_interval) for column in relation.columns):
             return printed
@@ -189,6 +193,23 @@ class DuckPrinter(Printer):
         value = jsons.ordered(next(rest), key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
+    def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
+        """The first rows of groups as structs, in which DuckDB gathers them, have no -0.0: a number that is computed
+        hides them from it."""
+        hides = not isinstance(node.input, Scan) and _has_float(node.input)
+        numbers = (
+            function("abs", value) if hides and call.function == "row_number" else value
+            for (_, call), value in zip(node.calls, rest, strict=True)
+        )
+        return super()._window(node, block, numbers)
+
+    def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
+        """A lateral item's first row is gathered in the same way, but where OFFSET is written."""
+        block = super()._limit(node, block, rest)
+        if block.limit is not None and block.offset is None and _has_float(node):
+            block.offset = number(0)
+        return block
+
     def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
         """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
         are tables where files are read.
@@ -249,6 +270,10 @@ class DuckPrinter(Printer):
     def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
         """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
         return exp.Subquery(this=select)
+
+
+def _has_float(relation: Relation) -> bool:
+    return any(holds(column.type, lambda kind: kind.name in ("float4", "float8")) for column in relation.columns)
 
 
 def _is_interval(kind: SqlType) -> bool:

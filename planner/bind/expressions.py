@@ -13,6 +13,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
+from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
@@ -37,7 +38,6 @@ from planner.bind.calls.operation import any_of, compare, operand_types, operate
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
-from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
@@ -305,7 +305,7 @@ def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
     modifiers = node.typeName.typmods or ()
     fields = modifiers[0].val.ival if modifiers else FULL_RANGE
     try:
-        return Literal(interval_value(text, fields), INTERVAL)
+        return Literal(parse_interval(text, fields), INTERVAL)
     except SqlError as error:
         error.position = env.binding.position(node.arg)
         raise
