@@ -43,13 +43,11 @@ from executor.nodes import (
     text,
 )
 from executor.printer import Printer
-from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey, Unnest
+from planner.algebra import ROW_ID, Delta, Relation, Scan, Snapshot, SortKey, Unnest
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
-#: Source name of a table's row identity in a scan.
-ROW_ID: Final = "__rowid"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -205,8 +203,8 @@ class DuckPrinter(Printer):
         return table
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; a table's row identity is DuckDB's rowid."""
-        own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
+        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
