@@ -210,7 +210,7 @@ _COLLATIONS: Final = {"default": 100, "C": 950, "POSIX": 951, "ucs_basic": 12340
 
 
 def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> int:
-    """The oid of a COLLATE clause's collation, whose order is the database's own. Raises 42804 for a type without one."""
+    """The oid of a COLLATE clause's collation, which orders as the database does. Raises 42804 for other types."""
     inner = kind if kind is None or kind.element is None else kind.element
     if inner is not None and inner.category != "S" and inner.name != "unknown":
         name = DISPLAY.get(inner.name, str(inner))
