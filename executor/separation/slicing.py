@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from executor.statistics import all_statistics_of
 from planner.algebra import Aggregate, Relation, Scan
@@ -37,6 +37,7 @@ _FEWER: Final = 16
 _BESIDE: Final = 0.1
 
 
+EngineName = Literal["embedded", "spark"]
 #: Rows of tables by oid, and of runs by name.
 Counts = Mapping[int, int] | Mapping[str, int]
 
@@ -136,9 +137,10 @@ def rows_of(counts: Counts, leaf: Leaf) -> int:
     return known.get(leaf.oid if isinstance(leaf, Scan) else leaf.trace, 0)
 
 
-def slicing_of(reader: Reader, relation: Relation, counts: Counts) -> Slicing:
-    """The choice for a query's plan."""
+def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
+    """The choice for a query's plan. On Spark there is nothing to choose."""
     database = reader.database
+    counts = counts if engine == "embedded" else {}
     speed = speed_of(database)
     statistics: Statistics = {}
     if sum(counts.values()) / speed >= SLICE:
