@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -90,9 +91,9 @@ class Stepwise:
             return
         assert isinstance(self.results, KeptResults)
         for share, low, high in sliced.bounds(self.results):
-            part = sliced.of(pipeline.relation, low, high)
-            self._kept[pipeline.name] = self.results.add(pipeline.result, part)
-            if high is not None:
+            part = partial(sliced.of, pipeline.relation)
+            self._kept[pipeline.name] = self.results.add(pipeline.result, part, low, high)
+            if share < 1:
                 self.query.advance_slice(share, *self._sizes())
                 self._answer(*self._within(pipeline, sliced.leaf, high))
 
