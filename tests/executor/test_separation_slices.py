@@ -184,7 +184,7 @@ def test_explain_shows_slices(database: Database) -> None:
 
 
 def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slicing, "SLICE", 0.2)
+    monkeypatch.setattr(slicing, "SLICE", 0.5)
     seen = Leaving(monkeypatch)
     client = separable(database)
     client.run(QUERIES["groups of groups"])
