@@ -26,7 +26,6 @@ from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.backlog import Backlog
 from executor.embedded.changes import Change
 from executor.embedded.connection import Bindings, Connection, Parameters
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.effects import Arguments, Effect, Effects, Modification, OverRows
 from executor.embedded.journal import Changed, Entry
 from executor.embedded.unique_keys import key_of
@@ -37,7 +36,7 @@ from executor.points import key_value, split_equalities
 from executor.row_values import literal_rows
 from executor.small import Small, small_of
 from executor.trace.index import NO_ROW, Row
-from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values
+from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
 from planner.drawing import calls_of
 from planner.expression import Cast, Literal, Scalar
 from planner.rows import bound
@@ -358,7 +357,7 @@ def literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table
 
 
 def _is_row(kind: SqlType) -> bool:
-    return kind.row is not None
+    return kind.row is not None or kind.name == "shaped"
 
 
 def _local(item: Scalar, time_zone: str) -> Scalar:
