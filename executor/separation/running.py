@@ -31,9 +31,13 @@ class Client:
 
 @dataclass(slots=True)
 class Request:
-    """Something asked of a running query, until it is answered."""
+    """Something asked of a running query, until it is answered; ``by_cost``: at the moment and with the results that
+    make it cheapest, else at the next stop with all."""
 
     wish: Wish
+    by_cost: bool = True
+    #: Whether it was found better to wait for the pipeline that runs now.
+    is_waiting: bool = False
     _answered: threading.Event = field(default_factory=threading.Event)
     #: Whether the query's state is on storage now.
     done: bool = False
@@ -101,9 +105,9 @@ class RunningQuery:
         """So much of the pipeline that runs now has finished."""
         self.share, self.rows, self.size = share, rows, size
 
-    def ask(self, wish: Wish) -> Request:
+    def ask(self, wish: Wish, by_cost: bool = True) -> Request:
         """Asks for something between two pipelines."""
-        request = Request(wish)
+        request = Request(wish, by_cost)
         with self._lock:
             if not self._ended:
                 self._requests.append(request)
@@ -116,6 +120,12 @@ class RunningQuery:
         with self._lock:
             found, self._requests = self._requests, []
         return found
+
+    def postpone(self, request: Request) -> None:
+        """Leaves a request until the next pipeline has ended."""
+        request.is_waiting = True
+        with self._lock:
+            self._requests.append(request)
 
     def end(self) -> None:
         """It runs no more: who still asks gets nothing."""

@@ -22,6 +22,7 @@ from executor.embedded.kept import KeptResults
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
+from executor.separation.forecasting import Forecasting
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.stepwise import NotInSteps, Stepwise
 from planner.algebra import Relation, Scan, Snapshot
@@ -85,8 +86,10 @@ class Separation:
         with self.running.during(query), self._connection(reader, moment) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
+            extract = self._extractor(about, {})
             with contextlib.closing(results):
-                found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, {})).run()
+                found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
         self._forget_checkpoint(query.id)
         return found
 
@@ -172,8 +175,10 @@ class Separation:
             about = {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
             with engine.connection(reader) as connection:
                 results = KeptResults(connection, bindings, query.time_zone)
+                forecasting = Forecasting(self._database, steps.plan, steps.efforts, tables)
+                extract = self._extractor(about, bound)
                 with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                    return Stepwise(steps.plan, steps.slices, running, results, self._extractor(about, bound)).run()
+                    return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
             return engine.query(query.relation, bindings, (), query.time_zone, reader)
 
     def forget(self, client: Client, query_id: str) -> bool:
