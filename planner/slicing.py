@@ -207,7 +207,7 @@ def _drivers(relation: Relation) -> Iterator[Driver]:
                 pending.append((left, (*beside, right)))
             case Join(kind="right", left=left, right=right):
                 pending.append((right, (*beside, left)))
-            case Scan(kind="table") | Snapshot():
+            case Scan(kind="table" | "files") | Snapshot():
                 yield Driver(node, beside)
             case _:
                 pass

@@ -322,6 +322,7 @@ class Session:
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
         self.db.query_engine = self.settings.value("query_engine")
         self.db.reader.separable = self.settings.value("separable")
+        self.db.reader.checkpoint_interval = self.settings.seconds("checkpoint_interval")
         patience = Patience(self.settings.seconds("stream_timeout"), self.settings.seconds("stream_progress"))
         self.db.await_rows(patience, self.notices.report)
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")

@@ -255,7 +255,7 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
         for check in table.checks:
             text = default_text(catalog, check.expression)
-            texts[check.name] = f"CHECK ({_bracketed(text)}){_not_valid(check)}"
+            texts[check.name] = f"CHECK ({text}){_not_valid(check)}"
         for name, text in texts.items():
             yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
         for reference in table.foreign_keys:
@@ -267,16 +267,12 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
                     "rest": _reference_rest(reference),
                 }
     for oid, _, check, text in domain_constraints(catalog):
-        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        definition = f"CHECK ({text}){_not_valid(check)}"
         yield {"oid": oid, "definition": definition, "rest": ""}
 
 
 def _not_valid(constraint: Check | ForeignKey) -> str:
     return "" if constraint.validated else " NOT VALID"
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})"
 
 
 def _listed(names: tuple[str, ...]) -> str:

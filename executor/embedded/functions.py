@@ -38,6 +38,7 @@ from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.rows import ROWS
 from executor.embedded.sets import SETS
+from executor.embedded.shapes import SHAPED
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.textual import (
     concat,
@@ -296,6 +297,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "hashed_chance": _named("ms_hashed_chance"),
     "late": late.call,
     **ARRAYS,
+    **SHAPED,
     **JSONS,
     **ROWS,
     **SETS,

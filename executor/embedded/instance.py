@@ -24,6 +24,7 @@ from executor.embedded import (
     number_reading,
     octets,
     regexes,
+    shapes,
     transcendental,
     zoned_times,
 )
@@ -55,7 +56,17 @@ class Instance:
     def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, identifiers, moments, number_reading, octets, regexes, transcendental, zoned_times):
+        for family in (
+            documents,
+            identifiers,
+            moments,
+            number_reading,
+            octets,
+            regexes,
+            shapes,
+            transcendental,
+            zoned_times,
+        ):
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)
@@ -127,7 +138,7 @@ def _create_macros(connection: Any) -> None:
     """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
     if not _MACROS:
         _MACROS[:] = connection.extract_statements(
-            macros.STATEMENTS + macros_functions.STATEMENTS + zoned_times.STATEMENTS
+            macros.STATEMENTS + macros_functions.STATEMENTS + zoned_times.STATEMENTS + shapes.STATEMENTS
         )
     connection.begin()
     for statement in _MACROS:

@@ -348,7 +348,7 @@ def _literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Tabl
 
 
 def _is_row(kind: SqlType) -> bool:
-    return kind.row is not None
+    return kind.row is not None or kind.name == "shaped"
 
 
 def _local(item: Scalar, time_zone: str) -> Scalar:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from executor import files
 from executor.plans import Plan
 from executor.separation.slicing import Counts, Sliced, rows_of, slicing_of, speed_of
 from executor.statistics import statistics_of
@@ -98,7 +99,7 @@ def steps_of(reader: Reader, plan: Plan, parameters: tuple[Value, ...], transact
     reason = _obstacle(plan, transaction)
     if reason is not None:
         return Steps(reason)
-    counts = reader.database.separation.counts.of(plan.tables)
+    counts = reader.database.separation.counts.of(plan.tables) | _rows_of_files(reader, plan, parameters)
     seconds = _seconds(reader, plan, sum(counts.values()))
     words = f"about {seconds:.2f} s"
     if separable == "auto" and seconds < LONG:
@@ -164,14 +165,21 @@ class KnownSteps:
         return made
 
 
+def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:
+    """About how many rows there are in the files that a plan reads, by the foreign table's oid."""
+    catalog = reader.database.catalog
+    return {
+        reading.scan.oid: files.size(reader.files_of(reading, catalog, parameters), reading.scan.sources).rows
+        for reading in plan.files
+    }
+
+
 def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
     """What keeps a query whole."""
     if plan.arriving:
         return "a stream is read as its rows arrive"
-    if plan.files:
-        return "it reads files"
-    if not (plan.tables or plan.views or plan.left):
-        return "no table or view is read"
+    if not (plan.tables or plan.views or plan.left or plan.files):
+        return "no table, view or file is read"
     if transaction.write is not None:
         return "the transaction has changed tables"
     if transaction.repeatable and transaction.explicit:

@@ -7,17 +7,20 @@ two pipelines. A query that ends first answers that there is nothing to have. Sa
 from __future__ import annotations
 
 import datetime
+import math
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from catalog.errors import SqlError
 
 Wish = Literal["suspend", "checkpoint"]
+#: How many times longer than a copy of its state takes a query runs on before the next one.
+_PAUSE: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Request:
     by_cost: bool = True
     #: Whether it was found better to wait for the pipeline that runs now.
     is_waiting: bool = False
+    begun: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
     _answered: threading.Event = field(default_factory=threading.Event)
     #: Whether the query's state is on storage now.
     done: bool = False
@@ -45,7 +50,7 @@ class Request:
 
     def answer(self, done: bool, error: SqlError | None = None) -> None:
         """The asking thread goes on."""
-        self.done, self.error = done, error
+        self.done, self.error, self.ended = done, error, time.monotonic()
         self._answered.set()
 
     def wait(self, is_cancelled: Callable[[], bool], step: float = 0.05) -> bool:
@@ -59,9 +64,17 @@ class Request:
 
 
 class RunningQuery:
-    """One query. ``efforts`` are its pipelines' shares of the work, estimated."""
+    """One query. ``efforts`` are its pipelines' shares of the work, estimated; ``interval`` are the seconds after which
+    its state is copied, 0 for never."""
 
-    def __init__(self, client: Client, names: tuple[str, ...], efforts: tuple[float, ...], query_id: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        names: tuple[str, ...],
+        efforts: tuple[float, ...],
+        query_id: str = "",
+        interval: float = 0.0,
+    ) -> None:
         self.id = query_id or new_id()
         self.client = client
         self.names = names
@@ -71,6 +84,10 @@ class RunningQuery:
         self.share = 0.0
         self.rows = 0
         self.size = 0
+        #: When its state was last copied to storage.
+        self.copied: datetime.datetime | None = None
+        self._interval = interval
+        self._copy: Request | None = None
         self._efforts = efforts
         self._begun = time.monotonic()
         self._lock = threading.Lock()
@@ -116,9 +133,12 @@ class RunningQuery:
         return request
 
     def asked(self) -> list[Request]:
-        """What is asked and not answered: the caller answers."""
+        """What is asked and not answered, the copy that is due among it: the caller answers."""
         with self._lock:
             found, self._requests = self._requests, []
+        if self._interval and time.monotonic() >= self._due():
+            self._copy = Request("checkpoint")
+            found.append(self._copy)
         return found
 
     def postpone(self, request: Request) -> None:
@@ -126,6 +146,20 @@ class RunningQuery:
         request.is_waiting = True
         with self._lock:
             self._requests.append(request)
+
+    def _due(self) -> float:
+        """When the next copy is: those that take long come less often, and none after one that failed."""
+        last = self._copy
+        if last is None:
+            return self._begun + self._interval
+        if last.error is not None:
+            return math.inf
+        return last.ended + max(self._interval, _PAUSE * (last.ended - last.begun))
+
+    @property
+    def copy_error(self) -> SqlError | None:
+        """Why there are no more copies."""
+        return None if self._copy is None else self._copy.error
 
     def end(self) -> None:
         """It runs no more: who still asks gets nothing."""

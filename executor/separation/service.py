@@ -19,13 +19,14 @@ from catalog.nesting import holds, is_declared
 from catalog.types import SqlType
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
+from executor.files import folders
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.stepwise import NotInSteps, Stepwise
-from planner.algebra import Relation, Scan, Snapshot
+from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.separation import inputs_apart
 from planner.statements import Output
@@ -80,10 +81,12 @@ class Separation:
     ) -> pa.Table:
         assert steps.plan is not None
         client = reader.client()
-        query = RunningQuery(client, steps.plan.names, steps.efforts)
+        query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         about |= {"outputs": outputs or _outputs(steps.plan.whole)}
-        with self.running.during(query), self._connection(reader, moment) as connection:
+        if folders(bindings):
+            bindings = reader.with_tables(steps.plan.whole, bindings, moment)
+        with self.running.during(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
@@ -91,14 +94,15 @@ class Separation:
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
         self._forget_checkpoint(query.id)
+        _tell(reader, query)
         return found
 
     @contextlib.contextmanager
-    def _connection(self, reader: Reader, moment: Moment) -> Iterator[Connection]:
-        if moment.snapshot is not None:
+    def _connection(self, reader: Reader, moment: Moment, bindings: Bindings) -> Iterator[Connection]:
+        if moment.snapshot is not None and not folders(bindings):
             yield moment.snapshot.connection
             return
-        with self._database.engine.connection(reader) as connection:
+        with self._database.engine.connection(reader, bindings) as connection:
             yield connection
 
     def _forget_checkpoint(self, query_id: str) -> None:
@@ -130,17 +134,19 @@ class Separation:
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound.items() if name in read}
+            now = dt.datetime.now(dt.UTC)
             self.stored.write(
                 query.id,
                 runs,
                 state="suspended" if request.wish == "suspend" else "checkpoint",
-                created=dt.datetime.now(dt.UTC),
+                created=now,
                 server=self._database.options.server_id,
                 pipelines=len(query.names),
                 finished=query.finished,
                 relation=relation,
                 **about,
             )
+            query.copied = now
 
         return extract
 
@@ -165,7 +171,7 @@ class Separation:
     def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
         steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()})
         assert steps.plan is not None
-        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id)
+        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
         engine = self._database.engine
         with self.running.during(running):
             tables = self.stored.tables(query)
@@ -178,6 +184,8 @@ class Separation:
                 forecasting = Forecasting(self._database, steps.plan, steps.efforts, tables)
                 extract = self._extractor(about, bound)
                 with contextlib.closing(results), contextlib.suppress(NotInSteps):
+                    if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
+                        results.load()
                     return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
             return engine.query(query.relation, bindings, (), query.time_zone, reader)
 
@@ -201,6 +209,13 @@ class Separation:
     def _is_superuser(self, client: Client) -> bool:
         own = self._database.catalog.roles.find(client.role)
         return own is not None and own.superuser
+
+
+def _tell(reader: Reader, query: RunningQuery) -> None:
+    """Warns of copies of a query's state that were wanted and could not be made."""
+    error = query.copy_error
+    if error is not None:
+        reader.notify(SqlError("01000", f'query "{query.id}" ran without a checkpoint: {error.message}'))
 
 
 def _outputs(relation: Relation) -> tuple[Output, ...]:

@@ -43,10 +43,11 @@ Counts = Mapping[int, int] | Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """A pipeline's leaf, and the rows of each slice of it, about."""
+    """A pipeline's leaf, and the rows of each slice of it, about. Of files a slice has whole ones."""
 
     leaf: Leaf
     rows: int
+    count: int
 
     @property
     def name(self) -> str:
@@ -57,10 +58,11 @@ class Sliced:
         """For each slice: the share of the leaf that ends with it, its first row's number, and the next slice's (None
         for the last)."""
         low, high = results.numbers(self.leaf)
-        count = high - low + 1
-        for first in range(low, max(high, low) + 1, self.rows):
-            last = first + self.rows > high
-            yield min(1.0, (first + self.rows - low) / max(count, 1)), first, None if last else first + self.rows
+        total = max(high - low + 1, 1)
+        step = -(-total // self.count) if results.reads_files(self.leaf) else self.rows
+        for first in range(low, low + total, step):
+            following = first + step
+            yield min(1.0, (following - low) / total), first, following if following <= high else None
 
     def of(self, relation: Relation, low: int, high: int | None) -> Relation:
         """A pipeline's relation over one slice."""
@@ -100,7 +102,7 @@ class Slicing:
                 chosen = driver(item.relation, self._rows)
                 rows = self._rows_of_slice(item.relation)
                 if chosen is not None and rows:
-                    found[item.name] = Sliced(chosen.leaf, rows)
+                    found[item.name] = Sliced(chosen.leaf, rows, -(-int(self._rows(chosen.leaf)) // rows))
         return found
 
     def _is_wanted(self, node: Aggregate) -> bool:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.separation import choosing, service, slicing
+from executor.separation import choosing, running, service, slicing
+from executor.separation.artifact import SeparatedQueries
 from executor.separation.running import RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.test_separation import TABLES, everywhere, leave, outcome, separable, whole
@@ -192,3 +193,67 @@ def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.Mo
     client.session.reader.separable = "auto"
     client.run(QUERIES["groups"])
     assert seen.slices == 0
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The states in which queries are written, by a session that wants a copy at each stop."""
+    monkeypatch.setattr(running, "_PAUSE", 0)
+    states: list[str] = []
+    write = SeparatedQueries.write
+
+    def written(self: SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
+        write(self, query_id, *rest, **about)
+        states.append(about["state"])
+
+    monkeypatch.setattr(SeparatedQueries, "write", written)
+    return states
+
+
+def test_copies_while_it_runs(database: Database, copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    query = QUERIES["groups of groups"]
+    wanted = whole(client, query)
+    client.run(query)
+    assert copied == []
+    client.session.reader.checkpoint_interval = 1e-9
+    seen = Leaving(monkeypatch)
+    assert client.run(query) == wanted
+    assert copied == ["checkpoint"] * seen.stops
+    assert database.separation.stored.ids() == []
+
+
+def test_what_a_crash_leaves_goes_on(database: Database, copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    client.session.reader.checkpoint_interval = 1e-9
+    query = QUERIES["groups of groups"]
+    wanted = whole(client, query)
+    monkeypatch.setattr(service.Separation, "_forget_checkpoint", lambda self, query_id: None)
+    client.run(query)
+    ((query_id, state, is_known),) = client.run(
+        "SELECT query_id, state, copied IS NOT NULL FROM millstream.queries WHERE state <> 'running'"
+    )
+    assert (state, is_known) == ("checkpoint", True)
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+    database.separation.stored.delete(query_id)
+
+
+def test_what_cannot_be_copied_is_said_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def failing(self: SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
+        tried.append(query_id)
+        raise SqlError("53100", "no space left on device")
+
+    monkeypatch.setattr(SeparatedQueries, "write", failing)
+    client = separable(database)
+    client.session.reader.checkpoint_interval = 1e-9
+    heard: list[SqlError] = []
+    client.session.reader.notify = heard.append
+    query = QUERIES["groups of groups"]
+    assert client.run(query) == whole(client, query)
+    assert len(tried) == 1
+    assert [(item.sqlstate, item.message[-23:]) for item in heard] == [("01000", "no space left on device")]

@@ -165,6 +165,9 @@ def test_explain_shows_pipelines(client: psycopg.Connection[Any]) -> None:
     assert not any("Pipeline" in line for line in plan(f"EXPLAIN {SHORT}"))
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         client.execute("SET separable = maybe")
+    assert client.execute("SHOW checkpoint_interval").fetchone() == ("0",)
+    client.execute("SET checkpoint_interval = '90s'")
+    assert client.execute("SHOW checkpoint_interval").fetchone() == ("90s",)
 
 
 def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -> None:

@@ -161,6 +161,42 @@ def test_every_type_in_every_format_is_postgresqls(kind: str, here: Peer, judge:
             judge.run("DROP TABLE back")
 
 
+SHAPED: Final[dict[str, tuple[str, ...]]] = {
+    "int[][]": ("{{1,2},{3,NULL}}", "{1,2}", "{}", "[0:1]={7,8}", "[2:3][-1:0]={{1,2},{3,4}}", "{{{1}},{{2}}}"),
+    "text[][]": ('{{a,"b c"},{NULL,"null"}}', '{{"{",","},{"\\\\",""}}', '{{"\\""}}'),
+    "timestamptz[][]": ("{{2024-01-01 12:00+00,NULL}}",),
+    "numeric(9,2)[][]": ("{{1.5},{-2}}", "[5:5]={3}"),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPED)
+def test_arrays_of_any_dimensions_in_every_format_are_postgresqls(kind: str, here: Peer, judge: Peer) -> None:
+    name = "shaped_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
+    literals = [f"'{text}'" for text in SHAPED[kind]] + ["NULL"]
+    for peer in (judge, here):
+        peer.run(f"CREATE TABLE {name} (n integer, v {kind})")
+        for ordinal, literal in enumerate(literals):
+            peer.run(f"INSERT INTO {name} VALUES ({ordinal}, {literal})")
+    type_, query = judge.run(f"SELECT v FROM {name}").ftype(0), f"SELECT v FROM {name} ORDER BY n"
+    assert here.run(query).ftype(0) == type_
+    for given in VALUE_FORMATS:
+        for taken in VALUE_FORMATS:
+            assert here.values(query, taken) == judge.values(query, taken)
+        assert here.values(query, Format.TEXT, extended=False) == judge.values(query, Format.TEXT, extended=False)
+        echoed = f"SELECT $1::{kind.removesuffix('[]')}".encode()
+        for value in judge.values(query, given):
+            one, other = (peer.raw.exec_params(echoed, [value], [type_], [given]) for peer in (here, judge))
+            assert _good(one).get_value(0, 0) == _good(other).get_value(0, 0)
+        here.run(f"DELETE FROM {name}")
+        here.insert(name, judge.values(query, given), type_, given)
+    for format_ in COPY_FORMATS:
+        data = judge.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, True)
+        here.run(f"DELETE FROM {name}")
+        here.copy_in(name, format_, data, True)
+        assert here.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, True) == data
+    judge.run(f"DROP TABLE {name}")
+
+
 def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
     """A month, thirty days and 720 hours are equal; sums and means are of months, days and time apart.
 
