@@ -323,6 +323,8 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
+        if transaction.write is not None and views:
+            transaction.write.await_others()  # views and tables are at one position
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible

@@ -207,10 +207,14 @@ class Session:
         return await self.work(function, *arguments)
 
     def _end_cancelled(self) -> None:
-        """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive."""
+        """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive, and
+        if one of them knew it, so would each other, and what the statement reads would stay open."""
         error, self._cancelled = self._cancelled, None
-        if error is not None:
-            raise error from None
+        try:
+            if error is not None:
+                raise error from None
+        finally:
+            del error
 
     def is_cancelled(self) -> bool:
         """Whether what it does now is to stop."""
