@@ -164,8 +164,9 @@ class Separation:
             relation, inputs = inputs_apart(left)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
+            unread = read - parts.keys()  # a run that is read no more may have left its name to another one
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
-            runs |= {name: run for name, run in bound().items() if name in read}
+            runs |= {name: run for name, run in bound().items() if name in unread}
             now = dt.datetime.now(dt.UTC)
             self.stored.write(
                 query.id,
