@@ -412,6 +412,29 @@ def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool
     assert taken == [b""] * 6
 
 
+def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> None:
+    peer, ordinary, owner = house.peer(), house.peer(), house.owner
+    owner.query("CREATE TABLE changed (k int PRIMARY KEY, n int)")
+    owner.query("INSERT INTO changed VALUES (1, 0), (2, 0)")
+    update = "UPDATE changed SET n = n + 1 WHERE k = $1"
+    for each in (peer, ordinary):
+        each.feed(request(parse(update, "update"), SYNC))
+
+    def change(key: bytes) -> bytes:
+        return request(bind([key], "update"), describe("P"), execute(), SYNC)
+
+    for _ in range(6):  # until the rows are at hand
+        assert peer.feed(change(b"1")) == ordinary.feed(change(b"2")[:7], change(b"2")[7:])
+    assert b"" in taken
+    for key in (b"7", b"x", b"", b"1"):
+        data = change(key)
+        assert peer.feed(data) == ordinary.feed(data[:7], data[7:])
+    owner.query("UPDATE changed SET n = 2147483647")
+    assert peer.feed(change(b"1")) == ordinary.feed(change(b"1")[:7], change(b"1")[7:])
+    owner.query("DROP TABLE changed")
+    assert peer.feed(change(b"1")) == ordinary.feed(change(b"1")[:7], change(b"1")[7:])
+
+
 @pytest.mark.parametrize("key", [b"1", b"+1", b"x", b"", b"9999999999", None])
 @pytest.mark.parametrize("text", [b"", b"abc  ", b"abc    ", b"abcdef", b"\xff", b"'\\", None])
 def test_rows_of_unusual_values(house: House, key: bytes | None, text: bytes | None) -> None:
