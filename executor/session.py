@@ -44,6 +44,7 @@ from planner.definitions import (
     AlterView,
     ChangeRights,
     ChangeRoles,
+    CreateFunction,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -52,6 +53,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
     Drop,
+    DropFunction,
     DropType,
     Redefine,
     Truncate,
@@ -261,6 +263,8 @@ class DatabaseSession:
             case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
+                return self._define(statement, transaction)
+            case CreateFunction() | DropFunction():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)

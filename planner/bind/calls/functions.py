@@ -31,6 +31,7 @@ from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_se
 from planner.bind.calls.signatures import OVERLOADS
 from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
 from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls.user_functions import bind_user_call
 from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Subquery
@@ -54,10 +55,15 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
+    if (own := bind_user_call(env, node, bind)) is not None:
+        _check_plain(env, node, name)
+        return own
     if is_leaving_call(names):
         _check_plain(env, node, name)
         return bind_leaving_call(env, name, node, bind)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
+        if names[-2] not in env.binding.context.catalog.schemas:
+            raise env.error("3F000", f'schema "{names[-2]}" does not exist', node)
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
