@@ -21,7 +21,8 @@ from executor.choosing import Choice
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
-from executor.separation.choosing import WHOLE, Steps, steps_of
+from executor.separation.choosing import WHOLE, steps_of
+from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -30,7 +31,6 @@ from planner.definitions import CreateView
 from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipeline
 from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         steps = steps_of(reader, plan, parameters, transaction, engine) if plan.breakers else WHOLE
         if steps.plan is not None or reader.separable == "on":
             measured["Execution"] = steps.words
-    pipelines = () if steps.plan is None else steps.plan.pipelines
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
@@ -69,13 +68,13 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
         document = _document(database, relation_json(shown, rows), runtimes, measured)
-        if pipelines:
-            document["Pipelines"] = [_pipeline_document(item, steps) for item in pipelines]
+        if steps.plan is not None:
+            document["Pipelines"] = pipelines_json(database, steps)
         text = [json.dumps([document], indent=2)]
         kind = JSON
     else:
         text = _text(database, explain_relation(shown, rows), runtimes, measured)
-        text += [line for item in pipelines for line in _pipeline_text(item, steps)]
+        text += pipelines_text(database, steps)
         kind = TEXT
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
@@ -129,21 +128,6 @@ def _document(
         for runtime in runtimes
     }
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
-
-
-def _pipeline_text(pipeline: Pipeline, steps: Steps) -> list[str]:
-    plan = explain_relation(pipeline.relation)
-    sliced = steps.slices.get(pipeline.name)
-    slices = "" if sliced is None else f", in slices of {sliced.rows} rows of {sliced.name}"
-    return [f"Pipeline {pipeline.name} ({pipeline.breaker}{slices})", *(f"  {line}" for line in plan)]
-
-
-def _pipeline_document(pipeline: Pipeline, steps: Steps) -> dict[str, Any]:
-    plan = relation_json(pipeline.relation)
-    sliced = steps.slices.get(pipeline.name)
-    slices = {} if sliced is None else {"Sliced": sliced.name, "Rows of a Slice": sliced.rows}
-    about = {"Name": pipeline.name, "Breaker": pipeline.breaker, "Reads": list(pipeline.reads)}
-    return {**about, **slices, "Plan": plan}
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:

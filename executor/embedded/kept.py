@@ -93,6 +93,12 @@ class KeptResults:
         """Whether a leaf's rows are those of files, which have a number each."""
         return leaf_name(leaf) in self._files
 
+    def load(self) -> None:
+        """Makes tables of all bound rows: of these the engine knows how many there are, and orders joins by it."""
+        for name, rows in self._bindings.items():
+            if name not in self._tables and isinstance(rows, pa.Table):
+                self._load(name)
+
     def _load(self, name: str) -> None:
         """Bound rows become a table."""
         copy = quoted(f"{name}_loaded")
@@ -134,8 +140,8 @@ class KeptResults:
         self._tables.clear()
 
     def _size(self, name: str, columns: tuple[Column, ...], rows: int) -> int:
-        width = sum(_width(column.type) or 0 for column in columns)
-        long = [column_name(column) for column in columns if _width(column.type) is None]
+        width = sum(width_of(column.type) or 0 for column in columns)
+        long = [column_name(column) for column in columns if width_of(column.type) is None]
         if long and rows:
             lengths = " + ".join(f"coalesce(strlen({quoted(item)}::VARCHAR), 0)" for item in long)
             sample = f"SELECT {lengths} AS n FROM {quoted(name)} LIMIT {_MEASURED}"
@@ -144,7 +150,7 @@ class KeptResults:
         return rows * width
 
 
-def _width(kind: SqlType) -> int | None:
+def width_of(kind: SqlType) -> int | None:
     """Bytes of a value; None where they differ from value to value."""
     try:
         return 1 if kind.name == "bool" else int(kind.arrow.byte_width)

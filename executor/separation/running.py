@@ -34,9 +34,13 @@ class Client:
 
 @dataclass(slots=True)
 class Request:
-    """Something asked of a running query, until it is answered."""
+    """Something asked of a running query, until it is answered; ``by_cost``: at the moment and with the results that
+    make it cheapest, else at the next stop with all."""
 
     wish: Wish
+    by_cost: bool = True
+    #: Whether it was found better to wait for the pipeline that runs now.
+    is_waiting: bool = False
     begun: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     _answered: threading.Event = field(default_factory=threading.Event)
@@ -118,9 +122,9 @@ class RunningQuery:
         """So much of the pipeline that runs now has finished."""
         self.share, self.rows, self.size = share, rows, size
 
-    def ask(self, wish: Wish) -> Request:
+    def ask(self, wish: Wish, by_cost: bool = True) -> Request:
         """Asks for something between two pipelines."""
-        request = Request(wish)
+        request = Request(wish, by_cost)
         with self._lock:
             if not self._ended:
                 self._requests.append(request)
@@ -136,6 +140,12 @@ class RunningQuery:
             self._copy = Request("checkpoint")
             found.append(self._copy)
         return found
+
+    def postpone(self, request: Request) -> None:
+        """Leaves a request until the next pipeline has ended."""
+        request.is_waiting = True
+        with self._lock:
+            self._requests.append(request)
 
     def _due(self) -> float:
         """When the next copy is: those that take long come less often, and none after one that failed."""

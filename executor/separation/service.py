@@ -24,11 +24,12 @@ from executor.files import folders
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
+from executor.separation.forecasting import Forecasting
 from executor.separation.on_spark import SparkResults
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import NotInSteps, Results, Stepwise
-from planner.algebra import Relation, Scan, Snapshot
+from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.separation import inputs_apart
 from planner.statements import Output
@@ -95,7 +96,8 @@ class Separation:
         with self.running.during(query), analytics.job() as job, contextlib.suppress(NotInSteps):
             inputs = reader.stored(plan, leaves_of(steps.plan.whole), parameters, transaction, job[1])
             results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
-            found = Stepwise(steps.plan, {}, query, results, self._extractor(about, dict)).run()
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
+            found = Stepwise(steps.plan, {}, query, results, self._extractor(about, dict), forecasting).run()
             self._ended(reader, query)
             return found
         return None
@@ -124,8 +126,10 @@ class Separation:
         with self.running.during(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
+            extract = self._extractor(about, dict)
             with contextlib.closing(results):
-                found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, dict)).run()
+                found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
         self._ended(reader, query)
         return found
 
@@ -210,10 +214,13 @@ class Separation:
         runs = self._runs(query)
         bindings = {leaf_name(Snapshot(name, (), ())): table for name, (table, _) in runs.items()}
         extract = self._extractor(_about(query), lambda: runs)
+        forecasting = self._forecasting(query, steps)
         with engine.connection(reader) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
             with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                return Stepwise(steps.plan, steps.slices, running, results, extract).run()
+                if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
+                    results.load()
+                return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
         return engine.query(query.relation, bindings, (), query.time_zone, reader)
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
@@ -225,12 +232,16 @@ class Separation:
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
             with contextlib.suppress(NotInSteps):
-                return Stepwise(steps.plan, {}, running, results, extract).run()
+                return Stepwise(steps.plan, {}, running, results, extract, self._forecasting(query, steps)).run()
             return results.rows(query.relation)
 
     def _runs(self, query: SeparatedQuery) -> dict[str, _Run]:
         tables = self.stored.tables(query)
         return {name: (table, tuple(kind for _, kind in query.runs[name].columns)) for name, table in tables.items()}
+
+    def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
+        assert steps.plan is not None
+        return Forecasting(self._database, steps.plan, steps.efforts, query.runs)
 
     def forget(self, client: Client, query_id: str) -> bool:
         """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may

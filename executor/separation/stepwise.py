@@ -8,7 +8,8 @@ says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -17,9 +18,11 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.embedded.kept import Kept, KeptResults
+from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery
 from executor.separation.slicing import Sliced
 from planner.algebra import Aggregate, Relation, Snapshot
+from planner.leaving import LEAST, Decision, decide
 from planner.separation import Pipeline, Pipelined, remaining, select_state
 from planner.slicing import Leaf, merged, rest
 
@@ -57,8 +60,11 @@ class Stepwise:
     query: RunningQuery
     results: Results
     extract: Extract
+    forecasting: Forecasting
     _kept: dict[str, Kept] = field(default_factory=dict)
     _finished: set[str] = field(default_factory=set)
+    #: Seconds of finished pipelines.
+    _took: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> pa.Table:
         """The query's rows. Raises 57014 where it was suspended or cancelled, and NotInSteps."""
@@ -72,10 +78,11 @@ class Stepwise:
     def _run(self) -> pa.Table:
         by_name = {item.name: item for item in self.plan.pipelines}
         for pipeline in self.plan.pipelines[:-1]:
+            started = time.monotonic()
             self._keep(pipeline)
+            self._took[pipeline.name] = time.monotonic() - started
             self._finished.add(pipeline.name)
-            state = select_state(self.plan.pipelines, self._finished)
-            for name in self._kept.keys() - set(state):
+            for name in self._kept.keys() - self._needed():
                 self.results.drop(by_name[name].result)
                 del self._kept[name]
             self.query.advance(*self._sizes())
@@ -97,6 +104,14 @@ class Stepwise:
                 self.query.advance_slice(share, *self._sizes())
                 self._answer(*self._within(pipeline, sliced.leaf, high))
 
+    def _leaving(self, request: Request, is_inside: bool) -> Collection[str] | None:
+        """The finished pipelines whose results a query leaves with, inside a pipeline all; None where it is better to
+        wait for the one that runs."""
+        if not request.by_cost or is_inside:
+            return None if request.is_waiting else self._finished
+        decision = self._decided(may_wait=request.wish != "checkpoint")
+        return None if decision.way == "wait" else decision.finished
+
     def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:
         """The plan with the groups so far beside those of the rows from a number on; and these groups, by name."""
         part = pipeline.place
@@ -106,6 +121,19 @@ class Stepwise:
         whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result)
         return Pipelined(whole, self.plan.pipelines), {pipeline.name: merged(part, pipeline.result)}
 
+    def _needed(self) -> set[str]:
+        """The results that unfinished pipelines read, and those from which it would be cheaper to go on elsewhere."""
+        state = set(select_state(self.plan.pipelines, self._finished))
+        size = sum(self._kept[name].size for name in state)
+        if self._kept.keys() == state or size < LEAST * self.forecasting.bandwidth:
+            return state  # what is redone saves no more than it takes to carry this
+        return state | set(select_state(self.plan.pipelines, self._decided(may_wait=False).finished))
+
+    def _decided(self, may_wait: bool) -> Decision:
+        """How the query would leave now."""
+        forecast = self.forecasting.forecast(self._kept, self._took)
+        return decide(self.plan, self._finished, self._kept, forecast, may_wait)
+
     def _sizes(self) -> tuple[int, int]:
         """Rows and bytes that are kept."""
         return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
@@ -114,7 +142,11 @@ class Stepwise:
         """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
         suspended."""
         for request in self.query.asked():
-            left, names = remaining(plan, self._finished)
+            finished = self._leaving(request, bool(begun))
+            if finished is None:
+                self.query.postpone(request)
+                continue
+            left, names = remaining(plan, finished)
             by_name = {item.name: item.result for item in plan.pipelines}
             state = {**{name: by_name[name] for name in names}, **begun}
             try:

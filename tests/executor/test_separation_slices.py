@@ -101,7 +101,7 @@ class Leaving:
                 asked.progress.append(self.progress)
                 assert self.seconds_left is not None
                 if asked.stops in after:
-                    self.ask("suspend")
+                    self.ask("suspend", by_cost=False)
 
         monkeypatch.setattr(service, "RunningQuery", Query)
 
