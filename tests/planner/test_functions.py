@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SqlError
+from catalog.types import INT4, SqlType
 from planner.definitions import CreateFunction, DropFunction
 from planner.statements import Query
 from tests.planner.binding import Database
@@ -101,3 +102,8 @@ def test_drop_finds_a_function_by_name_alone(database: Database) -> None:
     function = defined(database, "create function f(x int) returns int language sql as 'select x'").function
     found = database.bind("drop function f").statement
     assert found == DropFunction((function,))
+
+
+def test_a_drivers_parameter_for_the_result_is_no_argument(database: Database) -> None:
+    defined(database, "create function f(x int) returns int language sql as 'select x'")
+    assert isinstance(database.bind("select * from f($1, $2) as r", (INT4, SqlType("void"))).statement, Query)

@@ -25,7 +25,7 @@ from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function, named
 from catalog.types import BOOL, SqlType, by_oid
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
-from planner.bind.calls.calling import Bind
+from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
 from planner.bind.calls.resolution import Ambiguous, Candidate, call_among, function_call
 from planner.bind.context import Binding, restricted, within
@@ -49,7 +49,7 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     visible = named(known, names[-1], schemas)
     if not visible:
         return None
-    arguments = [bind(env, item) for item in node.args or ()]
+    node, arguments = without_voids(node, [bind(env, item) for item in node.args or ()])
     function = _chosen(env, visible, arguments, node, len(names) > 1)
     if function is None:
         return None
