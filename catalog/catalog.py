@@ -35,6 +35,7 @@ from catalog.objects import (
 from catalog.oids import FIRST_ROW, row_oid
 from catalog.privileges import DATABASE, DATABASE_RIGHTS, Rights, initial_rights
 from catalog.roles import Roles
+from catalog.routines import NONE, Function, Functions, by_name, every
 from catalog.types import Composite, Enumeration, SqlType, array, enum, row
 
 _SHARED: Final = (
@@ -52,7 +53,7 @@ class Catalog:
 
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
     and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
-    from an object's that only the first superuser has ever touched, by oid.
+    from an object's that only the first superuser has ever touched, by oid. ``functions`` are users', by name.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -67,6 +68,27 @@ class Catalog:
     rights: Mapping[int, Rights] = field(
         default_factory=lambda: MappingProxyType({item.oid: initial_rights(item.name) for item in BUILT_IN})
     )
+
+    functions: Functions = field(default_factory=lambda: NONE)
+
+    def function(self, oid: int) -> Function | None:
+        """The user's function with an oid."""
+        return next((item for item in every(self.functions) if item.oid == oid), None)
+
+    def put_function(self, item: Function) -> Catalog:
+        """A catalog with a function, in the place of the one that has its oid."""
+        kept = (known for known in every(self.functions) if known.oid != item.oid)
+        return replace(
+            self,
+            functions=by_name((*kept, item)),
+            version=self.version + 1,
+            next_oid=max(self.next_oid, item.oid + 1),
+        )
+
+    def drop_function(self, oid: int) -> Catalog:
+        """A catalog without one function."""
+        kept = by_name(item for item in every(self.functions) if item.oid != oid)
+        return replace(self, functions=kept, rights=self._without(oid), version=self.version + 1)
 
     def with_roles(self, roles: Roles) -> Catalog:
         """A catalog with other roles."""

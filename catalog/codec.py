@@ -29,6 +29,7 @@ from catalog.objects import (
 )
 from catalog.privileges import Grant, Rights
 from catalog.roles import Membership, Role, Roles
+from catalog.routines import Argument, Function
 from catalog.types import Composite, Enumeration, SqlType
 
 Classes = Mapping[str, type]
@@ -42,7 +43,7 @@ def classes(*items: type) -> dict[str, type]:
 CATALOG_CLASSES: Classes = classes(
     *(SqlType, Enumeration, Composite, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
-    *(Roles, Role, Membership, Rights, Grant),
+    *(Roles, Role, Membership, Rights, Grant, Function, Argument),
 )
 
 

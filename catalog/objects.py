@@ -205,7 +205,8 @@ class View:
     as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
     now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
     ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is a view over tables
-    that was created so: its rows are computed when it is read, as if it were refreshed each time.
+    that was created so: its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the
+    users' functions that it calls, by oid.
     """
 
     oid: int
@@ -226,6 +227,7 @@ class View:
     labels: tuple[SqlType, ...] = ()
     kept_labels: tuple[int, ...] = ()
     materialized: bool = False
+    functions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

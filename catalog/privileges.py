@@ -35,6 +35,10 @@ OF_TABLE: Final = "arwdDxt"
 OF_SEQUENCE: Final = "rwU"
 OF_SCHEMA: Final = "UC"
 OF_DATABASE: Final = "CTc"
+OF_FUNCTION: Final = "X"
+OF_TYPE: Final = "U"
+#: Kinds of objects that everybody may use until that is revoked.
+_OPEN: Final = (OF_FUNCTION, OF_TYPE)
 #: The database's oid, of which there is one.
 DATABASE: Final = 5
 
@@ -58,7 +62,10 @@ class Rights:
 
     def listed(self, every: str) -> tuple[Grant, ...]:
         """The grants, where the owner's own are not taken for granted; ``every`` are all privileges of the kind."""
-        return (Grant(self.owner, self.owner, every),) if self.grants is None else self.grants
+        if self.grants is not None:
+            return self.grants
+        own = Grant(self.owner, self.owner, every)
+        return (Grant(EVERYBODY, self.owner, every), own) if every in _OPEN else (own,)
 
     def allows(self, roles: Roles, role: int, letters: str, every: str) -> bool:
         """Whether a role has all of these privileges: by itself, as everybody, or as a member of others."""

@@ -32,6 +32,7 @@ from executor.altering import alter_rows, require_free, require_same
 from executor.finite import require_finite
 from executor.result import Result
 from executor.roles import change_rights, change_roles, own, set_rights
+from executor.routines import create_function, forget_functions, move_functions
 from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
@@ -47,6 +48,7 @@ from planner.definitions import (
     AlterView,
     ChangeRights,
     ChangeRoles,
+    CreateFunction,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -54,6 +56,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
     Drop,
+    DropFunction,
     DropType,
     Redefine,
     Truncate,
@@ -78,6 +81,8 @@ Definition = (
     | CreateType
     | Drop
     | DropType
+    | CreateFunction
+    | DropFunction
     | AlterView
     | AlterSequence
     | AlterTable
@@ -146,11 +151,17 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             for alteration in statement.alterations if isinstance(statement, AlterType) else ():
                 _alter_table(session, transaction, transaction.catalog or catalog, alteration)
             return result
+        case CreateFunction():
+            return create_function(transaction, catalog, statement)
+        case DropFunction(items=items, notices=notices):
+            forget_functions(transaction, catalog, items)
+            return Result("DROP FUNCTION", notices=tuple(SqlError("00000", text) for text in notices))
         case DropType(kind=kind, notices=notices):
             _drop_types(session, transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
         case Drop(kind=kind, notices=notices, types=types):
             _take_away(transaction, catalog, statement)
+            forget_functions(transaction, transaction.catalog or catalog, statement.functions)
             if types is not None:
                 _drop_types(session, transaction, transaction.catalog or catalog, types)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
@@ -170,6 +181,7 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
             transaction.writer().define(moved)
     if before.name != after.name:
         move_types(transaction, transaction.catalog or catalog, before.name, after.name)
+        move_functions(transaction, transaction.catalog or catalog, before.name, after.name)
     return Result(statement.tag)
 
 

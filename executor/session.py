@@ -45,6 +45,7 @@ from planner.definitions import (
     AlterView,
     ChangeRights,
     ChangeRoles,
+    CreateFunction,
     CreateSchema,
     CreateSequence,
     CreateStream,
@@ -53,6 +54,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
     Drop,
+    DropFunction,
     DropType,
     Redefine,
     Truncate,
@@ -268,6 +270,8 @@ class DatabaseSession:
             case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
+                return self._define(statement, transaction)
+            case CreateFunction() | DropFunction():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)

@@ -14,7 +14,9 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, SystemView, Table, View
+from catalog.routines import every
 from executor.roles import apply_roles_change
+from executor.routines import apply_function
 from executor.user_types import apply_type_change
 
 
@@ -23,7 +25,7 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     data = json.loads(change)
     if "rebuild" in data:
         return catalog
-    changed = apply_type_change(catalog, data) or apply_roles_change(catalog, data)
+    changed = apply_type_change(catalog, data) or apply_roles_change(catalog, data) or apply_function(catalog, data)
     if changed is not None:
         return changed
     if "drop" in data:
@@ -50,6 +52,7 @@ def dump_catalog(catalog: Catalog) -> str:
     schemas = [encode(item) for item in catalog.schemas.values() if item.name not in SYSTEM_SCHEMAS]
     types = [encode(item) for item in catalog.types.values()]
     document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
+    document["functions"] = [encode(item) for item in every(catalog.functions)]
     rights = [[oid, encode(item)] for oid, item in catalog.rights.items()]
     return json.dumps({**document, "objects": items, "roles": encode(catalog.roles), "rights": rights})
 
@@ -65,6 +68,8 @@ def load_catalog(text: str, start: Catalog) -> Catalog:
     for item in (*data.get("schemas", ()), *data["objects"]):
         catalog = catalog.add(decode(item, CATALOG_CLASSES))
     roles = decode(data["roles"], CATALOG_CLASSES).completed() if "roles" in data else start.roles
+    for item in data.get("functions", ()):
+        catalog = catalog.put_function(decode(item, CATALOG_CLASSES))
     rights = {oid: decode(item, CATALOG_CLASSES) for oid, item in data.get("rights", ())}
     return replace(
         catalog,

@@ -12,6 +12,7 @@ from catalog.errors import SqlError
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from catalog.privileges import Rights
 from catalog.roles import Roles
+from catalog.routines import Function
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 
@@ -147,8 +148,8 @@ class CreateView:
 class Drop:
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` go
-    with their schema.
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` and
+    ``functions`` go with their schema.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
@@ -156,6 +157,7 @@ class Drop:
     notices: tuple[str, ...] = ()
     changes: tuple[tuple[Table, Table], ...] = ()
     types: DropType | None = None
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,22 @@ class DropType:
     notices: tuple[str, ...] = ()
     drops: tuple[int, ...] = ()
     alterations: tuple[AlterTable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE [OR REPLACE] FUNCTION; ``before`` is what is replaced."""
+
+    function: Function
+    before: Function | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    """DROP FUNCTION."""
+
+    items: tuple[Function, ...]
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +256,8 @@ Definition = (
     | CreateType
     | AlterType
     | DropType
+    | CreateFunction
+    | DropFunction
     | ChangeRoles
     | ChangeRights
 )

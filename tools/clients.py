@@ -27,9 +27,7 @@ _CAUSES: Final = {
     "asyncpg/13": "ranges are no type yet",
     "asyncpg/15": "a type of an extension",
     "jdbc/51": "points are no type yet",
-    "jdbc/73": "a function that the fixture declares",
     "jdbc/83": "the oid that the recorded server gave a type",
-    "psql/192": "a function that the fixture declares",
 }
 _DIFFERENT: Final = re.compile(r"^(\w+/\d+) (\w+) -> (\w+) (.*)$", re.MULTILINE)
 

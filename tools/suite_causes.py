@@ -10,7 +10,7 @@ CAUSES: Final[dict[str, tuple[str, ...]]] = {
         "TestCacheInvalidation::test_type_cache_invalidation_in_pool",
         "TestIntrospection::*",
     ),
-    "no CREATE FUNCTION and no DO": (
+    "no functions of language plpgsql and no DO": (
         "TestCodecs::test_enum_function_return",
         "TestExceptions::test_exceptions_str",
         "TestLogListeners::*",

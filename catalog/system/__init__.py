@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView
-from catalog.system import classes, cluster, depends, indexes, privileges, texts, types
+from catalog.system import classes, cluster, depends, indexes, privileges, routines, texts, types
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
@@ -51,6 +51,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         cluster.pg_foreign_data_wrapper,
         indexes.index_definitions,
         indexes.constraint_definitions,
+        routines.pg_proc,
         texts.signatures,
         texts.keywords,
         texts.type_names,

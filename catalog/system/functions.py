@@ -115,6 +115,8 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_get_function_sqlbody(oid)": "(SELECT prosqlbody::text FROM pg_proc WHERE oid = $1)",
+    "pg_get_functiondef(oid)": "(SELECT definition FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_encoding_to_char(int4)": "(CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)::name",
     "pg_char_to_encoding(name)": "CASE lower($1) WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END",
     "pg_tablespace_location(oid)": "''",
@@ -176,8 +178,6 @@ _NONE: Final = (
     "pg_get_statisticsobjdef_columns(oid)",
     "pg_get_partkeydef(oid)",
     "pg_get_partition_constraintdef(oid)",
-    "pg_get_functiondef(oid)",
-    "pg_get_function_sqlbody(oid)",
     "pg_get_function_arg_default(oid, int4)",
 )
 _XACT: Final = (

@@ -12,9 +12,10 @@ from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
 from catalog.objects import Table
 from catalog.postgres import function, functions
+from catalog.routines import Function
 from catalog.system.indexes import indexes_of
 from catalog.system.rows import Row
-from catalog.system.texts import type_names
+from catalog.system.texts import function_names, type_names
 
 
 def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, ...]) -> dict[int, str]:
@@ -27,6 +28,15 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
             found = {int(str(row["oid"])): _typed(row, path) for row in type_names(catalog) if row["oid"] in wanted}
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
+            found |= {oid: _own(item, path) for oid in wanted if (item := catalog.function(oid)) is not None}
+        case "regprocedure":
+            found = {
+                int(str(row["oid"])): f"{row['alone']}{row['types']}"
+                for row in function_names(catalog)
+                if row["oid"] in wanted
+            }
+            for item in filter(None, map(catalog.function, wanted)):
+                found[item.oid] = _own(item, path) + found[item.oid].removeprefix(quote_name(item.name))
         case "regnamespace":
             found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
         case "regrole":
@@ -60,6 +70,10 @@ def _qualified(schema: str, name: str, is_visible: bool) -> str:
 def _typed(row: Row, path: tuple[str, ...]) -> str:
     schema, plain = str(row["within"]), str(row["plain"])
     return plain if not schema or schema in whole_path(path) else f"{quote_name(schema)}.{plain}"
+
+
+def _own(item: Function, path: tuple[str, ...]) -> str:
+    return _qualified(item.schema, item.name, item.schema in path)
 
 
 def _function(oid: int) -> str | None:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from catalog.catalog import Catalog
 from catalog.objects import Sequence
-from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, WORDS, Rights
+from catalog.privileges import DATABASE, OF_DATABASE, OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, WORDS, Rights
 from catalog.roles import EVERYBODY, Roles
+from catalog.routines import every
 from catalog.system.naming import own_objects
 from catalog.system.rows import Row
 
@@ -19,10 +20,11 @@ def held_privileges(catalog: Catalog) -> Iterator[Row]:
     """Of each role and object the privileges, as ',SELECT,SELECT WITH GRANT OPTION,INSERT,'."""
     kinds = [(item.oid, OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE) for item in own_objects(catalog)]
     kinds += [(schema.oid, OF_SCHEMA) for schema in catalog.schemas.values()]
+    kinds += [(item.oid, OF_FUNCTION) for item in every(catalog.functions)]
     kinds.append((DATABASE, OF_DATABASE))
     for role in (EVERYBODY, *(item.oid for item in catalog.roles.items)):
-        for oid, every in kinds:
-            words = _words(catalog.roles, catalog.rights_of(oid), role, every)
+        for oid, letters in kinds:
+            words = _words(catalog.roles, catalog.rights_of(oid), role, letters)
             if words:
                 yield {"role": role, "target": oid, "words": f",{','.join(words)},"}
 

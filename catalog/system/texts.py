@@ -15,18 +15,20 @@ from catalog.objects import PG_TEMP, Schema
 from catalog.postgres import rows, types
 from catalog.system.classes import pg_class
 from catalog.system.naming import TEMPORARY
+from catalog.system.routines import own_names, own_signatures
 from catalog.system.rows import Row
 from catalog.system.types import pg_type
 from catalog.types import DISPLAY
 
-SIGNATURE: Final = ("arguments", "identity", "result")
+SIGNATURE: Final = ("arguments", "identity", "result", "definition")
 KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")
 
 
 def signatures(catalog: Catalog) -> Iterator[Row]:
     """Functions' arguments and results."""
     for row in rows("signatures"):
-        yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE}}
+        yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE[:3]}}
+    yield from own_signatures(catalog)
 
 
 def keywords(catalog: Catalog) -> Iterator[Row]:
@@ -109,3 +111,4 @@ def function_names(catalog: Catalog) -> Iterator[Row]:
         arguments = ",".join(names[int(oid)] for oid in str(row["proargtypes"] or "").split())
         shown = name if counts[row["proname"]] == 1 else f"pg_catalog.{name}"
         yield {"oid": int(str(row["oid"])), "shown": shown, "alone": name, "types": f"({arguments})"}
+    yield from own_names(catalog)

@@ -102,6 +102,8 @@ class Binding:
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.search_path = context.search_path  # the session's, wherever a view's text has another
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
+        self.functions: dict[int, None] = {}  # users' functions that are called
+        self.inlining: list[int] = []  # oids of those whose bodies are being bound
         self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound
         self._origins: dict[int, Origin] = {}

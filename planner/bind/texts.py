@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from catalog.errors import SqlError
@@ -28,10 +28,24 @@ def bind_expression(
     text: str, columns: Sequence[Column], context: Context, kind: SqlType | None = None, what: str = "DEFAULT"
 ) -> Scalar:
     """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is. No error has a place."""
+    return _bound(text, columns, context, kind, what)[0]
+
+
+def functions_called(text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
+    """The users' functions that a text calls, itself or through others, by oid; none where it does not bind."""
+    try:
+        return _bound(text, columns, context, None, "DEFAULT")[1].functions
+    except SqlError:
+        return ()
+
+
+def _bound(
+    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None, what: str
+) -> tuple[Scalar, Binding]:
     raw = parse(f"SELECT {text}")[0]
     binding = Binding(raw, context)
     with binding.without_positions():
-        return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what)
+        return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what), binding
 
 
 def bind_tree(

@@ -289,9 +289,10 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "DefineStmt": _define,
     "CreateStatsStmt": _refuse("CREATE STATISTICS", "Leave it out: the planner keeps its own."),
     "LockStmt": _lock,
-    "CreateFunctionStmt": _refuse("CREATE FUNCTION", "Write the expression in the query, or a query in a view."),
     "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
-    "DoStmt": _refuse("DO", "Send its statements one by one; IF [NOT] EXISTS takes the place of a condition."),
+    "DoStmt": _refuse(
+        "DO", "Send its statements one by one; IF [NOT] EXISTS and OR REPLACE take the place of conditions."
+    ),
     "CallStmt": _refuse("CALL", "Send the procedure's statements one by one."),
     "RuleStmt": _refuse("CREATE RULE"),
     **databases.HANDLERS,

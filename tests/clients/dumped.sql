@@ -54,3 +54,6 @@ CREATE VIEW ranked AS
         EXISTS (SELECT FROM shop.orders AS o WHERE o.customer = c.id) AS buys
     FROM shop.customers AS c;
 CREATE INDEX pairs_order ON pairs (b DESC, a NULLS FIRST) INCLUDE (c) WHERE a > 1;
+CREATE FUNCTION shop.doubled(x int, times int DEFAULT 2) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x * times';
+CREATE FUNCTION greeting(who text) RETURNS text IMMUTABLE STRICT PARALLEL SAFE RETURN 'hello ' || who;
+CREATE VIEW shop.greeted AS SELECT greeting('you') AS g, shop.doubled(4) AS d;

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pglast import ast
+
 from catalog.types import BOOL, TEXT, SqlType
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Parameter, Scalar
@@ -18,6 +20,20 @@ from planner.walk import walk
 Bind = Callable[[Environment, Any], Scalar]
 #: (environment, PostgreSQL's name, arguments coerced as declared, parse node) -> the call's meaning.
 Special = Callable[[Environment, str, list[Scalar], Any], Scalar]
+
+
+def without_voids(node: Any, arguments: list[Scalar]) -> tuple[Any, list[Scalar]]:
+    """A call without the parameters of type void, by which drivers mean a result: they are no arguments."""
+    places = [place for place, item in enumerate(arguments) if not _is_void(item)]
+    if len(places) == len(arguments):
+        return node, arguments
+    kept = tuple(node.args[place] for place in places)
+    call = ast.FuncCall(funcname=node.funcname, args=kept, location=node.location)
+    return call, [arguments[place] for place in places]
+
+
+def _is_void(scalar: Scalar) -> bool:
+    return isinstance(scalar, Parameter) and scalar.type.name == "void"
 
 
 def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlType, name: str, node: Any) -> Call:

@@ -25,8 +25,7 @@ def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, know
     try:
         found = find_function(name, tuple(item.type.oid for item in arguments), known)
     except Ambiguous:
-        message = f"function {_signature(arguments, node)} is not unique"
-        raise env.error("42725", message, node, hint=_AMBIGUOUS) from None
+        raise not_unique(env, arguments, node) from None
     if found is None or (isinstance(found, TypeCall) and not is_known(found.target)):
         raise no_function(env, arguments, node)
     if isinstance(found, Beyond):
@@ -39,6 +38,11 @@ def choose_overload(env: Environment, name: str, arguments: list[Scalar], node: 
     found = choose(env, name, arguments, node, known)
     assert isinstance(found, Overload), name
     return found
+
+
+def not_unique(env: Environment, arguments: list[Scalar], node: Any) -> SqlError:
+    """42725 for a call."""
+    return env.error("42725", f"function {_signature(arguments, node)} is not unique", node, hint=_AMBIGUOUS)
 
 
 def no_function(env: Environment, arguments: list[Scalar], node: Any) -> SqlError:

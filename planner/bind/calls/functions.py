@@ -16,7 +16,7 @@ from catalog.errors import unsupported
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
-from planner.bind.calls.calling import Bind, Special, called
+from planner.bind.calls.calling import Bind, Special, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
@@ -31,13 +31,14 @@ from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_se
 from planner.bind.calls.signatures import OVERLOADS
 from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
 from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls.user_functions import bind_user_call
 from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Subquery
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
-from planner.expression import Cast, Literal, Parameter, Scalar
+from planner.expression import Cast, Literal, Scalar
 from planner.functions import WINDOW_FUNCTIONS
 from planner.parse import Raw
 
@@ -54,10 +55,15 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
+    if (own := bind_user_call(env, node, bind)) is not None:
+        _check_plain(env, node, name)
+        return own
     if is_leaving_call(names):
         _check_plain(env, node, name)
         return bind_leaving_call(env, name, node, bind)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
+        if names[-2] not in env.binding.context.catalog.schemas:
+            raise env.error("3F000", f'schema "{names[-2]}" does not exist', node)
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
@@ -83,22 +89,9 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in arrays.FUNCTIONS:
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
-    if any(map(_is_void, arguments)):
-        node = _without_voids(node, arguments)
-        arguments = [item for item in arguments if not _is_void(item)]
+    node, arguments = without_voids(node, arguments)
     about_catalog = bind_catalog_call(env, name, arguments, node)
     return _call(env, name, arguments, node) if about_catalog is None else about_catalog
-
-
-def _is_void(scalar: Scalar) -> bool:
-    """Whether it is a parameter of type void, by which drivers mean a result: no argument."""
-    return isinstance(scalar, Parameter) and scalar.type.name == "void"
-
-
-def _without_voids(node: Any, arguments: Sequence[Scalar]) -> Any:
-    """The call without what is no argument."""
-    kept = tuple(place for place, item in zip(node.args, arguments, strict=True) if not _is_void(item))
-    return ast.FuncCall(funcname=node.funcname, args=kept, location=node.location)
 
 
 def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:

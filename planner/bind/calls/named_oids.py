@@ -14,6 +14,7 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.objects import Table
 from catalog.postgres import functions, type_oids
+from catalog.routines import named
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
 from catalog.types import OID, TEXT, SqlType
@@ -76,7 +77,9 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
         case "regtype":
             return _type(binding, text)
         case "regproc":
-            return _function(text)
+            return _function(binding, text)
+        case "regprocedure":
+            return _routine(binding, text)
         case "regnamespace":
             return _schema(binding.context.catalog, split_name(text)[1])
         case "regrole":
@@ -115,14 +118,39 @@ def _type(binding: Binding, text: str) -> int:
         raise SqlError("42704", f'type "{text}" does not exist') from None
 
 
-def _function(text: str) -> int:
-    found = functions(split_name(text)[1])
+def _routine(binding: Binding, text: str) -> int:
+    """name(types)"""
+    from planner.bind.definitions.functions import find_function  # definitions contain expressions
+    from planner.bind.typenames import names_of, oid_of
+
+    try:
+        (item,) = parse(f"DROP FUNCTION {text}")[0].node.objects
+    except SqlError:
+        raise SqlError("22P02", "expected a left parenthesis") from None
+    if item.args_unspecified:
+        raise SqlError("22P02", "expected a left parenthesis")
+    kinds = tuple(oid_of(binding, kind) for kind in item.objargs or ())
+    for known in functions(names_of(item.objname)[-1]):
+        if known.arguments == kinds:
+            return known.oid
+    try:
+        return find_function(binding, item).oid
+    except SqlError as error:
+        raise SqlError(error.sqlstate, f'function "{text}" does not exist') from None
+
+
+def _function(binding: Binding, text: str) -> int:
+    schema, name = split_name(text)
+    context = binding.context
+    users = named(context.catalog.functions, name, context.search_path if schema is None else (schema,))
+    known = functions(name) if schema in (None, "pg_catalog") else ()
+    found = [*(item.oid for item in known), *(item.oid for item in users)]
     if not found:
         raise SqlError("42883", f'function "{text}" does not exist')
     only, *others = found
     if others:
         raise SqlError("42725", f'more than one function named "{text}"')
-    return only.oid
+    return only
 
 
 def _schema(catalog: Catalog, name: str) -> int:

@@ -27,6 +27,7 @@ _NAMED: Final = {
     "has_any_column_privilege": "regclass",
     "has_column_privilege": "regclass",
     "has_sequence_privilege": "regclass",
+    "has_function_privilege": "regprocedure",
     "has_schema_privilege": "regnamespace",
     "has_database_privilege": _DATABASE,
     "pg_has_role": "regrole",
@@ -66,7 +67,12 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     if is_role:
         return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
     held = _HELD.format(" OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds))
-    return body((_SYSTEM if "SELECT" in kinds and _NAMED[name] == "regclass" else "") + held, (role, target), BOOL)
+    return body(
+        (_SYSTEM if name == "has_function_privilege" or ("SELECT" in kinds and _NAMED[name] == "regclass") else "")
+        + held,
+        (role, target),
+        BOOL,
+    )
 
 
 def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:

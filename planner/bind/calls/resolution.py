@@ -289,12 +289,13 @@ class TypeCall:
     target: int
 
 
-def function_call(name: str, arguments: Sequence[int]) -> Candidate | TypeCall | None:
-    """The function that a call by position means; None: 42883. Raises Ambiguous: 42725.
+def function_call(name: str, arguments: Sequence[int], others: Sequence[PgProc] = ()) -> Candidate | TypeCall | None:
+    """The function that a call by position means, PostgreSQL's own or one of ``others``; None: 42883. Raises
+    Ambiguous: 42725.
 
     https://www.postgresql.org/docs/15/typeconv-func.html
     """
-    found = _candidates(name, len(arguments))
+    found = _candidates((*functions(name), *others), len(arguments))
     for item in found:
         if item.arguments == tuple(arguments):
             return item
@@ -307,10 +308,17 @@ def _is_cast(source: int, target: int) -> bool:
     return source == UNKNOWN or pathway(source, target, "explicit") in ("relabel", "text")
 
 
-def _candidates(name: str, count: int) -> list[Candidate]:
+def call_among(known: Sequence[PgProc], arguments: Sequence[int]) -> Candidate | None:
+    """The same of functions of one schema alone, which the call names."""
+    found = _candidates(known, len(arguments))
+    exact = next((item for item in found if item.arguments == tuple(arguments)), None)
+    return exact or select(found, arguments, lambda item: item.arguments)
+
+
+def _candidates(known: Sequence[PgProc], count: int) -> list[Candidate]:
     """Functions that take so many arguments; one that needs fewer tricks comes before its equal (typeconv-func, 2)."""
     found: dict[tuple[int, ...], Candidate] = {}
-    for item in sorted(functions(name), key=lambda item: bool(item.variadic)):
+    for item in sorted(known, key=lambda item: bool(item.variadic)):
         given = len(item.arguments)
         if item.variadic and count >= given:
             arguments, spread = item.arguments[:-1] + (item.variadic,) * (count - given + 1), True

@@ -15,6 +15,7 @@ from planner.bind.definitions.composites import bind_create_composite
 from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
+from planner.bind.definitions.functions import bind_create_function
 from planner.bind.definitions.indexes import bind_create_index
 from planner.bind.definitions.owners import bind_alter_owner
 from planner.bind.definitions.renames import bind_rename
@@ -64,6 +65,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "IndexStmt": bind_create_index,
     "CommentStmt": bind_comment,
     "DropStmt": bind_drop,
+    "CreateFunctionStmt": bind_create_function,
     "CreateEnumStmt": bind_create_enum,
     "AlterEnumStmt": bind_alter_enum,
     "CreateDomainStmt": bind_create_domain,

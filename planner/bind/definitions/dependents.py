@@ -15,7 +15,7 @@ from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
 from planner.bind.select import bind_query
-from planner.bind.texts import bind_expression
+from planner.bind.texts import bind_expression, functions_called
 from planner.expression import Column
 from planner.parse import parse
 
@@ -75,6 +75,15 @@ def broken_texts(item: Table | Stream | Domain, context: Context) -> list[tuple[
         except SqlError:
             found.append((words, name))
     return found
+
+
+def texts_calling(item: Table | Stream | Domain, oid: int, context: Context) -> list[str]:
+    """The kept texts that call a user's function, each described."""
+    columns, texts = _texts(item)
+    calling = (
+        words for words, _, text, _ in texts if text is not None and oid in functions_called(text, columns, context)
+    )
+    return list(calling)
 
 
 def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str, str, str | None, SqlType]]]:

@@ -25,14 +25,16 @@ from catalog.objects import (
     Table,
     View,
 )
+from catalog.routines import Function, every
 from planner.bind.context import Binding, within
 from planner.bind.definitions.databases import bind_drop_extension
+from planner.bind.definitions.functions import bind_drop_function, dependents_of, signature
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe, look_up, require_object, written
-from planner.definitions import Drop, DropType, Truncate
+from planner.definitions import Drop, DropFunction, DropType, Truncate
 from planner.statements import NoOperation
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
@@ -44,12 +46,14 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 }
 
 
-def bind_drop(binding: Binding, node: Any) -> Drop | DropType | NoOperation:
+def bind_drop(binding: Binding, node: Any) -> Drop | DropType | DropFunction | NoOperation:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, INDEX, SCHEMA [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
     if node.removeType in (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN):
         return bind_drop_type(binding, node)
+    if node.removeType in (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE):
+        return bind_drop_function(binding, node)
     if node.removeType == ObjectType.OBJECT_SCHEMA:
         return _drop_schemas(binding, node)
     if node.removeType == ObjectType.OBJECT_EXTENSION:
@@ -107,13 +111,33 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
     for declared in types:
         reach.lines.append(f"type {declared} depends on schema {declared.schema}")
         reach.extra.append(f"type {declared}")
+    functions = [item for item in every(catalog.functions) if item.schema in {item.name for item in schemas.values()}]
+    _reach_functions(reach, functions)
     names = [f"schema {schema.name}" for schema in schemas.values()]
     dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
     left = functools.reduce(Catalog.change, (table for _, table in dropped.changes), catalog)
     left = functools.reduce(Catalog.drop, dropped.oids, left)
+    left = functools.reduce(Catalog.drop_function, (item.oid for item in functions), left)
     rest = drop_types(Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True)
     notices = [*dropped.notices, *rest.notices]
-    return replace(dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest)
+    return replace(
+        dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest, functions=tuple(functions)
+    )
+
+
+def _reach_functions(reach: _Reach, functions: list[Function]) -> None:
+    """Functions that go with their schema, and the views that call them. Raises 0A000 of what else does."""
+    catalog = reach.binding.context.catalog
+    for function in functions:
+        reach.lines.append(f"function {signature(catalog, function)} depends on schema {function.schema}")
+        reach.extra.append(f"function {signature(catalog, function)}")
+        for item in catalog.objects.values():
+            if isinstance(item, View) and function.oid in item.functions and item.oid not in reach.found:
+                reach.add(item, f"function {signature(catalog, function)}")
+    gone = {describe(reach.binding, item) for item in reach.found.values()}
+    for words, name in dependents_of(reach.binding, functions):
+        if not any(words.endswith(item) for item in gone):
+            raise unsupported(f"dropping function {name} with its schema, which {words} needs,", "Drop that first.")
 
 
 def _require_free(binding: Binding, item: CatalogObject) -> None:

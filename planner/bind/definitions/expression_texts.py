@@ -45,6 +45,7 @@ from planner.expression import Column
 
 _INTEGER: Final = 23
 _NUMERIC: Final = 1700
+_REGCLASS: Final = 2205
 #: What ANY type of an argument is declared with.
 _ANYTHING: Final = frozenset((2276, 2283, 2277, 2776, 3500, 5077, 5078, 5079))
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "on", "1"))
@@ -130,6 +131,8 @@ class _Writer:
             return self.constant(given, oid)
         if given.oid == oid or oid in _ANYTHING:
             return given
+        if oid == _REGCLASS and given.constant is not None:
+            return _Text(given.text, oid)  # a sequence, which kept texts call by its number
         return _Text(f"({given.text})::{self.type_name(oid)}", oid)
 
     def type_name(self, oid: int) -> str:

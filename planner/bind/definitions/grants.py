@@ -27,9 +27,21 @@ from catalog.objects import (
     Table,
     View,
 )
-from catalog.privileges import DATABASE, LETTERS, OF_DATABASE, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, Grant, Rights
+from catalog.privileges import (
+    DATABASE,
+    LETTERS,
+    OF_DATABASE,
+    OF_FUNCTION,
+    OF_SCHEMA,
+    OF_SEQUENCE,
+    OF_TABLE,
+    Grant,
+    Rights,
+)
 from catalog.roles import EVERYBODY
+from catalog.routines import Function, every
 from planner.bind.context import Binding
+from planner.bind.definitions.functions import find_function, signature
 from planner.bind.definitions.roles import current_role, refuse_grantor, role_of
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.relations import describe, require_object
@@ -158,7 +170,7 @@ def _targets(binding: Binding, node: Any) -> Iterator[Target]:
     words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
     if node.targtype == GrantTargetType.ACL_TARGET_ALL_IN_SCHEMA:
         if node.objtype in _ROUTINES:
-            _require_own(binding, node)
+            yield from _own_functions(binding, node)
             return
         if node.objtype not in _ALL:
             raise unsupported(_REFUSED.format(f"ALL {words}S IN SCHEMA"))
@@ -174,6 +186,9 @@ def _targets(binding: Binding, node: Any) -> Iterator[Target]:
             if name.sval != binding.context.database:
                 raise SqlError("3D000", f'database "{name.sval}" does not exist')
             yield Target(DATABASE, name.sval, "database", OF_DATABASE)
+    elif node.objtype in _ROUTINES:
+        for item in node.objects:
+            yield of_function(find_function(binding, item))
     elif node.objtype in _ALL:
         for name in node.objects:
             yield _relation(binding, name, node.objtype)
@@ -183,11 +198,20 @@ def _targets(binding: Binding, node: Any) -> Iterator[Target]:
         )
 
 
-def _require_own(binding: Binding, node: Any) -> None:
-    """ALL FUNCTIONS IN SCHEMA: users' schemas have none."""
+def _own_functions(binding: Binding, node: Any) -> Iterator[Target]:
+    """ALL FUNCTIONS IN SCHEMA: users'."""
     for name in node.objects:
-        if find_schema(binding.context.catalog, name.sval).name in SYSTEM_SCHEMAS:
-            raise unsupported(_REFUSED.format("functions"), "Everybody may call them.")
+        schema = find_schema(binding.context.catalog, name.sval).name
+        if schema in SYSTEM_SCHEMAS:
+            raise unsupported(_REFUSED.format("functions of PostgreSQL"), "Everybody may call them.")
+        for item in every(binding.context.catalog.functions):
+            if item.schema == schema:
+                yield of_function(item)
+
+
+def of_function(item: Function) -> Target:
+    """A user's function."""
+    return Target(item.oid, item.name, "function", OF_FUNCTION)
 
 
 def _relation(binding: Binding, node: Any, kind: Any) -> Target:
@@ -224,6 +248,9 @@ def described(binding: Binding, oid: int) -> str:
     item, schema, declared = catalog.objects.get(oid), catalog.schema(oid), catalog.declared(oid)
     if item is not None:
         return describe(binding, item)
+    function = catalog.function(oid)
+    if function is not None:
+        return f"function {signature(catalog, function)}"
     return f"schema {schema.name}" if schema is not None else f"type {declared.name if declared else oid}"
 
 

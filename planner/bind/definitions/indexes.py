@@ -103,6 +103,9 @@ def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None]
         raise SqlError("0A000", f"cannot use subquery in index {what}", position=binding.start(tree))
     if any(FUNCTIONS[item.function].volatility != "immutable" for item in walk(scalar) if isinstance(item, Call)):
         raise SqlError("42P17", f"functions in index {what} must be marked IMMUTABLE")
+    if binding.functions:
+        instead = "Index a generated column of that value."
+        raise unsupported(f"a user's function in an index {what}", instead, binding.start(tree))
     used.update(dict.fromkeys(column.name for column in used_columns(scalar)))
     return str(RawStream()(tree))
 

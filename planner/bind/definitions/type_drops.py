@@ -16,7 +16,8 @@ from pglast.enums import DropBehavior, ObjectType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
-from catalog.objects import ColumnDefinition, Domain, Stream, Table, UserType, View
+from catalog.objects import FIRST_OID, ColumnDefinition, Domain, Stream, Table, UserType, View
+from catalog.routines import every
 from catalog.types import Composite, SqlType
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
@@ -96,6 +97,7 @@ def _reach(binding: Binding, types: list[UserType]) -> _Reach:
                         reach.add(f"column {name} of composite type {item}", declared)
                         reach.fields = True
     for declared in reach.types:
+        _refuse_functions(binding, declared)
         _add_columns(reach, declared)
     after = catalog
     for declared in reach.types:
@@ -103,6 +105,15 @@ def _reach(binding: Binding, types: list[UserType]) -> _Reach:
     if reach.types:
         _add_texts(reach, after)
     return reach
+
+
+def _refuse_functions(binding: Binding, declared: UserType) -> None:
+    """A function that takes or returns values of a type goes first. Raises 2BP01."""
+    for item in every(binding.context.catalog.functions):
+        if {oid | 1 for oid in (*item.types, item.result) if oid >= FIRST_OID} & {declared.oid}:
+            message = f"cannot drop type {declared} because other objects depend on it"
+            detail = f"function {item.name} depends on type {declared}"
+            raise SqlError("2BP01", message, detail, "Drop the function first.")
 
 
 def _is_over(domain: Domain, declared: UserType) -> bool:

@@ -18,6 +18,7 @@ from pglast.stream import IndentedStream
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.objects import PG_TEMP, CatalogObject, View
+from catalog.postgres import functions
 from planner.bind.names import output_name
 from planner.parse import parse
 
@@ -80,6 +81,9 @@ class _Printing:
                 return self._range(node, hidden)
             case ast.TypeName():
                 self._type(node)
+            case ast.FuncCall():
+                self._function(node)
+                self._fields(node, hidden, ("funcname",))
             case ast.ColumnRef():
                 parts: tuple[Any, ...] = node.fields or ()
                 if tuple(getattr(part, "sval", "") for part in parts[:2]) in self.moved and len(parts) > 2:
@@ -123,6 +127,14 @@ class _Printing:
             self.moved.add(written)
         node.schemaname, node.relname = schema, item.name
         return node
+
+    def _function(self, node: Any) -> None:
+        """A user's function with its schema, unless PostgreSQL has one of the name, too."""
+        names = tuple(part.sval for part in node.funcname)
+        called = (self.catalog.function(oid) for oid in self.view.functions)
+        found = next((item for item in called if item is not None and item.name == names[-1]), None)
+        if found is not None and len(names) == 1 and found.schema != self.bare and not functions(found.name):
+            node.funcname = (ast.String(sval=found.schema), ast.String(sval=found.name))
 
     def _type(self, node: Any) -> None:
         *schema, name = (part.sval for part in node.names)

@@ -113,6 +113,7 @@ def _create(
         schema,
         names=tuple((*written, oid) for written, oid in binding.names.items()),
         types=tuple((*written, oid) for written, oid in binding.types.items()),
+        functions=tuple(binding.functions),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     if exists and replaces:

@@ -31,3 +31,8 @@ ALTER TABLE d ADD CONSTRAINT named CHECK (i >= 0 OR k IS NOT NULL), ADD extra va
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'd'::regclass ORDER BY conname;
 ALTER TABLE c RENAME b TO renamed;
 SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'c'::regclass AND conname = 'c_b_check';
+CREATE SEQUENCE numbers;
+CREATE TABLE numbered (a bigint DEFAULT nextval('numbers'), b int DEFAULT nextval('numbers') * 2, c text DEFAULT 'n' || nextval('numbers')::text);
+SELECT adnum, replace(pg_get_expr(adbin, adrelid), 'script_expression_texts.', '') FROM pg_attrdef WHERE adrelid = 'numbered'::regclass ORDER BY adnum;
+INSERT INTO numbered DEFAULT VALUES RETURNING *;
+DROP SEQUENCE numbers;

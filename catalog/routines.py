@@ -1,0 +1,91 @@
+"""Functions of LANGUAGE sql: what a call of one is replaced by.
+
+Owns: ``Function``, and looking functions up by name. A body is SQL text, bound anew at each call, as PostgreSQL's
+planner inlines such functions; it is no object of an engine's.
+
+https://www.postgresql.org/docs/15/xfunc-sql.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from catalog.objects import PUBLIC
+from catalog.postgres import PgProc
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter: its name ('' where it has none), its type's oid, and its default as SQL text."""
+
+    name: str
+    type: int
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of one SELECT, or of RETURN and an expression (``returns``), whose text ``body`` is.
+
+    ``result`` is its type's oid. ``volatility`` is i, s or v, ``parallel`` s, r or u, as in pg_proc.
+    """
+
+    oid: int
+    name: str
+    arguments: tuple[Argument, ...]
+    result: int
+    body: str
+    returns: bool = False
+    volatility: str = "v"
+    strict: bool = False
+    leakproof: bool = False
+    parallel: str = "u"
+    schema: str = PUBLIC
+    comment: str | None = None
+
+    @property
+    def types(self) -> tuple[int, ...]:
+        """The oids of the parameters' types, by which functions of one name are told apart."""
+        return tuple(item.type for item in self.arguments)
+
+    @property
+    def proc(self) -> PgProc:
+        """The row of pg_proc as the resolution of calls takes it."""
+        defaults = sum(item.default is not None for item in self.arguments)
+        names = tuple(item.name for item in self.arguments)
+        source = f"{self.schema}.{self.name}"
+        return PgProc(
+            *(self.oid, self.name, "f", self.types, defaults, 0, self.result, False),
+            *(self.strict, self.volatility, source, names),
+        )
+
+
+Functions = Mapping[str, tuple[Function, ...]]
+NONE: Final[Functions] = MappingProxyType({})
+
+
+def named(functions: Functions, name: str, schemas: Sequence[str]) -> list[Function]:
+    """The functions of a name in some schemas, in the order of these; of equal ones the first."""
+    found: dict[tuple[int, ...], Function] = {}
+    for schema in schemas:
+        for item in functions.get(name, ()):
+            if item.schema == schema:
+                found.setdefault(item.types, item)
+    return list(found.values())
+
+
+def every(functions: Functions) -> Iterator[Function]:
+    """All functions."""
+    for items in functions.values():
+        yield from items
+
+
+def by_name(items: Iterable[Function]) -> Functions:
+    """Functions by name."""
+    found: dict[str, tuple[Function, ...]] = {}
+    for item in items:
+        found[item.name] = (*found.get(item.name, ()), item)
+    return MappingProxyType(found)

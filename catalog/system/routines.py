@@ -1,0 +1,101 @@
+"""Users' functions in pg_proc, their signatures, and pg_get_functiondef().
+
+Owns: the rows of functions of LANGUAGE sql. PostgreSQL's own are data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.catalog import Catalog
+from catalog.names import quote_name
+from catalog.routines import Argument, Function, every
+from catalog.system.naming import default_text, rights_of, schema_oid
+from catalog.system.rows import Row
+from catalog.types import by_oid
+
+_SQL: Final = 14
+_VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
+_PARALLEL: Final = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
+
+
+def pg_proc(catalog: Catalog) -> Iterator[Row]:
+    """Users' functions."""
+    for item in every(catalog.functions):
+        owner, acl = rights_of(catalog, item.oid)
+        names = [argument.name for argument in item.arguments]
+        defaults = [_default(catalog, argument) for argument in item.arguments if argument.default is not None]
+        yield {
+            "oid": item.oid,
+            "proname": item.name,
+            "pronamespace": schema_oid(catalog, item.schema),
+            "proowner": owner,
+            "prolang": _SQL,
+            "procost": 100.0,
+            "prokind": "f",
+            "proisstrict": item.strict,
+            "proleakproof": item.leakproof,
+            "provolatile": item.volatility,
+            "proparallel": item.parallel,
+            "pronargs": len(names),
+            "pronargdefaults": len(defaults),
+            "prorettype": item.result,
+            "proargtypes": list(item.types),
+            "proargnames": names if any(names) else None,
+            "proargdefaults": ", ".join(defaults) or None,
+            "prosrc": "" if item.returns else item.body,
+            "prosqlbody": f"RETURN {item.body}" if item.returns else None,
+            "proacl": acl,
+        }
+
+
+def own_signatures(catalog: Catalog) -> Iterator[Row]:
+    """What pg_get_function_arguments() and its like show, and the whole definition."""
+    for item in every(catalog.functions):
+        identity = ", ".join(_declared(catalog, argument) for argument in item.arguments)
+        arguments = ", ".join(_with_default(catalog, argument) for argument in item.arguments)
+        result = type_name(catalog, item.result)
+        definition = _definition(catalog, item, arguments, result)
+        yield {"oid": item.oid, "arguments": arguments, "identity": identity, "result": result,
+               "definition": definition}  # fmt: skip
+
+
+def own_names(catalog: Catalog) -> Iterator[Row]:
+    """Users' functions by name, as regproc and regprocedure show them."""
+    for item in every(catalog.functions):
+        name = quote_name(item.name)
+        types = ",".join(type_name(catalog, oid) for oid in item.types)
+        yield {"oid": item.oid, "shown": name, "alone": name, "types": f"({types})"}
+
+
+def type_name(catalog: Catalog, oid: int) -> str:
+    """A type as format_type() prints it."""
+    return str(catalog.type_of(oid) or by_oid(oid))
+
+
+def _declared(catalog: Catalog, argument: Argument) -> str:
+    kind = type_name(catalog, argument.type)
+    return f"{quote_name(argument.name)} {kind}" if argument.name else kind
+
+
+def _default(catalog: Catalog, argument: Argument) -> str:
+    return default_text(catalog, argument.default or "", "")
+
+
+def _with_default(catalog: Catalog, argument: Argument) -> str:
+    declared = _declared(catalog, argument)
+    return declared if argument.default is None else f"{declared} DEFAULT {_default(catalog, argument)}"
+
+
+def _definition(catalog: Catalog, item: Function, arguments: str, result: str) -> str:
+    """CREATE OR REPLACE FUNCTION as pg_get_functiondef() lays it out."""
+    words = _VOLATILITIES[item.volatility] + _PARALLEL[item.parallel]
+    words += (" STRICT" if item.strict else "") + (" LEAKPROOF" if item.leakproof else "")
+    mark = "function"
+    while f"${mark}$" in item.body:
+        mark += "x"
+    body = f"RETURN {item.body}" if item.returns else f"AS ${mark}${item.body}${mark}$"
+    name = f"{quote_name(item.schema)}.{quote_name(item.name)}"
+    head = f"CREATE OR REPLACE FUNCTION {name}({arguments})\n RETURNS {result}\n LANGUAGE sql"
+    return "\n".join([head, *([words] if words else []), body, ""])
