@@ -22,6 +22,7 @@ from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
 from executor.separation.choosing import WHOLE, steps_of
+from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -30,7 +31,6 @@ from planner.definitions import CreateView
 from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.expression import Value
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipeline
 from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
 
 if TYPE_CHECKING:
@@ -53,13 +53,12 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         if choice.engine == "spark":
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
-    pipelines: tuple[Pipeline, ...] = ()
-    if isinstance(statement.statement, Query) and (choice is None or choice.engine == "embedded"):
-        steps = steps_of(reader, plan, parameters, transaction) if plan.breakers else WHOLE
+    steps = WHOLE
+    if isinstance(statement.statement, Query):
+        engine = "embedded" if choice is None else choice.engine
+        steps = steps_of(reader, plan, parameters, transaction, engine) if plan.breakers else WHOLE
         if steps.plan is not None or reader.separable == "on":
             measured["Execution"] = steps.words
-        if steps.plan is not None:
-            pipelines = steps.plan.pipelines
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
@@ -69,13 +68,13 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
     if statement.format == "json":
         document = _document(database, relation_json(shown, rows), runtimes, measured)
-        if pipelines:
-            document["Pipelines"] = [_pipeline_document(item) for item in pipelines]
+        if steps.plan is not None:
+            document["Pipelines"] = pipelines_json(database, steps)
         text = [json.dumps([document], indent=2)]
         kind = JSON
     else:
         text = _text(database, explain_relation(shown, rows), runtimes, measured)
-        text += [line for item in pipelines for line in _pipeline_text(item)]
+        text += pipelines_text(database, steps)
         kind = TEXT
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
@@ -129,16 +128,6 @@ def _document(
         for runtime in runtimes
     }
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
-
-
-def _pipeline_text(pipeline: Pipeline) -> list[str]:
-    plan = explain_relation(pipeline.relation)
-    return [f"Pipeline {pipeline.name} ({pipeline.breaker})", *(f"  {line}" for line in plan)]
-
-
-def _pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
-    plan = relation_json(pipeline.relation)
-    return {"Name": pipeline.name, "Breaker": pipeline.breaker, "Reads": list(pipeline.reads), "Plan": plan}
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ class Options:
     spark_driver_memory: str = "2g"
     spark_job_timeout: float = 600.0
     embedded_threads: int = 0  # 0: one per core
+    storage_bandwidth: int = 200 << 20  # bytes a second, of a query's state to the storage and back
 
     @property
     def server_directory(self) -> Path:

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,13 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import View
 from catalog.system.rows import Own
 from executor import files
-from executor.analytics import SparkQuery, Stored, joined_scans
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans
 from executor.arriving import ArrivingQuery
 from executor.carriers import packed_table
 from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.files import FileRows
 from executor.finite import require_finite
 from executor.nodes import column_name, leaf_name
 from executor.plans import Plan, bare_view, reads
@@ -91,9 +91,11 @@ class Reader:
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
         self.separable = "auto"
+        #: Seconds between two copies of the state of those that do; 0 for none.
+        self.checkpoint_interval = 0.0
         #: For whom they run.
         self.client: Callable[[], Client] = Client
-        self._is_cancelled = is_cancelled
+        self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
         #: What the session knows of itself, as relations.
@@ -142,33 +144,47 @@ class Reader:
             found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
             return self.table(relation, parameters, transaction, evaluate) if found is None else found
         try:
-            return self._on_spark(plan, choice.query, parameters, transaction)
+            return self._on_spark(plan, choice.query, parameters, transaction, outputs)
         except SqlError as error:
             if self.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
                 raise
             return self.table(relation, parameters, transaction, evaluate)
 
     def _on_spark(
-        self, plan: Plan, wanted: SparkQuery | None, parameters: Parameters, transaction: Transaction
+        self,
+        plan: Plan,
+        wanted: SparkQuery | None,
+        parameters: Parameters,
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
     ) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
         analytics = self.database.analytics
         query = analytics.require(wanted)
+        in_steps = self.database.separation.answer_on_spark if plan.breakers else None
+        found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
+        if found is not None:
+            return found
         with analytics.job() as (number, folder):
-            inputs = self.at_moment(
-                plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
-            )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            inputs = self.stored(plan, query.leaves, parameters, transaction, folder)
+            return analytics.run(number, query, inputs, folder / "rows", self.is_cancelled)
+
+    def stored(
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, transaction: Transaction, folder: Path
+    ) -> dict[str, Stored]:
+        """The files of a query's inputs as they are at one moment; Spark reads a foreign table's own."""
+        store = partial(self._store, plan, leaves, parameters, folder)
+        found: dict[str, Stored] = self.at_moment(plan, transaction, store)
+        return found
 
     def _store(
-        self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, folder: Path, moment: Moment
     ) -> dict[str, Stored]:
-        """The files of a query's inputs as they are at a moment; Spark reads a foreign table's own."""
         bindings = self.bound(replace(plan, files=()), moment)
         readings = {reading.scan.oid: reading for reading in plan.files}
         stored: dict[str, Stored] = {}
-        for leaf in query.leaves:
-            if self._is_cancelled():
+        for leaf in leaves:
+            if self.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
@@ -207,13 +223,15 @@ class Reader:
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
         engine = self.database.engine
-        if not any(isinstance(rows, FileRows) for rows in bindings.values()):
+        if not files.folders(bindings):
             return moment.query(engine, relation, bindings, parameters, self.time_zone)
-        tables = {
-            leaf_name(scan): moment.query(engine, scan, {}, parameters, self.time_zone).rename_columns(scan.sources)
-            for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
-        }
-        return engine.query(relation, {**bindings, **tables}, parameters, self.time_zone, self)
+        return engine.query(relation, self.with_tables(relation, bindings, moment), parameters, self.time_zone, self)
+
+    def with_tables(self, relation: Relation, bindings: Bindings, moment: Moment) -> Bindings:
+        """What leaves stand for where an instance of the engine has no tables."""
+        scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
+        query = partial(moment.query, self.database.engine, bindings={}, parameters=(), time_zone=self.time_zone)
+        return {**bindings, **{leaf_name(scan): query(scan).rename_columns(scan.sources) for scan in scans}}
 
     def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
         """The rows of several relations at one moment, and its LSN."""
@@ -237,7 +255,7 @@ class Reader:
 
         def at(moment: Moment) -> dict[str, pa.Table]:
             return self._views(plan, moment) | {
-                leaf_name(reading.scan): files.read(own, reading.scan.sources, self._is_cancelled)
+                leaf_name(reading.scan): files.read(own, reading.scan.sources, self.is_cancelled)
                 for reading, own in self._found(plan, moment.catalog, parameters)
             }
 
@@ -305,6 +323,8 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
+        if transaction.write is not None and views:
+            transaction.write.await_others()  # views and tables are at one position
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible
@@ -326,7 +346,7 @@ class Reader:
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
         return self._views(plan, moment) | {
-            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self._is_cancelled)
+            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self.is_cancelled)
             for reading, own in self._found(plan, moment.catalog, parameters)
         }
 

@@ -130,19 +130,21 @@ def _queries(database: Database) -> Rows:
             "running",
             len(query.names),
             query.finished,
+            query.progress,
             query.rows,
             query.size,
             query.started,
             query.seconds,
             query.seconds_left,
+            query.copied,
         )
         for query in running
     ]
     ids = {query.id for query in running}
     for left in separation.stored.all():
         if left.id not in ids:
-            sizes = (left.pipelines, left.finished, left.rows, left.size)
-            rows.append((left.id, None, left.role, left.text, left.state, *sizes, left.created, None, None))
+            sizes = (left.pipelines, left.finished, None, left.rows, left.size)
+            rows.append((left.id, None, left.role, left.text, left.state, *sizes, None, None, None, left.created))
     return rows
 
 
@@ -216,11 +218,13 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("state", TEXT),
             ("pipelines", INT8),
             ("finished", INT8),
+            ("progress", FLOAT8),
             ("rows", INT8),
             ("bytes", INT8),
             ("started", TIMESTAMPTZ),
             ("seconds", FLOAT8),
             ("seconds_left", FLOAT8),
+            ("copied", TIMESTAMPTZ),
         ),
     ),
     "engines": (_engines, (("name", TEXT), ("status", TEXT), ("available", BOOL), ("detail", TEXT))),

@@ -91,6 +91,9 @@ class Config:
         600.0, "seconds after which a Spark job is taken for dead and its driver replaced"
     )
     embedded_threads: int = _setting(0, "threads of the embedded engine; 0 is one per core")
+    storage_bandwidth: int = _setting(
+        200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
+    )
     parse_threads: int = _setting(2, "threads that parse COPY data")
     result_cache_bytes: int = _setting(
         64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True

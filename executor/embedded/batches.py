@@ -18,6 +18,7 @@ _ARROW: Final = {
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.string()),
     "VARCHAR[][]": pa.list_(pa.list_(pa.string())),
+    "INTEGER[]": pa.list_(pa.int32()),
     "BOOLEAN": pa.bool_(),
     "INTEGER": pa.int32(),
     "BIGINT": pa.int64(),

@@ -24,8 +24,8 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
-from catalog.types import OIDS, OPAQUE, TEXT, SqlType
-from executor.embedded import casts, files, functions, jsons, rows, sets, windows
+from catalog.types import INT4, OIDS, OPAQUE, TEXT, SqlType, array
+from executor.embedded import casts, files, functions, jsons, rows, sets, shapes, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.embedded.arrays import each
 from executor.embedded.nodes import bound
@@ -44,14 +44,12 @@ from executor.nodes import (
 )
 from executor.printer import Printer
 from executor.selects import Block
-from planner.algebra import Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
+from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 from planner.lowering.outer_values import separate_outer_values
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
-#: Source name of a table's row identity in a scan.
-ROW_ID: Final = "__rowid"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -64,6 +62,7 @@ _TYPES: Final[dict[str, Any]] = {
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,
     "time": exp.DataType.Type.TIME,
+    "timetz": exp.DataType.Type.BIGINT,
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
@@ -88,6 +87,8 @@ class _Generator(DuckDB.Generator):  # type: ignore[misc]
 
 def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
+    if sql_type.name == "shaped" and sql_type.element is not None:
+        return shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
     if sql_type.element is not None:
         return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
     if sql_type.row is not None:
@@ -153,6 +154,10 @@ class DuckPrinter(Printer):
             return exp.Cast(this=exp.null(), to=duck_type(literal.type))
         if literal.type.element is not None:
             assert isinstance(value, Sequence)
+            if literal.type.name == "shaped":
+                parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
+                made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
+                return exp.Cast(this=made, to=duck_type(literal.type))
             items = [self.literal(Literal(item, literal.type.element)) for item in value]
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
         if literal.type.row is not None:
@@ -219,8 +224,8 @@ class DuckPrinter(Printer):
         return table
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; a table's row identity is DuckDB's rowid."""
-        own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
+        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
@@ -284,6 +289,8 @@ def _checked(value: Expr, kind: SqlType) -> Expr:
         return bound(value, lambda row: rows.unless_null(row, rows.struct(_fields_checked(row, own))))
     if kind.element is not None:
         element = kind.element
+        if kind.name == "shaped":
+            return shapes.over_items(value, lambda items: _checked(items, array(element)))
         return each(value, lambda item: _checked(item, element))
     return function("ms_interval_shown", value)
 

@@ -8,7 +8,7 @@ short; a result leaves it by a query like any other. Decimals are computed wide,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,10 +18,15 @@ from catalog.errors import SqlError
 from catalog.types import SqlType
 from executor.embedded.changes import quoted
 from executor.embedded.connection import Bindings, Connection
+from executor.embedded.dialect import STORE
+from executor.files import FileRows
 from executor.nodes import column_name, leaf_name
-from planner.algebra import Relation, Snapshot
+from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
+#: What stands for a slice's bounds in a text that is printed once for all of them.
+_LOW: Final = 0x3A5F_0C77_91D2_4E6B
+_HIGH: Final = 0x5C19_E83D_27B6_F04D
 #: Rows of a table by which its texts and the like are measured.
 _MEASURED: Final = 2048
 
@@ -44,35 +49,86 @@ class KeptResults:
         were printed before, by their names."""
         self._connection = connection
         self._bindings = bindings
+        self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
         self._time_zone = time_zone
         self._texts = {} if texts is None else texts
-        self._tables: set[str] = set()
+        self._slices: dict[str, str] = {}
+        self._tables: dict[str, int] = {}  # with their rows
         connection.bind(bindings)
 
     def keep(self, result: Snapshot, relation: Relation) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot."""
+        return self._keep(result, self._text(result.trace, relation))
+
+    def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
+        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
+        over the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
+        if result.trace not in self._slices:
+            self._slices[result.trace] = self._printed(sliced(_LOW, _HIGH))
+        text = self._slices[result.trace]
+        if any(text.count(str(mark)) != 1 for mark in (_LOW, _HIGH)):
+            return self._keep(result, self._printed(sliced(low, high)))
+        return self._keep(result, text.replace(str(_LOW), str(low)).replace(str(_HIGH), str(high)))
+
+    def _keep(self, result: Snapshot, text: str) -> Kept:
         name = leaf_name(result)
         self._connection.release(name)
-        text = self._text(result.trace, relation)
-        ((rows,),) = self._connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} AS {text}").fetchall()
-        self._tables.add(name)
+        into = f"INSERT INTO {quoted(name)}" if name in self._tables else f"CREATE TEMPORARY TABLE {quoted(name)} AS"
+        ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
+        rows = self._tables[name] = self._tables.get(name, 0) + added
         return Kept(rows, self._size(name, result.columns, rows))
+
+    def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
+        """The least and the greatest number of a leaf's rows, by which it can be read in slices; of files, theirs."""
+        name = leaf_name(leaf)
+        if name in self._files:
+            return 0, len(self._files[name].paths) - 1
+        if name in self._bindings and name not in self._tables:
+            self._load(name)
+        table = quoted(name) if name in self._tables else f"{STORE}.main.{quoted(name)}"
+        ((low, high),) = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
+        return (0, -1) if low is None else (low, high)
+
+    def reads_files(self, leaf: Scan | Snapshot) -> bool:
+        """Whether a leaf's rows are those of files, which have a number each."""
+        return leaf_name(leaf) in self._files
+
+    def load(self) -> None:
+        """Makes tables of all bound rows: of these the engine knows how many there are, and orders joins by it."""
+        for name, rows in self._bindings.items():
+            if name not in self._tables and isinstance(rows, pa.Table):
+                self._load(name)
+
+    def _load(self, name: str) -> None:
+        """Bound rows become a table."""
+        copy = quoted(f"{name}_loaded")
+        create = f"CREATE TEMPORARY TABLE {copy} AS SELECT * FROM {quoted(name)}"
+        ((rows,),) = self._connection.execute(create).fetchall()
+        self._connection.release(name)
+        self._connection.execute(f"ALTER TABLE {copy} RENAME TO {quoted(name)}")
+        self._tables[name] = rows
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
         pipeline's that it is of."""
-        text = self._connection.printed(relation, self._time_zone) if name is None else self._text(name, relation)
+        text = self._printed(relation) if name is None else self._text(name, relation)
         return self._connection.once(text, relation)
 
     def _text(self, name: str, relation: Relation) -> str:
+        """Which files there are is of one run."""
+        if self._files:
+            return self._printed(relation)
         if name not in self._texts:
-            self._texts[name] = self._connection.printed(relation, self._time_zone)
+            self._texts[name] = self._printed(relation)
         return self._texts[name]
+
+    def _printed(self, relation: Relation) -> str:
+        return self._connection.printed(relation, self._time_zone, self._files)
 
     def drop(self, result: Snapshot) -> None:
         """Nothing will read a result any more."""
         name = leaf_name(result)
-        self._tables.discard(name)
+        self._tables.pop(name)
         self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:
@@ -84,8 +140,8 @@ class KeptResults:
         self._tables.clear()
 
     def _size(self, name: str, columns: tuple[Column, ...], rows: int) -> int:
-        width = sum(_width(column.type) or 0 for column in columns)
-        long = [column_name(column) for column in columns if _width(column.type) is None]
+        width = sum(width_of(column.type) or 0 for column in columns)
+        long = [column_name(column) for column in columns if width_of(column.type) is None]
         if long and rows:
             lengths = " + ".join(f"coalesce(strlen({quoted(item)}::VARCHAR), 0)" for item in long)
             sample = f"SELECT {lengths} AS n FROM {quoted(name)} LIMIT {_MEASURED}"
@@ -94,7 +150,7 @@ class KeptResults:
         return rows * width
 
 
-def _width(kind: SqlType) -> int | None:
+def width_of(kind: SqlType) -> int | None:
     """Bytes of a value; None where they differ from value to value."""
     try:
         return 1 if kind.name == "bool" else int(kind.arrow.byte_width)

@@ -5,7 +5,8 @@ it. Owns: which relations read at most one row of one table by a unique key, the
 or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and what they refer
 to is there. Whatever is not certain here is left to the engine, which sees the tables and has the errors.
 
-The writer's lock is held: what is committed stays as it is, and only the transaction's own changes are above it.
+The writer's lock is held: what is committed, and what others have done whose place before this transaction is fixed
+(``unsettled``), stays as it is, and only the transaction's own changes are above it.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.backlog import Backlog
 from executor.embedded.changes import Change
 from executor.embedded.connection import Bindings, Connection, Parameters
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.effects import Arguments, Effect, Effects, Modification, OverRows
 from executor.embedded.journal import Changed, Entry
 from executor.embedded.unique_keys import key_of
+from executor.embedded.unsettled import Unsettled
 from executor.keyed_rows import Columns, Key, KeyedRows, Overlay, identity_of, keys_in, keys_of
 from executor.nodes import column_name, leaf_name
 from executor.points import key_value, split_equalities
 from executor.row_values import literal_rows
 from executor.small import Small, small_of
 from executor.trace.index import NO_ROW, Row
-from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values
+from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
 from planner.drawing import calls_of
 from planner.expression import Cast, Literal, Scalar
 from planner.rows import bound
@@ -46,6 +47,7 @@ from planner.walk import walk
 _READINGS: Final = 512
 #: Rows of a statement that are few.
 _FEW: Final = 64
+_FIRST: Final = pa.array([0], pa.int64())
 
 
 class KeyedTables(Protocol):
@@ -53,6 +55,9 @@ class KeyedTables(Protocol):
 
     def find(self, table: Table) -> KeyedRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
+
+    def at_hand(self, table: Table) -> KeyedRows | None:
+        """The same where it takes no time."""
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
@@ -138,6 +143,7 @@ class Store(Protocol):
     backlog: Backlog
     keyed: KeyedTables | None
     readings: Readings
+    unsettled: Unsettled
 
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""
@@ -147,13 +153,18 @@ class Store(Protocol):
         """Gives it back."""
         ...
 
+    def unlock(self) -> None:
+        """Lets the next writer in."""
+        ...
+
 
 class KeyedWriter:
     """One transaction's reads and changes by key."""
 
-    def __init__(self, tables: KeyedTables | None, relations: OverRows, readings: Readings) -> None:
-        self._tables = tables
-        self._readings = readings
+    def __init__(self, store: Store, relations: OverRows) -> None:
+        self._tables = store.keyed
+        self._readings = store.readings
+        self._unsettled = store.unsettled
         self._own: dict[int, Overlay] = {}
         self._effects = Effects(self._ask, relations)
         self._definitions: Mapping[int, Table] = {}
@@ -179,7 +190,7 @@ class KeyedWriter:
         tables = self._tables
         if tables is None or any(not isinstance(rows, pa.Table) for rows in bindings.values()):
             raise NotByKey
-        if isinstance(relation, Values) and (found := _literals(relation, parameters, time_zone)) is not None:
+        if isinstance(relation, Values) and (found := literals(relation, parameters, time_zone)) is not None:
             return found
         reading = self._readings.get(relation, self._definitions)
         leaves = {name: rows for name, rows in bindings.items() if isinstance(rows, pa.Table)}
@@ -200,10 +211,8 @@ class KeyedWriter:
         found, place = NO_ROW if None in key else self._find(table, by_key.columns, key)
         if place is None:
             return None
-        arrays = [
-            pa.chunked_array([pa.array([0], pa.int64())]) if name == ROW_ID else found.column(name).slice(place, 1)
-            for name in by_key.scan.sources
-        ]
+        row = found if found.num_rows == 1 else found.slice(place, 1).take(_FIRST)  # memory of its own, for the log
+        arrays = [_FIRST if name == ROW_ID else row.column(name) for name in by_key.scan.sources]
         return pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
     def _rows_of(self, table: Table) -> KeyedRows:
@@ -212,11 +221,19 @@ class KeyedWriter:
             raise NotByKey
         return rows
 
-    def _find(self, table: Table, columns: Columns, key: Key) -> Row:
+    def find_at_once(self, table: Table, columns: Columns, key: Key) -> Row:
+        """The row with a key where all is at hand. Raises NotByKey where it is not."""
+        rows = None if self._tables is None else self._tables.at_hand(table)
+        if rows is None:
+            raise NotByKey
+        return self._find(table, columns, key, rows)
+
+    def _find(self, table: Table, columns: Columns, key: Key, rows: KeyedRows | None = None) -> Row:
         """The row with a key, as the transaction sees it."""
         own = self._own.get(table.oid)
         row = None if own is None or columns not in own.keys else own.get(columns, key)
-        row = self._rows_of(table).get(columns, key) if row is None else row
+        if row is None:  # what is settled meanwhile is in the rows before it leaves what is not
+            row = self._unsettled.get(table.oid, columns, key) or (rows or self._rows_of(table)).get(columns, key)
         if row is None:
             raise NotByKey
         return row
@@ -324,7 +341,7 @@ def _keeps(change: Change, columns: Columns) -> bool:
     return same
 
 
-def _literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
+def literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
     """Literal rows without an engine. Raises what a value that does not fit raises."""
     rows = literal_rows(tuple(tuple(_local(item, time_zone) for item in row) for row in values.rows), tuple(parameters))
     if not rows or not values.columns or any(holds(column.type, _is_row) for column in values.columns):
@@ -340,7 +357,7 @@ def _literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Tabl
 
 
 def _is_row(kind: SqlType) -> bool:
-    return kind.row is not None
+    return kind.row is not None or kind.name == "shaped"
 
 
 def _local(item: Scalar, time_zone: str) -> Scalar:

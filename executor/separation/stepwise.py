@@ -1,39 +1,70 @@
 """A query's pipelines one after the other, on one connection and over one snapshot of the tables.
 
-Owns: which results are kept how long, and what happens between two pipelines: whoever asks for the query's state gets
-it now. What an engine raises before the end is not taken for the query's error: evaluated whole, the query may never
-have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that says.
+Owns: which results are kept how long, and what happens between two pipelines, or two slices of one: whoever asks for
+the query's state gets it now. What an engine raises before the end is not taken for the query's error: evaluated whole,
+the query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
+says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.embedded.kept import Kept, KeptResults
+from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery
-from planner.algebra import Relation
-from planner.separation import Pipelined, remaining, select_state
+from executor.separation.slicing import Sliced
+from planner.algebra import Aggregate, Relation, Snapshot
+from planner.leaving import LEAST, Decision, decide
+from planner.separation import Pipeline, Pipelined, remaining, select_state
+from planner.slicing import Leaf, merged, rest
+
+
+class Results(Protocol):
+    """Where an engine keeps the results of finished pipelines."""
+
+    def keep(self, result: Snapshot, relation: Relation) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot."""
+        ...
+
+    def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
+        """A relation's rows over what is kept; ``name`` is the pipeline's that it is of."""
+        ...
+
+    def drop(self, result: Snapshot) -> None:
+        """Nothing will read a result any more."""
+        ...
+
 
 #: Takes a query's state to storage: the plan that goes on and what it reads, by name, and of which there is no more.
-Extract = Callable[[RunningQuery, Relation, dict[str, Relation], KeptResults, Request], None]
+Extract = Callable[[RunningQuery, Relation, dict[str, Relation], Results, Request], None]
 
 
 class NotInSteps(Exception):
     """A pipeline failed, which the whole query may not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stepwise:
-    """One run of a query."""
+    """One run of a query. Only the embedded engine's results are cut into slices."""
 
     plan: Pipelined
+    slices: Mapping[str, Sliced]
     query: RunningQuery
-    results: KeptResults
+    results: Results
     extract: Extract
+    forecasting: Forecasting
+    _kept: dict[str, Kept] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
+    #: Seconds of finished pipelines.
+    _took: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> pa.Table:
         """The query's rows. Raises 57014 where it was suspended or cancelled, and NotInSteps."""
@@ -45,36 +76,89 @@ class Stepwise:
             raise NotInSteps from error
 
     def _run(self) -> pa.Table:
-        kept: dict[str, Kept] = {}
-        finished: set[str] = set()
         by_name = {item.name: item for item in self.plan.pipelines}
         for pipeline in self.plan.pipelines[:-1]:
-            kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
-            finished.add(pipeline.name)
-            state = select_state(self.plan.pipelines, finished)
-            for name in kept.keys() - set(state):
+            started = time.monotonic()
+            self._keep(pipeline)
+            self._took[pipeline.name] = time.monotonic() - started
+            self._finished.add(pipeline.name)
+            for name in self._kept.keys() - self._needed():
                 self.results.drop(by_name[name].result)
-                del kept[name]
-            self.query.advance(sum(item.rows for item in kept.values()), sum(item.size for item in kept.values()))
-            for request in self.query.asked():
-                self._answer(request, finished)
+                del self._kept[name]
+            self.query.advance(*self._sizes())
+            self._answer(self.plan, {})
         last = self.plan.pipelines[-1]
         return self.results.rows(last.relation, last.name)
 
-    def _answer(self, request: Request, finished: set[str]) -> None:
-        """Extracts the state. Raises 57014 where the query was to be suspended."""
-        left, names = remaining(self.plan, finished)
-        by_name = {item.name: item.result for item in self.plan.pipelines}
-        try:
-            self.extract(self.query, left, {name: by_name[name] for name in names}, self.results, request)
-        except SqlError as error:
-            request.answer(False, error)
-            if error.sqlstate == "57014":
-                raise
+    def _keep(self, pipeline: Pipeline) -> None:
+        """Runs a pipeline, which others may ask for its state between two slices."""
+        sliced = self.slices.get(pipeline.name)
+        if sliced is None:
+            self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
             return
-        request.answer(True)
-        if request.wish == "suspend":
-            raise suspended(self.query.id)
+        assert isinstance(self.results, KeptResults)
+        for share, low, high in sliced.bounds(self.results):
+            part = partial(sliced.of, pipeline.relation)
+            self._kept[pipeline.name] = self.results.add(pipeline.result, part, low, high)
+            if share < 1:
+                self.query.advance_slice(share, *self._sizes())
+                self._answer(*self._within(pipeline, sliced.leaf, high))
+
+    def _leaving(self, request: Request, is_inside: bool) -> Collection[str] | None:
+        """The finished pipelines whose results a query leaves with, inside a pipeline all; None where it is better to
+        wait for the one that runs."""
+        if not request.by_cost or is_inside:
+            return None if request.is_waiting else self._finished
+        decision = self._decided(may_wait=request.wish != "checkpoint")
+        return None if decision.way == "wait" else decision.finished
+
+    def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:
+        """The plan with the groups so far beside those of the rows from a number on; and these groups, by name."""
+        part = pipeline.place
+        assert isinstance(part, Aggregate)
+        by_result = {item.name: item.place for item in self.plan.pipelines if item.breaker != "shared"}
+        place = by_result.get(leaf.trace, leaf) if isinstance(leaf, Snapshot) else leaf
+        whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result)
+        return Pipelined(whole, self.plan.pipelines), {pipeline.name: merged(part, pipeline.result)}
+
+    def _needed(self) -> set[str]:
+        """The results that unfinished pipelines read, and those from which it would be cheaper to go on elsewhere."""
+        state = set(select_state(self.plan.pipelines, self._finished))
+        size = sum(self._kept[name].size for name in state)
+        if self._kept.keys() == state or size < LEAST * self.forecasting.bandwidth:
+            return state  # what is redone saves no more than it takes to carry this
+        return state | set(select_state(self.plan.pipelines, self._decided(may_wait=False).finished))
+
+    def _decided(self, may_wait: bool) -> Decision:
+        """How the query would leave now."""
+        forecast = self.forecasting.forecast(self._kept, self._took)
+        return decide(self.plan, self._finished, self._kept, forecast, may_wait)
+
+    def _sizes(self) -> tuple[int, int]:
+        """Rows and bytes that are kept."""
+        return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
+
+    def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
+        """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
+        suspended."""
+        for request in self.query.asked():
+            finished = self._leaving(request, bool(begun))
+            if finished is None:
+                self.query.postpone(request)
+                continue
+            left, names = remaining(plan, finished)
+            by_name = {item.name: item.result for item in plan.pipelines}
+            state = {**{name: by_name[name] for name in names}, **begun}
+            try:
+                self.extract(self.query, left, state, self.results, request)
+            except SqlError as error:
+                request.answer(False, error)
+                if error.sqlstate == "57014":
+                    raise
+                continue
+            request.answer(True)
+            if request.wish == "suspend":
+                raise suspended(self.query.id)
 
 
 def suspended(query_id: str) -> SqlError:

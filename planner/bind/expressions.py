@@ -14,6 +14,7 @@ from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, Null
 
 from catalog.errors import SqlError, unsupported
 from catalog.intervals import FULL_RANGE, parse_interval
+from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
     DATE,
@@ -23,9 +24,11 @@ from catalog.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UNKNOWN,
     SqlType,
     by_name,
+    shaped,
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified
@@ -272,6 +275,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
         return elements
     target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
+    target = _with_shape(target, scalar)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
     if target == NUMERIC:
@@ -286,6 +290,14 @@ def _cast(env: Environment, node: Any) -> Scalar:
     if isinstance(found, ColumnRef):
         env.binding.remember(found, node.arg)
     return found
+
+
+def _with_shape(target: SqlType, scalar: Scalar) -> SqlType:
+    """An array type keeps the dimensions of what is cast to it, where that has any."""
+    if target.name != "array" or target.element is None:
+        return target
+    says = isinstance(scalar, Literal) and scalar.type.category in "XS" and is_shaped(str(scalar.value))
+    return shaped(target.element) if says or scalar.type.name == "shaped" else target
 
 
 def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
@@ -303,6 +315,7 @@ _SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
     SQLValueFunctionOp.SVFOP_CURRENT_DATE: ("current_date", DATE, DATE),
     SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMPTZ),
     SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMP),
+    SQLValueFunctionOp.SVFOP_CURRENT_TIME: ("now", TIMESTAMPTZ, TIMETZ),
     SQLValueFunctionOp.SVFOP_LOCALTIME: ("now", TIMESTAMPTZ, TIME),
     SQLValueFunctionOp.SVFOP_CURRENT_ROLE: ("current_user", SqlType("name"), SqlType("name")),
     SQLValueFunctionOp.SVFOP_CURRENT_USER: ("current_user", SqlType("name"), SqlType("name")),
@@ -336,8 +349,9 @@ def _default(env: Environment, node: Any) -> Scalar:
 
 def _collate(env: Environment, node: Any) -> Scalar:
     """COLLATE: all texts are ordered by their code points, which some collations say."""
-    check_collation(env.binding, node)
-    return bind_scalar(env, node.arg)
+    scalar = bind_scalar(env, node.arg)
+    check_collation(env.binding, node, scalar.type)
+    return scalar
 
 
 _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {

@@ -115,7 +115,7 @@ class Asked:
                 super().advance(rows, size)
                 asked.queries.append(self)
                 if self.finished == after:
-                    asked.requests.append(self.ask(wish))
+                    asked.requests.append(self.ask(wish, by_cost=False))
 
         monkeypatch.setattr(service, "RunningQuery", Query)
 

@@ -1,0 +1,144 @@
+"""With which of its results a query leaves where it may choose, and what EXPLAIN says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from executor.database import Database
+from executor.embedded.kept import KeptResults
+from executor.separation import service, stepwise
+from executor.separation.running import Request, RunningQuery
+from planner.algebra import Snapshot
+from planner.leaving import Decision, decide
+from tests.executor.client import Client, open_database
+from tests.executor.test_separation import TABLES, everywhere, leave, separable, whole
+
+__all__ = ["everywhere"]
+
+#: Pipelines d (many rows of few), g and the result.
+QUERY = (
+    "WITH d AS (SELECT DISTINCT k, v FROM t), g AS (SELECT v % 7 AS m, count(*) AS n FROM d GROUP BY 1) "
+    "SELECT a.m, a.n, b.m, (SELECT count(*) FROM d) FROM g a JOIN g b ON a.n >= b.n ORDER BY 1, 3"
+)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = open_database(tmp_path_factory.mktemp("leaving"))
+    Client(database).run(TABLES)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Client:
+    return separable(database)
+
+
+def choosing_by(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Decision, set[str]], Decision]
+) -> tuple[list[Request], list[Decision]]:
+    """Asks each query for its state after its first pipeline, by decisions that are changed."""
+    requests: list[Request] = []
+    decisions: list[Decision] = []
+
+    class Query(RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            if self.finished == 1:
+                requests.append(self.ask("suspend"))
+
+    def decided(plan: Any, finished: set[str], *rest: Any) -> Decision:
+        found = change(decide(plan, finished, *rest), set(finished))
+        decisions.append(found)
+        return found
+
+    monkeypatch.setattr(service, "RunningQuery", Query)
+    monkeypatch.setattr(stepwise, "decide", decided)
+    return requests, decisions
+
+
+def test_small_states_move_at_once(client: Client, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = whole(client, QUERY)
+    with monkeypatch.context() as patch:
+        _, decisions = choosing_by(patch, lambda found, finished: found)
+        query_id = leave(client, QUERY)
+    assert query_id is not None
+    assert [item.way for item in decisions] == ["move"]
+    assert database.separation.stored.get(query_id).finished == 1
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+
+
+@pytest.mark.parametrize("kept", [(), ("d",)])
+def test_a_smaller_state(
+    kept: tuple[str, ...], client: Client, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waits while it can, and goes with less than it has."""
+    wanted = whole(client, QUERY)
+    names: list[str] = []
+
+    def change(found: Decision, finished: set[str]) -> Decision:
+        names[:] = finished
+        if len(finished) < 2:
+            return Decision("wait", frozenset(finished), 0.0, 0.0)
+        return Decision("redo", frozenset(kept), 0.0, 0.0)
+
+    with monkeypatch.context() as patch:
+        requests, _ = choosing_by(patch, change)
+        query_id = leave(client, QUERY)
+    assert query_id is not None
+    assert len(names) == 2
+    assert [request.is_waiting for request in requests] == [True]
+    stored = database.separation.stored.get(query_id)
+    assert kept <= tuple(stored.runs)
+    assert ("d" in stored.runs) == bool(kept)
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+
+
+def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing unfinished reads the groups any more, but their pairs would be dearer to carry."""
+    query = (
+        "SELECT m, count(*) FROM (SELECT DISTINCT a.n * b.k AS m, b.k FROM "
+        "(SELECT k, count(*) AS n FROM t GROUP BY k) a, u b, u c) x GROUP BY m ORDER BY m"
+    )
+    dropped: list[str] = []
+    drop = KeptResults.drop
+
+    def noted(self: KeptResults, result: Snapshot) -> None:
+        dropped.append(result.trace)
+        drop(self, result)
+
+    wanted = whole(client, query)
+    monkeypatch.setattr(KeptResults, "drop", noted)
+    assert client.run(query) == wanted
+    assert "p1" in dropped
+    first, dropped[:] = dropped.index("p1"), []
+    monkeypatch.setattr(stepwise, "LEAST", 0.0)
+
+    def change(plan: Any, finished: set[str], *rest: Any) -> Decision:
+        return Decision("redo", frozenset({"p1"}), 0.0, 0.0)
+
+    monkeypatch.setattr(stepwise, "decide", change)
+    assert client.run(query) == wanted
+    assert "p1" not in dropped[: first + 1]
+
+
+def test_explain_says_how_a_query_would_leave(client: Client, database: Database) -> None:
+    ((text,),) = client.run("EXPLAIN (FORMAT json) " + QUERY)
+    pipelines = json.loads(str(text))[0]["Pipelines"]
+    assert [item["Leaving"]["Way"] for item in pipelines[:-1]] == ["move"] * (len(pipelines) - 1)
+    assert all(item["Plan Rows"] >= 1 and item["Plan Seconds"] > 0 for item in pipelines)
+    assert all(item["Leaving"]["Bytes"] > 0 and item["Plan Bytes"] > 0 for item in pipelines[:-1])
+    assert "Leaving" not in pipelines[-1]
+    lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
+    assert sum(line.startswith("  Leaving After It: move with ") for line in lines) == len(pipelines) - 1
+    object.__setattr__(database.options, "storage_bandwidth", 1000)
+    try:
+        lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
+    finally:
+        object.__setattr__(database.options, "storage_bandwidth", 200 << 20)
+    assert any(line.startswith("  Leaving After It: wait ") for line in lines)
