@@ -41,11 +41,12 @@ A numeric shows as many decimals as PostgreSQL's where its type or its operands'
 casts with declared digits or of integers, and sums, products, sums and averages over these. A table's column declared
 `numeric` without digits keeps the decimals of each value (18 at most), and so do expressions, CASE and COALESCE,
 groups, windows, UNION, subqueries in FROM, texts and documents of queries that read one. Where the decimals differ from
-row to row they are not kept in streams and views over them, arrays, scalar subqueries, INTERSECT and EXCEPT, recursion,
-and queries without such a column: there a value shows no zeros at its end, values of several scales that meet show the
-largest of these scales, and of a quotient, a root, a power and a logarithm the number of zeros at the end may be
-another. A quotient has 20 decimals at most, a product of such values 18. A group shows the decimals of its equal values
-with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
+row to row they are not kept in streams and views over them, arrays, averages and quotients of scalar subqueries,
+INTERSECT ALL and EXCEPT ALL, recursion, and queries without such a column: there a value shows no zeros at its end,
+values of several scales that meet show the largest of these scales, and of a quotient, a root, a power and a logarithm
+the number of zeros at the end may be another. A quotient has 20 decimals at most, a product of such values 18. A group
+shows the decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are
+two.
 
 Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.

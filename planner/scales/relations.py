@@ -2,8 +2,9 @@
 
 Owns: ``Carrying``, one walk over a statement's relations, children first. Of every column of numerics it knows the
 scale, a literal or a reference to the column beside it, which every relation has that has the column itself; what a
-relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. Of what it
-does not carry (recursion, arrays, INTERSECT, a scalar subquery) the scale is ``UNKNOWN``.
+relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. The scale of
+a scalar subquery is another one with the same rows; written as text, it is computed once. Of what is not
+carried (recursion, arrays, INTERSECT ALL and EXCEPT ALL) the scale is ``UNKNOWN``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
     Fixpoint,
+    Join,
+    JoinKind,
     Project,
     Relation,
     Scan,
@@ -38,21 +41,26 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
+from planner.rules.support import conjunction, rename_columns, volatility
 from planner.scales.expressions import (
     TEXTS,
     UNKNOWN,
     differs,
+    is_loose,
     is_number,
     largest,
     of_type,
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
-from planner.walk import RELATIONS, SCALARS, transform
+from planner.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 
 #: Functions that write their arguments as text.
 _WRITING: Final = frozenset(("concat_values", "concat_ws"))
 _DOCUMENTS: Final = frozenset(("to_json", "json_value"))
+
+#: Subqueries within one whose scale is still told.
+_NESTED: Final = 2
 
 NewColumn = Callable[[str, SqlType], Column]
 
@@ -70,6 +78,8 @@ class Carrying:
         self._added: set[Column] = set()
         #: Expressions' scales by identity, with the expression, which so keeps its own.
         self._scales: dict[int, tuple[Scalar, Scalar]] = {}
+        #: Scalar subqueries by identity, with their rows as they have scales.
+        self._subqueries: dict[int, tuple[ScalarSubquery, Relation]] = {}
         #: WITH queries that are computed once: columns by the names under which they are read.
         self._shared: dict[str, dict[str, Column]] = {}
 
@@ -149,13 +159,37 @@ class Carrying:
         return scalar
 
     def _derived(self, scalar: Scalar) -> Scalar:
-        return self.of_column(scalar.column) if isinstance(scalar, ColumnRef) else scale_of(scalar, self.of)
+        match scalar:
+            case ColumnRef(column=column):
+                return self.of_column(column)
+            case ScalarSubquery() if id(scalar) in self._subqueries:
+                return self._of_subquery(scalar, self._subqueries[id(scalar)][1])
+            case _:
+                return scale_of(scalar, self.of)
+
+    def _of_subquery(self, scalar: ScalarSubquery, relation: Relation) -> Scalar:
+        """A subquery's scale; none of what is volatile, nor of many within each other: each copies the rest. Nor one
+        that is computed of values, as a quotient's: Spark fails to run the two subqueries that it makes into one."""
+        scale = self.of_column(scalar.relation.columns[0])
+        if not differs(scale):
+            return scale
+        below = list(walk(relation))
+        nested = sum(isinstance(item, ScalarSubquery) and is_loose(item.type) for item in below)
+        is_computed = any(isinstance(item, Call) and item.function == "quotient_scale" for item in below)
+        if volatility(relation) == "volatile" or nested > _NESTED or is_computed:
+            return UNKNOWN
+        rows = over(relation, [(self._new("scale", INT4), scale)])
+        produced = sorted(produced_columns(rows), key=lambda column: column.id)
+        return ScalarSubquery(rename_columns(rows, {item: self._new(item.name, item.type) for item in produced}))
 
     def _written(self, scalar: Scalar) -> Scalar:
         """An expression that shows decimals, or whose value depends on how many its operands show."""
         match scalar:
             case ScalarSubquery(relation=relation):
-                return ScalarSubquery(self.own(relation))
+                subquery = ScalarSubquery(self.own(relation))
+                if subquery.type.name == "numeric":
+                    self._subqueries[id(subquery)] = (subquery, relation)
+                return subquery
             case InSubquery(relation=relation):
                 return replace(scalar, relation=self.own(relation))
             case Cast(argument=argument, type=target) if target.name in TEXTS and self._shows(argument):
@@ -188,8 +222,15 @@ class Carrying:
 
     def _text(self, scalar: Scalar, kind: SqlType) -> Scalar:
         """A numeric as text with its decimals."""
+        if id(scalar) in self._subqueries:
+            return self._text_of_subquery(*self._subqueries[id(scalar)], kind)
         scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
         return Call("scaled_text", (scalar, scale), kind)
+
+    def _text_of_subquery(self, scalar: ScalarSubquery, relation: Relation, kind: SqlType) -> Scalar:
+        value = ColumnRef(scalar.relation.columns[0])
+        text = Call("scaled_text", (value, self.of_column(value.column)), kind)
+        return ScalarSubquery(over(relation, [(self._new("text", kind), text)]))
 
     # -- relations -------------------------------------------------------------------------------------------------
 
@@ -272,9 +313,9 @@ class Carrying:
         varying = [item for item in found if item[1] != item[2] or differs(item[1])]
         for column, a, _ in found:
             self.know(column, a)
-        if node.kind != "union" or not varying:
-            for column, _, _ in varying:
-                self.know(column, UNKNOWN)
+        if node.kind != "union" and varying:
+            return self._matched(node, whole, varying)
+        if not varying:
             return whole
         if node.all:
             columns = (*node.columns, *(self.beside(column) for column, _, _ in varying))
@@ -287,6 +328,27 @@ class Carrying:
             for (column, _, _), scale in zip(varying, scales, strict=True)
         )
         return Aggregate(self._union(node, (*rows, *scales), varying), keys, most)
+
+    def _matched(
+        self, node: SetOperation, whole: SetOperation, varying: list[tuple[Column, Scalar, Scalar]]
+    ) -> Relation:
+        """INTERSECT and EXCEPT as the groups of the left side that the right side has, or has not."""
+        if node.all or not any(differs(scale) for _, scale, _ in varying):
+            for column, scale, _ in varying:
+                self.know(column, UNKNOWN if node.all else scale)
+            return whole
+        keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, whole.left.columns, strict=True))
+        most = tuple(
+            (self.beside(column), AggregateCall("max", (scale,), INT4))
+            for column, scale, _ in varying
+            if differs(scale)
+        )
+        pairs = (
+            Call("is_not_distinct", (ColumnRef(column), ColumnRef(item)), BOOL)
+            for column, item in zip(node.columns, whole.right.columns, strict=True)
+        )
+        kind: JoinKind = "semi" if node.kind == "intersect" else "anti"
+        return Join(kind, Aggregate(node.left, keys, most), whole.right, conjunction(pairs))
 
     def _union(
         self, node: SetOperation, columns: tuple[Column, ...], varying: list[tuple[Column, Scalar, Scalar]]
