@@ -30,7 +30,7 @@ class ColumnDefinition:
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
     type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which a table stores
-    in a column beside it (``Table.stored``).
+    in a column beside it (``Table.stored``). ``collation`` is the oid of a declared one, 0 that of the type.
     """
 
     name: str
@@ -43,6 +43,7 @@ class ColumnDefinition:
     generated: str | None = None
     domain: int = 0
     keeps_scale: bool = False
+    collation: int = 0
 
 
 def scale_name(name: str) -> str:

@@ -143,6 +143,12 @@ def _joined(known: Scan, scan: Scan) -> Scan:
     return Scan(scan.oid, scan.name, scan.kind, tuple(columns.values()), tuple(columns))
 
 
+def leaves_of(relation: Relation) -> tuple[Leaf, ...]:
+    """What a plan reads, one leaf for each relation."""
+    scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan))
+    return tuple(Leaf(_trace(scan), scan) for scan in scans)
+
+
 class Analytics:
     """Runs queries on Spark. Any number of threads may call at once."""
 
@@ -159,15 +165,13 @@ class Analytics:
         if self._spark is None:
             return None
         relation = _spark_relation(relation, parameters, statistics)
-        scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan))
         statement = _over_files(relation)
         state = State(_STATE, "concatenate", relation.columns, ())
         printed = self._spark.printed_query(statement, state, time_zone)
         if isinstance(printed, str):
             joined = self._unnested(self._spark, statement, state, time_zone)
             statement, printed = joined or (statement, printed)
-        leaves = tuple(Leaf(_trace(scan), scan) for scan in scans)
-        return SparkQuery(relation, statistics, leaves, statement, state, time_zone, printed)
+        return SparkQuery(relation, statistics, leaves_of(relation), statement, state, time_zone, printed)
 
     @property
     def power(self) -> Power:
@@ -208,6 +212,19 @@ class Analytics:
         is_cancelled: Callable[[], bool],
     ) -> pa.Table:
         """The query's rows in order, columns c<id>. Raises 57014 once ``is_cancelled``."""
+        paths = self.write(number, query, inputs, output, is_cancelled)
+        schema = schema_of(query.state)
+        return unpacked_table(read_table(paths, packed_schema(schema)), schema)
+
+    def write(
+        self,
+        number: int,
+        query: SparkQuery,
+        inputs: Mapping[str, Stored],
+        output: Path,
+        is_cancelled: Callable[[], bool],
+    ) -> tuple[Path, ...]:
+        """The same in files, whose columns are carried as Spark carries them."""
         assert self._spark is not None
         states = (query.state,)
         job = Job(number, (query.statement,), states, Inputs((), inputs), 0, 0, output, query.time_zone)
@@ -219,8 +236,7 @@ class Analytics:
             raise SqlError("58000", f"Spark could not run the query: {error}", hint=_HINT) from None
         paths = result.runs[_STATE]
         assert isinstance(paths, tuple)
-        schema = schema_of(query.state)
-        return unpacked_table(read_table(paths, packed_schema(schema)), schema)
+        return paths
 
     def _run(self, spark: SparkEngine, query: SparkQuery, job: Job, is_cancelled: Callable[[], bool]) -> JobResult:
         """The job's rows; where Spark has no plan for its subqueries, those of the job with joins in their place."""

@@ -75,13 +75,14 @@ class Appender:
         self._makers: dict[int, tuple[Insert, tuple[Maker, ...] | None]] = {}
         self._encoders: dict[int, tuple[Stream, pa.Schema, ValuesEncoder]] = {}
 
-    def serve(self, soon: Caller, later: Caller, watch: Watch) -> None:
+    def serve(self, soon: Caller, later: Caller, watch: Watch) -> bool:
         """``soon`` calls back on the calling thread, the only one that appends, when it has nothing else to do;
         ``later`` has that thread called from any other, and ``watch`` when a descriptor can be read. Each ``done`` is
-        called on that thread then."""
+        called on that thread then. False where its files cannot be watched."""
         self._later = later
         if self._database.log.watch(watch):
             self._soon = soon
+        return self._soon is not None
 
     def _makers_of(self, insert: Insert) -> tuple[Maker, ...] | None:
         known = self._makers.get(id(insert))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -38,16 +39,17 @@ from executor.commit.records import (
     TransactionRecord,
 )
 from executor.commit.recovery import StreamReader
-from executor.commit.sequencer import Sequencer
+from executor.commit.sequencer import Done, Sequencer
 from executor.drawing import Drawings
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore
+from executor.embedded.tables import TableStore, WriteTransaction
 from executor.frontiers import Frontiers
 from executor.indexes import ViewIndexes
 from executor.maintenance import Maintenance
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.recovery import recover_tables, refill_streams
+from executor.row_changes import RowChanges
 from executor.separation.service import Separation
 from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
@@ -55,7 +57,7 @@ from executor.storage import ViewStore
 from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
 from executor.table_keys import TableKeys
-from executor.temporary import TemporaryOids
+from executor.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
@@ -107,6 +109,7 @@ class Database:
         self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(self)
+        self.row_changes = RowChanges(self)
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
@@ -127,6 +130,7 @@ class Database:
         self.watcher.close()
         self.maintenance.close()
         self.appender.close()
+        self.row_changes.close()
         self.sequencer.close()
         self.log.close()
         self.sequences.close()
@@ -246,6 +250,41 @@ class Database:
             # harmless where the tables' part is committed already
             transaction.rollback(error if isinstance(error, SqlError) else None)
             raise
+
+    def commit_rows(
+        self, write: WriteTransaction, sync: bool, done: Done, later: Callable[[Callable[[], None]], object]
+    ) -> None:
+        """Commits changes of rows by key without waiting: ``done`` is called on this thread, an event loop's, in case
+        of need by ``later``. Raises what prevented it at once; then the caller undoes it."""
+        transaction = Transaction(False, lambda nowait: write, Temporary(), write=write)
+        record, lsns = transaction.record(), list[int]()
+        self._require_space(record)
+
+        def register(lsn: int) -> None:
+            self._committing[lsn] = transaction
+            lsns.append(lsn)
+
+        def register_here(lsn: int) -> None:
+            register(lsn)
+            write.let_go(lsn)
+
+        def ended(error: Exception | None) -> None:
+            if error is not None:
+                transaction.rollback(error if isinstance(error, SqlError) else None)
+            done(error)
+
+        if self.sequencer.commit_soon(record, sync, ended, register, write.chain):
+            if not write.is_over:
+                write.let_go(lsns[-1])
+            return
+        for lsn in lsns:
+            del self._committing[lsn]
+        ticket = self.sequencer.submit(record, sync, register_here, write.chain)
+
+        def call(error: Exception | None) -> None:
+            later(partial(ended, error))
+
+        ticket.on_done(call)
 
     def _commit_unlogged(self, transaction: Transaction) -> None:
         """What is temporary needs no record: the tables contain it at the LSN that they are at. What found nothing to

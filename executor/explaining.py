@@ -54,8 +54,9 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
     steps = WHOLE
-    if isinstance(statement.statement, Query) and (choice is None or choice.engine == "embedded"):
-        steps = steps_of(reader, plan, parameters, transaction) if plan.breakers else WHOLE
+    if isinstance(statement.statement, Query):
+        engine = "embedded" if choice is None else choice.engine
+        steps = steps_of(reader, plan, parameters, transaction, engine) if plan.breakers else WHOLE
         if steps.plan is not None or reader.separable == "on":
             measured["Execution"] = steps.words
     if plan.arriving:

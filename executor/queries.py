@@ -22,7 +22,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import View
 from catalog.system.rows import Own
 from executor import files
-from executor.analytics import SparkQuery, Stored, joined_scans
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans
 from executor.arriving import ArrivingQuery
 from executor.carriers import packed_table
 from executor.choosing import Choice, choose
@@ -95,7 +95,7 @@ class Reader:
         self.checkpoint_interval = 0.0
         #: For whom they run.
         self.client: Callable[[], Client] = Client
-        self._is_cancelled = is_cancelled
+        self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
         #: What the session knows of itself, as relations.
@@ -144,33 +144,47 @@ class Reader:
             found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
             return self.table(relation, parameters, transaction, evaluate) if found is None else found
         try:
-            return self._on_spark(plan, choice.query, parameters, transaction)
+            return self._on_spark(plan, choice.query, parameters, transaction, outputs)
         except SqlError as error:
             if self.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
                 raise
             return self.table(relation, parameters, transaction, evaluate)
 
     def _on_spark(
-        self, plan: Plan, wanted: SparkQuery | None, parameters: Parameters, transaction: Transaction
+        self,
+        plan: Plan,
+        wanted: SparkQuery | None,
+        parameters: Parameters,
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
     ) -> pa.Table:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
         analytics = self.database.analytics
         query = analytics.require(wanted)
+        in_steps = self.database.separation.answer_on_spark if plan.breakers else None
+        found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
+        if found is not None:
+            return found
         with analytics.job() as (number, folder):
-            inputs = self.at_moment(
-                plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
-            )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            inputs = self.stored(plan, query.leaves, parameters, transaction, folder)
+            return analytics.run(number, query, inputs, folder / "rows", self.is_cancelled)
+
+    def stored(
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, transaction: Transaction, folder: Path
+    ) -> dict[str, Stored]:
+        """The files of a query's inputs as they are at one moment; Spark reads a foreign table's own."""
+        store = partial(self._store, plan, leaves, parameters, folder)
+        found: dict[str, Stored] = self.at_moment(plan, transaction, store)
+        return found
 
     def _store(
-        self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, folder: Path, moment: Moment
     ) -> dict[str, Stored]:
-        """The files of a query's inputs as they are at a moment; Spark reads a foreign table's own."""
         bindings = self.bound(replace(plan, files=()), moment)
         readings = {reading.scan.oid: reading for reading in plan.files}
         stored: dict[str, Stored] = {}
-        for leaf in query.leaves:
-            if self._is_cancelled():
+        for leaf in leaves:
+            if self.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
@@ -241,7 +255,7 @@ class Reader:
 
         def at(moment: Moment) -> dict[str, pa.Table]:
             return self._views(plan, moment) | {
-                leaf_name(reading.scan): files.read(own, reading.scan.sources, self._is_cancelled)
+                leaf_name(reading.scan): files.read(own, reading.scan.sources, self.is_cancelled)
                 for reading, own in self._found(plan, moment.catalog, parameters)
             }
 
@@ -332,7 +346,7 @@ class Reader:
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
         return self._views(plan, moment) | {
-            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self._is_cancelled)
+            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self.is_cancelled)
             for reading, own in self._found(plan, moment.catalog, parameters)
         }
 

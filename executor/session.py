@@ -26,6 +26,7 @@ from executor.block import Block
 from executor.copying import CopySink
 from executor.drawing import Caller
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
+from executor.embedded.row_plans import RowChange
 from executor.explaining import explain
 from executor.locking import begin_write, lock, lock_rows
 from executor.planned import Planned
@@ -365,6 +366,16 @@ class DatabaseSession:
             self._block.finish()
 
     # Other ------------------------------------------------------------------------------------------------------
+
+    def change_row(
+        self, statement: RowChange, parameters: tuple[Value, ...], done: Callable[[SqlError | None], None]
+    ) -> bool:
+        """An autocommitted change of one row of a table by key, without blocking; ``done`` is called when it is
+        durable. False when it cannot go that way, or must wait, or changes no row. Raises SqlError for a bad value."""
+        if self._block.current is not None or self.serializable:
+            return False
+        changes = self.database.row_changes
+        return changes.change(statement, parameters, self.time_zone, self.synchronous_commit, done)
 
     def append_rows(
         self, insert: Insert, rows: list[tuple[Value, ...]], done: Callable[[SqlError | None], None]

@@ -190,7 +190,7 @@ def _merges_one(call: AggregateCall, part: Aggregate, places: dict[Column, int],
 
 def driver(aggregate: Aggregate, rows: Callable[[Leaf], float]) -> Driver | None:
     """The largest leaf of an aggregation's input that may be read in slices, by the leaves' ``rows``."""
-    found = list(_drivers(aggregate.input))
+    found = [item for item in _drivers(aggregate.input) if sum(node is item.leaf for node in walk(aggregate)) == 1]
     return max(found, key=lambda item: rows(item.leaf), default=None)
 
 

@@ -1,8 +1,9 @@
-"""Rows of INSERTs into streams on their way past the worker threads.
+"""Rows of INSERTs into streams, and of tables by key, on their way past the worker threads.
 
 Owns: handing rows to the executor's appender, which gathers those of all sessions into one log record, and holding the
 connection until they are durable. Rows of a batch of the extended protocol wait for its Sync; ``settle`` turns them
-into ordinary statements when something else follows them.
+into ordinary statements when something else follows them. A change of a table's row goes alone, to
+``executor/row_changes``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
+from catalog.objects import Stream, Table
 from planner.expression import Value
-from planner.statements import Insert
+from planner.statements import Delete, Insert, Update
 from server.planning import Plan
 
 if TYPE_CHECKING:
@@ -38,17 +39,51 @@ def is_plain(session: Session, plan: Plan, insert: Insert) -> bool:
     )
 
 
+def is_plain_change(session: Session, plan: Plan) -> bool:
+    """Whether a statement may change one row of a table by key, outside a transaction."""
+    statement = plan.statement
+    return (
+        isinstance(statement, Update | Delete | Insert)
+        and isinstance(statement.target, Table)
+        and statement.returning is None
+        and not plan.calls_session
+        and plan.catalog is session.database.catalog
+        and session.is_idle
+        and not session.settings.read_only
+    )
+
+
+def change_tag(plan: Plan) -> str:
+    """What a change of one row is answered with."""
+    return "INSERT 0 1" if isinstance(plan.statement, Insert) else f"{type(plan.statement).__name__.upper()} 1"
+
+
+def change(session: Session, plan: Plan, values: tuple[Value, ...], then: Answer) -> bool:
+    """Holds the connection until a row is changed, then calls ``then`` as ``append`` does. False: not possible.
+
+    ``is_plain_change`` says whether to try. Raises SqlError for a value that does not fit.
+    """
+    statement = plan.statement
+    assert isinstance(statement, Update | Delete | Insert)
+    return _held(session, lambda done: session.db.change_row(statement, values, done), then)
+
+
 def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
     """Holds the connection until rows are durable, then calls ``then`` with the error, if any. False: not possible.
 
     ``is_plain`` says whether to try; ``rows`` are one tuple of the plan's parameters for each execution. ``then`` runs
     on the loop's thread and queues the answer, which leaves at once. Raises SqlError for a value that does not fit.
     """
+    return _held(session, lambda done: session.db.append_rows(insert, rows, done), then)
+
+
+def _held(session: Session, take: Callable[[Answer], bool], then: Answer) -> bool:
+    """Holds the connection while what ``take`` took is under way."""
     session.tell_settings()
     connection = session.connection
     connection.hold()
     try:
-        taken = session.db.append_rows(insert, rows, partial(_finished, connection, then))
+        taken = take(partial(_finished, connection, then))
     except BaseException:
         connection.release()
         raise

@@ -6,7 +6,7 @@ ordinary path has answered such a piece without a thread, the next one is answer
 
 - ``Known``: by the bytes of the whole request, as long as the answer's stamp holds;
 - ``Framed``: by the bytes around its parameters' values, which go to a point read's index, are part of a cached
-  answer's key, or are a stream's next row.
+  answer's key, or are a stream's next row or change a table's.
 
 What is not exactly so goes the ordinary way, which is always right. ``server.connection`` asks only while the session
 is at rest: no transaction, no portal, nothing queued, no setting to report. What may change without a message of this
@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
+from catalog.objects import Stream
 from executor.points import PointReader
 from planner.expression import Value
-from planner.statements import Insert
+from planner.statements import Delete, Insert, Update
 from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query
@@ -129,11 +130,12 @@ class CachedRead:
 
 
 @dataclass(slots=True)
-class RowInsert:
-    """Takes values as a row of a stream. ``answered`` is the whole answer once the row is durable."""
+class RowChange:
+    """Takes values as a row of a stream, or as a change of a table's row. ``answered`` is the whole answer once that is
+    durable."""
 
     session: Session
-    insert: Insert
+    statement: Insert | Update | Delete
     decoders: tuple[Decode, ...]
     before: bytes
     answered: bytes
@@ -148,12 +150,18 @@ class RowInsert:
         session = self.session
         session.connection.hold()
         try:
-            if session.db.append_rows(self.insert, [_values(self.decoders, fields)], self.done):
+            if self._takes(_values(self.decoders, fields)):
                 return b""
         except SqlError:  # the ordinary way says what is wrong
             pass
         session.connection.release()
         return None
+
+    def _takes(self, values: tuple[Value, ...]) -> bool:
+        statement = self.statement
+        if isinstance(statement, Insert) and isinstance(statement.target, Stream):
+            return self.session.db.append_rows(statement, [values], self.done)
+        return self.session.db.change_row(statement, values, self.done)
 
     def _done(self, error: SqlError | None) -> None:
         connection = self.session.connection
@@ -171,7 +179,7 @@ class Framed:
 
     used: Used
     frame: Frame
-    use: PointRead | CachedRead | RowInsert
+    use: PointRead | CachedRead | RowChange
     before: bytes
 
 
@@ -287,15 +295,15 @@ class Express:
 
     def _use(
         self, known: Answered, plan: Plan, bind: Bind, before: bytes, output: bytes
-    ) -> PointRead | CachedRead | RowInsert:
+    ) -> PointRead | CachedRead | RowChange:
         """What does with other values what the ordinary path did."""
         if known.stamp is not None:
             return CachedRead(self._session, plan, bind)
         time_zone = self._session.settings.value("TimeZone")
         formats = column_formats(bind.parameter_formats, len(plan.types))
         decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
-        if isinstance(plan.statement, Insert):
-            return RowInsert(self._session, plan.statement, decoders, before, output)
+        if isinstance(plan.statement, Insert | Update | Delete):
+            return RowChange(self._session, plan.statement, decoders, before, output)
         points = self._session.server.points
         reader = points.known(plan)
         assert reader is not None

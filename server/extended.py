@@ -17,11 +17,11 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.expression import Value
-from planner.statements import CopyIn, Insert, Output
+from planner.statements import CopyIn, Delete, Insert, Output, Update
 from protocol import encoder
 from protocol import messages as m
 from server import copying
-from server.appending import append, is_plain, settle
+from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
 from server.cursors import SqlCursor
 from server.execution import Cursor, run
@@ -205,8 +205,8 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         return None
     if portal.cursor is None:
         statement = plan.statement
-        if isinstance(statement, Insert):
-            if is_plain(session, plan, statement) and _append(session, plan, statement, portal.values):
+        if isinstance(statement, Insert | Update | Delete):
+            if _takes_rows(session, plan, portal.values):
                 return None
         elif plan.repeatable and not message.max_rows and session.reads_committed:
             known = _known_answer(session, portal, plan)
@@ -244,6 +244,20 @@ def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | No
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
     return plan.serial, portal.key, session.settings.key
+
+
+def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool:
+    """Whether a row was taken that needs no thread: of a stream, or of a table when Sync is next."""
+    statement = plan.statement
+    if isinstance(statement, Insert) and is_plain(session, plan, statement):
+        return _append(session, plan, statement, values)
+    if not is_plain_change(session, plan) or type(session.connection.peek()) is not m.Sync:
+        return False
+    tag = encoder.command_complete(change_tag(plan))
+    try:
+        return change(session, plan, values, partial(_appended, session, Answered(plan, tag, None)))
+    except SqlError:  # the ordinary way says what is wrong
+        return False
 
 
 def _append(session: Session, plan: Plan, insert: Insert, values: tuple[Value, ...]) -> bool:

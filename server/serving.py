@@ -199,7 +199,8 @@ class Server:
             self._opened.set_exception(SqlError("57P03", "the database system cannot start: the server's log says why"))
             self._opened.exception()  # whether or not a client is there to hear it
             raise
-        opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader)
+        if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
+            opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)

@@ -24,7 +24,7 @@ from planner.statements import Query as Select
 from protocol import encoder
 from protocol.messages import Query
 from server import copying
-from server.appending import append, is_plain, settle
+from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
 from server.express import Answered
@@ -84,6 +84,12 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
         answer = partial(_appended, session, tag)
         if is_plain(session, plan, plan.statement) and append(session, plan.statement, [values], answer):
             return None
+    if is_plain_change(session, plan):
+        try:
+            if change(session, plan, values, partial(_appended, session, change_tag(plan))):
+                return None
+        except SqlError:  # the ordinary way says what is wrong
+            pass
     else:
         reader = session.server.points.known(plan)
         row = None if reader is None else reader.peek(values)

@@ -160,6 +160,7 @@ def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
     return {
         **_of_type(relation, place, column.type),
         **({"atttypid": column.domain, "atttypmod": -1} if column.domain else {}),
+        **({"attcollation": column.collation} if column.collation else {}),
         "attname": column.name,
         "attnotnull": column.not_null,
         "atthasdef": _shown_default(column) is not None,
@@ -188,7 +189,7 @@ def _of_type(relation: int, place: int, kind: SqlType | None) -> Row:
         "atttypid": kind.oid,
         "attlen": kind.length,
         "atttypmod": _typmod(kind),
-        "attndims": 1 if kind.element is not None else 0,
+        "attndims": 2 if kind.name == "shaped" else 1 if kind.element is not None else 0,
         "attbyval": 0 < kind.length <= 8 and kind.name != "array",
         "attcollation": 950 if kind.name == "name" else collation,
         "attstorage": "m" if kind.name == "numeric" else "x" if kind.length < 0 else "p",

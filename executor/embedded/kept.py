@@ -8,7 +8,7 @@ short; a result leaves it by a query like any other. Decimals are computed wide,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,9 @@ from executor.nodes import column_name, leaf_name
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
+#: What stands for a slice's bounds in a text that is printed once for all of them.
+_LOW: Final = 0x3A5F_0C77_91D2_4E6B
+_HIGH: Final = 0x5C19_E83D_27B6_F04D
 #: Rows of a table by which its texts and the like are measured.
 _MEASURED: Final = 2048
 
@@ -49,6 +52,7 @@ class KeptResults:
         self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
         self._time_zone = time_zone
         self._texts = {} if texts is None else texts
+        self._slices: dict[str, str] = {}
         self._tables: dict[str, int] = {}  # with their rows
         connection.bind(bindings)
 
@@ -56,9 +60,15 @@ class KeptResults:
         """Computes a relation's rows and keeps them as those of a snapshot."""
         return self._keep(result, self._text(result.trace, relation))
 
-    def add(self, result: Snapshot, relation: Relation) -> Kept:
-        """The same beside those rows of the snapshot that are kept already."""
-        return self._keep(result, self._printed(relation))
+    def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
+        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
+        over the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
+        if result.trace not in self._slices:
+            self._slices[result.trace] = self._printed(sliced(_LOW, _HIGH))
+        text = self._slices[result.trace]
+        if any(text.count(str(mark)) != 1 for mark in (_LOW, _HIGH)):
+            return self._keep(result, self._printed(sliced(low, high)))
+        return self._keep(result, text.replace(str(_LOW), str(low)).replace(str(_HIGH), str(high)))
 
     def _keep(self, result: Snapshot, text: str) -> Kept:
         name = leaf_name(result)

@@ -47,6 +47,7 @@ from planner.walk import walk
 _READINGS: Final = 512
 #: Rows of a statement that are few.
 _FEW: Final = 64
+_FIRST: Final = pa.array([0], pa.int64())
 
 
 class KeyedTables(Protocol):
@@ -54,6 +55,9 @@ class KeyedTables(Protocol):
 
     def find(self, table: Table) -> KeyedRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
+
+    def at_hand(self, table: Table) -> KeyedRows | None:
+        """The same where it takes no time."""
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
@@ -186,7 +190,7 @@ class KeyedWriter:
         tables = self._tables
         if tables is None or any(not isinstance(rows, pa.Table) for rows in bindings.values()):
             raise NotByKey
-        if isinstance(relation, Values) and (found := _literals(relation, parameters, time_zone)) is not None:
+        if isinstance(relation, Values) and (found := literals(relation, parameters, time_zone)) is not None:
             return found
         reading = self._readings.get(relation, self._definitions)
         leaves = {name: rows for name, rows in bindings.items() if isinstance(rows, pa.Table)}
@@ -207,10 +211,8 @@ class KeyedWriter:
         found, place = NO_ROW if None in key else self._find(table, by_key.columns, key)
         if place is None:
             return None
-        arrays = [
-            pa.chunked_array([pa.array([0], pa.int64())]) if name == ROW_ID else found.column(name).slice(place, 1)
-            for name in by_key.scan.sources
-        ]
+        row = found if found.num_rows == 1 else found.slice(place, 1).take(_FIRST)  # memory of its own, for the log
+        arrays = [_FIRST if name == ROW_ID else row.column(name) for name in by_key.scan.sources]
         return pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
     def _rows_of(self, table: Table) -> KeyedRows:
@@ -219,12 +221,19 @@ class KeyedWriter:
             raise NotByKey
         return rows
 
-    def _find(self, table: Table, columns: Columns, key: Key) -> Row:
+    def find_at_once(self, table: Table, columns: Columns, key: Key) -> Row:
+        """The row with a key where all is at hand. Raises NotByKey where it is not."""
+        rows = None if self._tables is None else self._tables.at_hand(table)
+        if rows is None:
+            raise NotByKey
+        return self._find(table, columns, key, rows)
+
+    def _find(self, table: Table, columns: Columns, key: Key, rows: KeyedRows | None = None) -> Row:
         """The row with a key, as the transaction sees it."""
         own = self._own.get(table.oid)
         row = None if own is None or columns not in own.keys else own.get(columns, key)
         if row is None:  # what is settled meanwhile is in the rows before it leaves what is not
-            row = self._unsettled.get(table.oid, columns, key) or self._rows_of(table).get(columns, key)
+            row = self._unsettled.get(table.oid, columns, key) or (rows or self._rows_of(table)).get(columns, key)
         if row is None:
             raise NotByKey
         return row
@@ -332,7 +341,7 @@ def _keeps(change: Change, columns: Columns) -> bool:
     return same
 
 
-def _literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
+def literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
     """Literal rows without an engine. Raises what a value that does not fit raises."""
     rows = literal_rows(tuple(tuple(_local(item, time_zone) for item in row) for row in values.rows), tuple(parameters))
     if not rows or not values.columns or any(holds(column.type, _is_row) for column in values.columns):

@@ -168,6 +168,12 @@ class TableStore:
             self._writer.release()
             raise
 
+    def begin_at_once(self) -> WriteTransaction | None:
+        """The same where it takes no time, and all before it is well."""
+        if self.backlog.is_long or self.unsettled.chain.error is not None or not self._writer.acquire(blocking=False):
+            return None
+        return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
+
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""
         self.backlog.apply()

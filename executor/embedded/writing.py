@@ -28,6 +28,7 @@ from executor.embedded.dialect import STORE
 from executor.embedded.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from executor.embedded.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
 from executor.embedded.keyed import KeyedWriter, Store
+from executor.embedded.row_plans import RowPlan
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated, Insert
@@ -69,6 +70,11 @@ class WriteTransaction:
         self._before, self.chain = store.unsettled.last, store.unsettled.chain
         #: Its LSN, where the next writer came before the disk had it.
         self._lsn: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was committed or undone."""
+        return not self._open
 
     @property
     def is_open(self) -> bool:
@@ -128,6 +134,11 @@ class WriteTransaction:
                 effect = self._effects.of(statement, arguments)
             self._apply(dict(effect.changes))
             return Changes(effect.count, effect.returned)
+
+    def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
+        """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
+        change = plan.change(self._keyed.find_at_once, parameters, timezone)
+        self._note({plan.table.oid: change})
 
     def append(
         self,

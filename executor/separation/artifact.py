@@ -137,10 +137,14 @@ class SeparatedQueries:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
         return found
 
+    def paths(self, query: SeparatedQuery) -> dict[str, Path]:
+        """The files of a query's runs by their names, all checked. Raises XX001."""
+        folder = self._folder / query.id
+        return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+
     def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
         """The rows of a query's runs by their names, all files checked before the first is read. Raises XX001."""
-        folder = self._folder / query.id
-        paths = {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        paths = self.paths(query)
         try:
             return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
         except (OSError, pa.ArrowException, LookupError) as error:

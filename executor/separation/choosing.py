@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from executor import files
 from executor.plans import Plan
-from executor.separation.slicing import Counts, Sliced, rows_of, slicing_of, speed_of
+from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
 from executor.statistics import statistics_of
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
@@ -91,8 +91,14 @@ class RowCounts:
         return {oid: self._found.get(oid, 0) for oid in oids}
 
 
-def steps_of(reader: Reader, plan: Plan, parameters: tuple[Value, ...], transaction: Transaction) -> Steps:
-    """How a query of a session's runs on the embedded engine."""
+def steps_of(
+    reader: Reader,
+    plan: Plan,
+    parameters: tuple[Value, ...],
+    transaction: Transaction,
+    engine: EngineName = "embedded",
+) -> Steps:
+    """How a query of a session's runs on an engine. Spark reads no slices."""
     separable = reader.separable
     if separable == "off":
         return Steps("separable = off")
@@ -106,13 +112,14 @@ def steps_of(reader: Reader, plan: Plan, parameters: tuple[Value, ...], transact
         return Steps(words)
     everywhere = separable == "on" and seconds >= LONG
     cutting = partial(
-        _steps, everywhere, reader, plan, parameters, counts, "separable = on" if separable == "on" else words
+        _steps, everywhere, engine, reader, plan, parameters, counts, "separable = on" if separable == "on" else words
     )
-    return cutting() if parameters else reader.database.separation.known.get(plan, separable, cutting)
+    return cutting() if parameters else reader.database.separation.known.get(plan, (separable, engine), cutting)
 
 
 def _steps(
     everywhere: bool,
+    engine: EngineName,
     reader: Reader,
     plan: Plan,
     parameters: tuple[Value, ...],
@@ -123,7 +130,7 @@ def _steps(
     relation = replace_parameters(plan.relation, parameters)
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
-    slicing = slicing_of(reader, relation, counts)
+    slicing = slicing_of(reader, relation, counts, engine)
     relation = slicing.in_two_phases(relation)
     wanted: Callable[[Place], bool] = _is_breaker
     rows = Cardinality(relation, statistics).rows if statistics else None
@@ -135,9 +142,9 @@ def _steps(
     return Steps(words, found, _efforts(found, counts), slicing.slices(found))
 
 
-def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int]) -> Steps:
+def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int], engine: EngineName) -> Steps:
     """The steps of the rest of a query, over runs of so many rows."""
-    slicing = slicing_of(reader, relation, counts)
+    slicing = slicing_of(reader, relation, counts, engine)
     found = cut(slicing.in_two_phases(relation), lambda place: _is_breaker(place) or slicing.is_beside(place.relation))
     return Steps("the rest of a query", found, _efforts(found, counts), slicing.slices(found))
 
@@ -149,19 +156,19 @@ class KnownSteps:
         """``version`` tells whether tables are the same."""
         self._version = version
         self._lock = threading.Lock()
-        self._found: dict[tuple[int, str], tuple[Plan, int, Steps]] = {}
+        self._found: dict[tuple[int, tuple[str, str]], tuple[Plan, int, Steps]] = {}
 
-    def get(self, plan: Plan, separable: str, make: Callable[[], Steps]) -> Steps:
-        """A plan's steps under a setting."""
+    def get(self, plan: Plan, way: tuple[Separable, EngineName], make: Callable[[], Steps]) -> Steps:
+        """A plan's steps under a setting, on an engine."""
         version = self._version()
-        known = self._found.get((id(plan), separable))
+        known = self._found.get((id(plan), way))
         if known is not None and known[0] is plan and known[1] == version:
             return known[2]
         made = make()
         with self._lock:
             if len(self._found) >= _KNOWN:
                 self._found.clear()
-            self._found[id(plan), separable] = (plan, version, made)
+            self._found[id(plan), way] = (plan, version, made)
         return made
 
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from executor.embedded.kept import Kept, width_of
+from executor.separation.artifact import StoredRun
 from executor.separation.slicing import speed_of
 from executor.statistics import all_statistics_of
 from planner.algebra import Relation, Snapshot
@@ -37,7 +36,7 @@ class Forecasting:
     database: Database
     plan: Pipelined
     efforts: tuple[float, ...]
-    runs: Mapping[str, pa.Table] = field(default_factory=dict)
+    runs: Mapping[str, StoredRun] = field(default_factory=dict)
     _statistics: Statistics | None = None
     _rows: dict[str, float] = field(default_factory=dict)
 
@@ -66,7 +65,7 @@ class Forecasting:
         if self._statistics is None:
             database = self.database
             known = dict(all_statistics_of(self.plan.whole, database.catalog, database.tables, {}))
-            known |= {name: TableStatistics(run.num_rows) for name, run in self.runs.items()}
+            known |= {name: TableStatistics(run.rows) for name, run in self.runs.items()}
             for item in self.plan.pipelines:
                 self._rows[item.name] = Cardinality(item.relation, known).rows(item.relation)
                 known[item.name] = TableStatistics(self._rows[item.name])
@@ -87,7 +86,7 @@ class Forecasting:
         estimates = Cardinality(left, statistics)
         runs = {item.trace for item in walk(relation) if isinstance(item, Snapshot)} & self.runs.keys()
         carried = sum(estimates.rows(part) * _width(part) for _, part in inputs)
-        return carried + float(sum(self.runs[name].nbytes for name in runs))
+        return carried + sum(self.runs[name].file.size for name in runs)
 
 
 def _width(relation: Relation) -> int:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
 from catalog.types import SqlType
+from executor.analytics import leaves_of
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files import folders
@@ -24,8 +25,10 @@ from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
+from executor.separation.on_spark import SparkResults
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
-from executor.separation.stepwise import NotInSteps, Stepwise
+from executor.separation.slicing import EngineName
+from executor.separation.stepwise import NotInSteps, Results, Stepwise
 from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.separation import inputs_apart
@@ -76,25 +79,59 @@ class Separation:
             return found
         return None
 
-    def _run(
-        self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], bindings: Bindings, moment: Moment
-    ) -> pa.Table:
+    def answer_on_spark(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: tuple[Value, ...],
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
+    ) -> pa.Table | None:
+        """The same on Spark, over its inputs in files."""
+        steps = steps_of(reader, plan, parameters, transaction, "spark")
+        if steps.plan is None:
+            return None
+        analytics = self._database.analytics
+        query, about = self._begun(reader, steps, outputs)
+        with self.running.during(query), analytics.job() as job, contextlib.suppress(NotInSteps):
+            inputs = reader.stored(plan, leaves_of(steps.plan.whole), parameters, transaction, job[1])
+            results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
+            extract = self._extractor(about, dict)
+            found = Stepwise(steps.plan, {}, query, results, extract, forecasting).run()
+            self._ended(reader, query)
+            return found
+        return None
+
+    def _begun(self, reader: Reader, steps: Steps, outputs: tuple[Output, ...]) -> tuple[RunningQuery, dict[str, Any]]:
+        """A query that is to run, and what its artifact says of it."""
         assert steps.plan is not None
         client = reader.client()
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
-        about |= {"outputs": outputs or _outputs(steps.plan.whole)}
+        return query, about | {"outputs": outputs or _outputs(steps.plan.whole)}
+
+    def _ended(self, reader: Reader, query: RunningQuery) -> None:
+        """It has all its rows: nobody needs a copy of its state any more."""
+        if query.id in self.stored.ids():
+            self.stored.delete(query.id)
+        _tell(reader, query)
+
+    def _run(
+        self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], bindings: Bindings, moment: Moment
+    ) -> pa.Table:
+        assert steps.plan is not None
+        query, about = self._begun(reader, steps, outputs)
         if folders(bindings):
             bindings = reader.with_tables(steps.plan.whole, bindings, moment)
         with self.running.during(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
-            extract = self._extractor(about, {})
+            extract = self._extractor(about, dict)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
-        self._forget_checkpoint(query.id)
-        _tell(reader, query)
+        self._ended(reader, query)
         return found
 
     @contextlib.contextmanager
@@ -104,10 +141,6 @@ class Separation:
             return
         with self._database.engine.connection(reader, bindings) as connection:
             yield connection
-
-    def _forget_checkpoint(self, query_id: str) -> None:
-        if query_id in self.stored.ids():
-            self.stored.delete(query_id)
 
     # Leaving ----------------------------------------------------------------------------------------------------
 
@@ -122,18 +155,18 @@ class Separation:
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish).wait(is_cancelled) else None
 
-    def _extractor(self, about: Mapping[str, Any], bound: Mapping[str, _Run]) -> Callable[..., None]:
-        """What writes a query's artifact; ``bound`` are runs that it had from the beginning."""
+    def _extractor(self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, _Run]]) -> Callable[..., None]:
+        """What writes a query's artifact; ``bound`` gives runs that it had from the beginning."""
 
         def extract(
-            query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: KeptResults, request: Request
+            query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
             _require_known_types(left)
             relation, inputs = inputs_apart(left)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
-            runs |= {name: run for name, run in bound.items() if name in read}
+            runs |= {name: run for name, run in bound().items() if name in read}
             now = dt.datetime.now(dt.UTC)
             self.stored.write(
                 query.id,
@@ -169,25 +202,44 @@ class Separation:
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
     def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
-        steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()})
+        engine: EngineName = "spark" if reader.query_engine == "spark" else "embedded"
+        steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()}, engine)
         assert steps.plan is not None
         running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
-        engine = self._database.engine
         with self.running.during(running):
-            tables = self.stored.tables(query)
-            bindings = {leaf_name(Snapshot(name, (), ())): table for name, table in tables.items()}
-            kinds = {name: tuple(kind for _, kind in run.columns) for name, run in query.runs.items()}
-            bound = {name: (table, kinds[name]) for name, table in tables.items()}
-            about = {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
-            with engine.connection(reader) as connection:
-                results = KeptResults(connection, bindings, query.time_zone)
-                forecasting = Forecasting(self._database, steps.plan, steps.efforts, tables)
-                extract = self._extractor(about, bound)
-                with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                    if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
-                        results.load()
-                    return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
-            return engine.query(query.relation, bindings, (), query.time_zone, reader)
+            return (self._on_spark if engine == "spark" else self._embedded)(reader, query, steps, running)
+
+    def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
+        assert steps.plan is not None
+        engine = self._database.engine
+        runs = self._runs(query)
+        bindings = {leaf_name(Snapshot(name, (), ())): table for name, (table, _) in runs.items()}
+        extract = self._extractor(_about(query), lambda: runs)
+        with engine.connection(reader) as connection:
+            results = KeptResults(connection, bindings, query.time_zone)
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts, query.runs)
+            with contextlib.closing(results), contextlib.suppress(NotInSteps):
+                if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
+                    results.load()
+                return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
+        return engine.query(query.relation, bindings, (), query.time_zone, reader)
+
+    def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
+        """The same over the query's own files. Raises 0A000 for what Spark does not compute."""
+        assert steps.plan is not None
+        analytics = self._database.analytics
+        extract = self._extractor(_about(query), lambda: self._runs(query))
+        inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
+        with analytics.job() as job:
+            results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
+            with contextlib.suppress(NotInSteps):
+                forecasting = Forecasting(self._database, steps.plan, steps.efforts, query.runs)
+                return Stepwise(steps.plan, {}, running, results, extract, forecasting).run()
+            return results.rows(query.relation)
+
+    def _runs(self, query: SeparatedQuery) -> dict[str, _Run]:
+        tables = self.stored.tables(query)
+        return {name: (table, tuple(kind for _, kind in query.runs[name].columns)) for name, table in tables.items()}
 
     def forget(self, client: Client, query_id: str) -> bool:
         """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
@@ -209,6 +261,11 @@ class Separation:
     def _is_superuser(self, client: Client) -> bool:
         own = self._database.catalog.roles.find(client.role)
         return own is not None and own.superuser
+
+
+def _about(query: SeparatedQuery) -> dict[str, Any]:
+    """What stays as it is in an artifact when its query leaves once more."""
+    return {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
 
 
 def _tell(reader: Reader, query: RunningQuery) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -24,8 +26,25 @@ from planner.leaving import LEAST, Decision, decide
 from planner.separation import Pipeline, Pipelined, remaining, select_state
 from planner.slicing import Leaf, merged, rest
 
+
+class Results(Protocol):
+    """Where an engine keeps the results of finished pipelines."""
+
+    def keep(self, result: Snapshot, relation: Relation) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot."""
+        ...
+
+    def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
+        """A relation's rows over what is kept; ``name`` is the pipeline's that it is of."""
+        ...
+
+    def drop(self, result: Snapshot) -> None:
+        """Nothing will read a result any more."""
+        ...
+
+
 #: Takes a query's state to storage: the plan that goes on and what it reads, by name, and of which there is no more.
-Extract = Callable[[RunningQuery, Relation, dict[str, Relation], KeptResults, Request], None]
+Extract = Callable[[RunningQuery, Relation, dict[str, Relation], Results, Request], None]
 
 
 class NotInSteps(Exception):
@@ -34,12 +53,12 @@ class NotInSteps(Exception):
 
 @dataclass(slots=True)
 class Stepwise:
-    """One run of a query."""
+    """One run of a query. Only the embedded engine's results are cut into slices."""
 
     plan: Pipelined
     slices: Mapping[str, Sliced]
     query: RunningQuery
-    results: KeptResults
+    results: Results
     extract: Extract
     forecasting: Forecasting
     _kept: dict[str, Kept] = field(default_factory=dict)
@@ -77,10 +96,11 @@ class Stepwise:
         if sliced is None:
             self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
             return
+        assert isinstance(self.results, KeptResults)
         for share, low, high in sliced.bounds(self.results):
-            part = sliced.of(pipeline.relation, low, high)
-            self._kept[pipeline.name] = self.results.add(pipeline.result, part)
-            if high is not None:
+            part = partial(sliced.of, pipeline.relation)
+            self._kept[pipeline.name] = self.results.add(pipeline.result, part, low, high)
+            if share < 1:
                 self.query.advance_slice(share, *self._sizes())
                 self._answer(*self._within(pipeline, sliced.leaf, high))
 

@@ -82,7 +82,7 @@ def _snapshot(relation: Snapshot) -> _Step:
 
 
 def _project(relation: Project, below: _Step | None) -> _Step | None:
-    found = [None if isinstance(item, ColumnRef) else _output(item) for _, item in relation.outputs]
+    found = [None if isinstance(item, ColumnRef) else output_of(item) for _, item in relation.outputs]
     if below is None or any(
         value is None and not isinstance(item, ColumnRef)
         for value, (_, item) in zip(found, relation.outputs, strict=True)
@@ -140,7 +140,7 @@ def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
     return step
 
 
-def _output(scalar: Scalar) -> Computed | None:
+def output_of(scalar: Scalar) -> Computed | None:
     """An expression that becomes a column, which checks that the values fit."""
     if isinstance(scalar, Cast) and keeps(scalar.argument.type, scalar.type):
         return compiled(scalar.argument)

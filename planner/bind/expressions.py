@@ -349,8 +349,9 @@ def _default(env: Environment, node: Any) -> Scalar:
 
 def _collate(env: Environment, node: Any) -> Scalar:
     """COLLATE: all texts are ordered by their code points, which some collations say."""
-    check_collation(env.binding, node)
-    return bind_scalar(env, node.arg)
+    scalar = bind_scalar(env, node.arg)
+    check_collation(env.binding, node, scalar.type)
+    return scalar
 
 
 _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {

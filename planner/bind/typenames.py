@@ -205,18 +205,20 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
     return SqlType("numeric", (precision, scale))
 
 
-#: Collations that order texts by their code points, as the database's own does.
-_COLLATIONS: Final = frozenset(("default", "C", "POSIX", "ucs_basic"))
+#: Collations that order texts by their code points, as the database's own does, and their oids.
+_COLLATIONS: Final = {"default": 100, "C": 950, "POSIX": 951, "ucs_basic": 12340}
 
 
-def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> None:
-    """Refuses a COLLATE clause that says another order than there is. Raises 42804 for a type without one."""
+def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> int:
+    """The oid of a COLLATE clause's collation, which orders as the database does. Raises 42804 for other types."""
     inner = kind if kind is None or kind.element is None else kind.element
-    if inner is not None and inner.category != "S":
+    if inner is not None and inner.category != "S" and inner.name != "unknown":
         name = DISPLAY.get(inner.name, str(inner))
         raise SqlError("42804", f"collations are not supported by type {name}", position=binding.position(node))
-    if names_of(node.collname)[-1] not in _COLLATIONS:
-        raise unsupported("COLLATE", 'Leave it out, or use COLLATE "C".', binding.position(node))
+    *_, written = names_of(node.collname)
+    if written not in _COLLATIONS:
+        raise unsupported(f'collation "{written}"', 'Leave it out, or use COLLATE "C".', binding.position(node))
+    return _COLLATIONS[written]
 
 
 def declared_typmod(kind: SqlType) -> int:

@@ -184,7 +184,7 @@ def test_explain_shows_slices(database: Database) -> None:
 
 
 def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slicing, "SLICE", 0.2)
+    monkeypatch.setattr(slicing, "SLICE", 0.5)
     seen = Leaving(monkeypatch)
     client = separable(database)
     client.run(QUERIES["groups of groups"])
@@ -232,7 +232,7 @@ def test_what_a_crash_leaves_goes_on(database: Database, copied: list[str], monk
     client.session.reader.checkpoint_interval = 1e-9
     query = QUERIES["groups of groups"]
     wanted = whole(client, query)
-    monkeypatch.setattr(service.Separation, "_forget_checkpoint", lambda self, query_id: None)
+    monkeypatch.setattr(service.Separation, "_ended", lambda self, reader, query: None)
     client.run(query)
     ((query_id, state, is_known),) = client.run(
         "SELECT query_id, state, copied IS NOT NULL FROM millstream.queries WHERE state <> 'running'"

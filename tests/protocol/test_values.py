@@ -6,7 +6,8 @@ import datetime as dt
 import json
 import uuid
 from decimal import Decimal
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,8 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, Composite, SqlType, array, by_name, numeric, row
+from catalog.shapes import shaped as shaped_as
+from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, Composite, SqlType, array, by_name, numeric, row, shaped
 from catalog.zoned_times import DAY, LIMIT, packed
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
@@ -161,6 +163,55 @@ def test_row_there_and_back(data: st.DataObject) -> None:
     array_ = pa.array([None, *rows], type_.arrow)[1:]
     assert same(decode_text_column(encode_text(array_, type_, "UTC"), type_, "UTC"), array_)
     assert same(decode_binary_column(encode_binary(array_, type_).cast(pa.binary()), type_), array_)
+
+
+SIZES: Final = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+
+
+@st.composite
+def shaped_values(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> dict[str, list[Any]]:
+    """An array of any dimensions and bounds, as Arrow carries it."""
+    sizes = draw(SIZES)
+    lowers = draw(st.lists(st.integers(-9, 9), min_size=len(sizes), max_size=len(sizes)))
+    count = prod(sizes)
+    items = draw(st.lists(st.none() | values, min_size=count, max_size=count))
+    return {"items": items, "shape": list(shaped_as(sizes, lowers))}
+
+
+@pytest.mark.parametrize("name", ["int4", "text", "timetz", "numeric(15,2)", "timestamptz"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_shaped_array_there_and_back(name: str, data: st.DataObject) -> None:
+    element, values = SCALARS[name]
+    type_ = shaped(element)
+    empty = st.just({"items": [], "shape": [0]})
+    items = data.draw(st.lists(st.none() | empty | shaped_values(values), max_size=5))
+    whole = pa.array([None, *items], type_.arrow)[1:]
+    texts, binaries = encode_text(whole, type_), encode_binary(whole, type_)
+    assert same(decode_text_column(texts, type_), whole)
+    assert same(decode_binary_column(binaries, type_), whole)
+    for item, text, binary in zip(items, texts.to_pylist(), binaries.to_pylist(), strict=True):
+        if item is not None:
+            given = (tuple(item["items"]), tuple(item["shape"]))
+            assert decode_value(text.encode(), type_, 0) == decode_value(binary, type_, 1) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        *(
+            (text, "22P02")
+            for text in ("{{1,2},{3}}", "{{1},2}", "{1", "{1,}", "{,1}", "{{1}{2}}", "{1}x", "[1:3]={1}")
+        ),
+        ("[2:1]={}", "2202E"),
+        ("{{{{{{{1}}}}}}}", "54000"),
+        ("{{x}}", "22P02"),
+    ],
+)
+def test_bad_shaped_arrays(text: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        decode_value(text.encode(), shaped(by_name("int4")), 0)
+    assert caught.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize(

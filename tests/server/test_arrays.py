@@ -74,7 +74,8 @@ def test_any_in_update_and_delete(sql: Client) -> None:
     assert sql.execute("SELECT * FROM marked ORDER BY id").fetchall() == [(1, True), (4, True)]
 
 
-_ARRAYS = {f"{name}[]": [*pair, None] for name, pair in COLUMNS.items()}
+_ARRAYS: dict[str, list[object]] = {f"{name}[]": [*pair, None] for name, pair in COLUMNS.items()}
+_ARRAYS |= {"int[][]": [[1, 2], [3, None]], "text[][]": [["a", None], ["b c", ""]]}
 
 
 @pytest.mark.slow
@@ -105,8 +106,11 @@ def test_every_array_type_there_and_back_and_after_a_restart(tmp_path: Path, bin
 def test_malformed_and_foreign_arrays_are_refused(sql: Client) -> None:
     with pytest.raises(psycopg.errors.InvalidTextRepresentation):
         sql.execute("SELECT 1 = ANY(%s::int[])", ("{1,",))
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        sql.execute("SELECT 1 = ANY(%s::int[])", ("{{1},{2}}",))
+    assert sql.execute("SELECT 2 = ANY(%s::int[])", ("{{1},{2}}",)).fetchone() == (True,)
+    sql.execute("CREATE TABLE flat (a int[])")
+    for nested in ("{{1},{2}}", [[1], [2]]):  # as a text, and as an array of known type
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            sql.execute("INSERT INTO flat VALUES (%s)", (nested,))
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         sql.execute("CREATE FOREIGN TABLE listed (a int[]) SERVER stream")
     assert sql.execute("SELECT %s = ANY(%s)", (uuid.UUID(int=1), [uuid.UUID(int=1)])).fetchone() == (True,)

@@ -23,7 +23,7 @@ from protocol.decoder import Decoder
 from protocol.messages import Malformed
 from server.config import Address, Chosen, Config
 from server.connection import Connection
-from server.express import Express, PointRead, RowInsert
+from server.express import Express, PointRead, RowChange
 from server.serving import Server, Stop
 from server.session import Session
 from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
@@ -376,13 +376,13 @@ def test_an_unexpected_error_sends_the_request_the_ordinary_way(house: House, mo
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes | None]:
     """What inserts by express were answered at once: nothing, or None for those that were not taken."""
     found: list[bytes | None] = []
-    original = RowInsert.answer
+    original = RowChange.answer
 
-    def answer(insert: RowInsert, fields: tuple[bytes, ...]) -> bytes | None:
+    def answer(insert: RowChange, fields: tuple[bytes, ...]) -> bytes | None:
         found.append(original(insert, fields))
         return found[-1]
 
-    monkeypatch.setattr(RowInsert, "answer", answer)
+    monkeypatch.setattr(RowChange, "answer", answer)
     return found
 
 

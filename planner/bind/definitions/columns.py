@@ -43,8 +43,7 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
     check_kept(binding.context.catalog, name, kind)
-    if node.collClause is not None:
-        check_collation(binding, node.collClause, kind)
+    collation = 0 if node.collClause is None else check_collation(binding, node.collClause, kind)
     if stream and kind.row is not None:
         instead = "Use a column for each of its fields."
         raise unsupported("a stream's column of a composite type", instead, binding.position(node.typeName))
@@ -54,7 +53,8 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     if stream and kind.element is not None:
         instead = "Use one row for each element."
         raise unsupported("a stream's column of an array type", instead, binding.position(node.typeName))
-    parts.columns.append(ColumnDefinition(name, kind, serial is not None, domain=0 if domain is None else domain.oid))
+    domain_oid = 0 if domain is None else domain.oid
+    parts.columns.append(ColumnDefinition(name, kind, serial is not None, domain=domain_oid, collation=collation))
     if serial is not None:
         parts.owned[name] = ()
 

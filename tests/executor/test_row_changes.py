@@ -1,0 +1,161 @@
+"""Changes of one row that need no thread do what the engine's way does, and share their syncs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from executor import database as opened
+from executor.database import Database
+from planner.statements import Delete, Insert, Update
+from tests.executor.client import Client, open_database
+from tests.executor.test_commit_sequencer import CountingDisk
+from tests.rig.crash import copy_crashed
+
+_TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6, 2), at timestamp)"
+
+
+class Loop:
+    """An event loop's part: what is to be called soon."""
+
+    def __init__(self, database: Database) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.answers: list[SqlError | None] = []
+        database.row_changes.serve(self.calls.append, self.calls.append)
+
+    def turn(self) -> None:
+        while self.calls:
+            self.calls.pop(0)()
+
+    def change(self, client: Client, text: str, *parameters: Any) -> bool:
+        """Whether a statement was taken; what it leads to comes with ``turn``."""
+        statement = client.bind(text)
+        assert isinstance(statement, Insert | Update | Delete)
+        return client.session.change_row(statement, parameters, self.answers.append)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
+    disk = CountingDisk()
+    monkeypatch.setattr(opened, "background_files", lambda: disk)
+    return disk
+
+
+@pytest.fixture
+def served(disk: CountingDisk, tmp_path: Path) -> Iterator[Database]:
+    """A database with tables at hand."""
+    with closing(open_database(tmp_path / "served")) as database:
+        client = Client(database)
+        client.run(f"CREATE TABLE t {_TABLE}; CREATE TABLE o {_TABLE}")
+        for name in "to":
+            client.run(f"INSERT INTO {name} VALUES (0, 'a', 0, 1.5, '2020-01-01'), (1, NULL, 1, NULL, NULL)")
+            client.run(f"UPDATE {name} SET n = 0 WHERE k = 0; UPDATE {name} SET n = 0 WHERE k = 0")
+        yield database
+
+
+def _statement(chance: random.Random) -> str:
+    key, value, name = chance.randrange(6), chance.choice((1, 2, 30000, "NULL")), chance.choice(("'a'", "'b'", "NULL"))
+    return chance.choice(
+        [
+            f"INSERT INTO {{t}} VALUES ({key}, {name}, {value}, 3.25, '2024-05-06 07:08:09')",
+            f"INSERT INTO {{t}} (k, n) VALUES ({key}, {value})",
+            f"UPDATE {{t}} SET n = n + {value}::smallint WHERE k = {key}",
+            f"UPDATE {{t}} SET n = {value}, d = d WHERE k = {key} AND n < 100",
+            f"UPDATE {{t}} SET d = d + 0.5 WHERE k = {key}",
+            f"UPDATE {{t}} SET name = {name} WHERE k = {key}",
+            f"UPDATE {{t}} SET k = k + 1 WHERE k = {key}",
+            f"DELETE FROM {{t}} WHERE k = {key}",
+            f"DELETE FROM {{t}} WHERE name = {name}",
+        ]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_taken_does_what_the_engines_way_does(served: Database, seed: int, tmp_path: Path) -> None:
+    """Some changes wait in a group while others come; what is not taken goes the other way, as in a server."""
+    chance, loop, client, other = random.Random(seed), Loop(served), Client(served), Client(served)
+    taken = 0
+    for step in range(120):
+        text = _statement(chance)
+        try:
+            expected = str(other.run(text.format(t="o")))
+        except SqlError as error:
+            expected = error.sqlstate
+        if loop.change(client, text.format(t="t")):
+            taken += 1
+            assert expected in ("INSERT 0 1", "UPDATE 1", "DELETE 1"), text
+        else:
+            loop.turn()
+            with_error = ""
+            try:
+                with_error = str(client.run(text.format(t="t")))
+            except SqlError as error:
+                with_error = error.sqlstate
+            assert with_error == expected, text
+        loop.turn()
+        if step % 20 == 19:
+            assert client.run("SELECT * FROM t ORDER BY k") == other.run("SELECT * FROM o ORDER BY k")
+    assert taken > 20 and len(loop.answers) == taken and not any(loop.answers)
+    copy_crashed(tmp_path / "served", tmp_path / "crashed")
+    with closing(open_database(tmp_path / "crashed")) as copy:
+        assert Client(copy).run("SELECT * FROM t ORDER BY k") == client.run("SELECT * FROM t ORDER BY k")
+
+
+def test_changes_of_a_turn_are_one_record_and_one_sync(served: Database, disk: CountingDisk) -> None:
+    loop, clients, before = Loop(served), [Client(served) for _ in range(8)], disk.syncs
+    lsn = served.sequencer.visible
+    for client in clients:
+        assert loop.change(client, "UPDATE t SET n = n + 1::smallint WHERE k = $1::int", 1)
+    assert loop.change(clients[0], "INSERT INTO t VALUES ($1, 'z', 1, 1, NULL)", 5)
+    assert clients[0].run("SELECT n FROM t WHERE k = 1") == [(1,)]
+    assert not loop.change(clients[0], "INSERT INTO t VALUES ($1, 'y', 1, 1, NULL)", 5)
+    assert not loop.change(clients[0], "UPDATE t SET n = n + 1::smallint WHERE k = $1::int", 77)
+    assert not loop.change(clients[0], "UPDATE t SET n = n + 32767::smallint WHERE k = $1::int", 1)
+    assert not loop.answers
+    loop.turn()
+    assert loop.answers == [None] * 9
+    assert (disk.syncs, served.sequencer.visible) == (before + 1, lsn + 1)
+    assert clients[0].run("SELECT n FROM t WHERE k IN (1, 5) ORDER BY k") == [(9,), (1,)]
+
+
+def test_a_failure_is_told_to_all_of_a_group(served: Database, disk: CountingDisk) -> None:
+    loop, client = Loop(served), Client(served)
+    for _ in range(2):
+        assert loop.change(client, "UPDATE t SET n = 5::smallint WHERE k = $1::int", 1)
+    disk.refuse_writes = 1
+    loop.turn()
+    assert [error and error.sqlstate for error in loop.answers] == ["53100"] * 2
+    assert client.run("SELECT n FROM t WHERE k = 1") == [(1,)]
+    client.run("UPDATE t SET n = n + 1 WHERE k = 1")
+    assert loop.change(client, "UPDATE t SET n = n + 1::smallint WHERE k = $1::int", 1)
+    disk.refuse_syncs = True
+    loop.turn()
+    assert [error and error.sqlstate for error in loop.answers][2:] == ["58030"]
+    assert client.run("SELECT n FROM t WHERE k = 1") == [(2,)]
+
+
+def test_what_is_not_so_plain(served: Database) -> None:
+    loop, client = Loop(served), Client(served)
+    client.run("CREATE TABLE r (k int PRIMARY KEY REFERENCES t, c int CHECK (c > 0)); INSERT INTO r VALUES (1, 1)")
+    client.run("CREATE TABLE i (k int PRIMARY KEY, x text); CREATE UNIQUE INDEX ON i (lower(x))")
+    client.run("INSERT INTO i VALUES (1, 'a'); UPDATE i SET k = 1 WHERE k = 1; UPDATE r SET k = 1 WHERE k = 1")
+    texts = (
+        "DELETE FROM t WHERE k = 0",
+        "UPDATE t SET k = 3 WHERE k = 0",
+        "UPDATE t SET n = n + 1 WHERE k = 0 RETURNING n",
+        "UPDATE t SET n = 1 WHERE n = 0",
+        "UPDATE r SET c = 2 WHERE k = 1",
+        "INSERT INTO r VALUES (0, 1)",
+        "INSERT INTO i VALUES (2, 'b')",
+        "UPDATE i SET x = 'b' WHERE k = 1",
+        "INSERT INTO o VALUES (7, 'q', 1, 1, NULL), (8, 'p', 1, 1, NULL)",
+    )
+    assert [text for text in texts if loop.change(client, text)] == []
+    assert not served.tables._writer.locked()

@@ -1,0 +1,120 @@
+"""Queries that change engines on their way: what left the embedded engine goes on on Spark, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.analytics import Analytics
+from executor.database import Database
+from executor.separation import choosing
+from executor.spark.engine import SparkEngine
+from tests.executor.client import Client, open_database
+from tests.executor.test_separation import TABLES as SMALL
+from tests.executor.test_separation import Asked, leave, separable
+from tests.executor.test_separation_slices import Leaving, cut_small
+from tests.rig.tpch import TABLES, Tpch
+from tests.sql.test_tpch_separation import QUERIES, SCALE, _rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+#: Of TPC-H: one aggregation, groups of groups, a WITH query that is read twice, many joins, membership.
+NAMES = ("q1", "q6", "q11", "q13", "q15", "q16", "q18", "q22")
+ENGINES = ("embedded", "spark")
+
+
+@pytest.fixture(scope="module")
+def database(spark: SparkEngine, tpch: Tpch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    opened = open_database(tmp_path_factory.mktemp("separation") / "data")
+    opened.analytics = Analytics(spark, opened.storage)
+    client = Client(opened)
+    client.run(SMALL)
+    for name, columns in TABLES.items():
+        client.run(f"CREATE TABLE {name} ({columns})")
+        client.copy(f"COPY {name} FROM STDIN", _rows(opened, tpch.csv(SCALE, name)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "LONG", 0.0)
+
+
+def on(database: Database, engine: str) -> Client:
+    """A session whose queries run in steps on an engine."""
+    client = separable(database)
+    client.session.query_engine = engine
+    return client
+
+
+def resumed(database: Database, engine: str, query_id: str) -> Any:
+    """The rest of a query's rows from an engine."""
+    client = on(database, engine)
+    found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+    assert client.session.database.separation.forget(client.session.reader.client(), query_id)
+    return found
+
+
+@pytest.mark.parametrize("begins", ENGINES)
+@pytest.mark.parametrize("name", NAMES)
+def test_on_the_other_engine(name: str, begins: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = next(path for path in QUERIES if path.stem == name).read_text()
+    client, other = on(database, begins), ENGINES[1 - ENGINES.index(begins)]
+    wanted = Client(database).run(query)
+    if begins == "embedded":
+        cut_small(monkeypatch)
+    for after in (1, 2):
+        with monkeypatch.context() as patch:
+            seen = Leaving(patch, after)
+            query_id = leave(client, query)
+        if query_id is None:
+            break
+        assert resumed(database, other, query_id) == wanted, after
+    assert begins == "spark" or seen.slices or name not in ("q1", "q6")
+
+
+def test_between_engines_and_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = (
+        "WITH g AS (SELECT k, sum(v) AS v, max(i) AS i FROM t GROUP BY k) SELECT g.k, g.v, g.i, w FROM g "
+        "JOIN (SELECT k, max(w) AS w FROM u GROUP BY k) h ON h.k = g.k WHERE g.v > (SELECT avg(v) FROM g) ORDER BY 1, 4"
+    )
+    wanted = Client(database).run(query)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(on(database, "spark"), query)
+    assert query_id is not None
+    for engine in ("embedded", "spark", "embedded"):
+        with monkeypatch.context() as patch:
+            Asked(patch, 1)
+            try:
+                assert on(database, engine).run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+                break
+            except SqlError as error:
+                assert error.sqlstate == "57014", error
+    assert resumed(database, "spark", query_id) == wanted
+
+
+def test_what_spark_does_not_compute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = (
+        "SELECT n, max(r) FROM (SELECT k, count(*) AS n, max(k::regclass::text) AS r FROM t GROUP BY k) g GROUP BY n"
+    )
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(on(database, "embedded"), query)
+    assert query_id is not None
+    assert len(resumed(database, "embedded", query_id)) == 1
+
+
+def test_nothing_stays_in_the_scratch_folder(database: Database) -> None:
+    on(database, "spark").run("SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM t GROUP BY k) g GROUP BY n")
+    assert list((database.options.shared_directory / "scratch").iterdir()) == []
+
+
+def test_explain_shows_the_pipelines_on_spark(database: Database) -> None:
+    lines = [line for (line,) in on(database, "spark").run(f"EXPLAIN {QUERIES[0].read_text()}")]
+    assert "Execution: pipeline by pipeline (separable = on)" in lines
+    assert not any("in slices" in line for line in lines)
