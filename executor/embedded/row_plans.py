@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.changes import Change, insertion, removal, replacement, schema_of
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.effects import typed
 from executor.embedded.keyed import ByKey, NotByKey, Reading, Readings, literals
 from executor.embedded.unique_keys import key_of
@@ -26,7 +25,7 @@ from executor.small.expressions import Computed, Rows, compiled
 from executor.small.relations import output_of
 from executor.small.values import FAILURES, array_of
 from executor.trace.index import Row
-from planner.algebra import Filter, Project, Relation, Values
+from planner.algebra import ROW_ID, Filter, Project, Relation, Values
 from planner.expression import Column, ColumnRef, Scalar
 from planner.statements import Delete, Insert, Update
 

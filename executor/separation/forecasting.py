@@ -86,7 +86,7 @@ class Forecasting:
         estimates = Cardinality(left, statistics)
         runs = {item.trace for item in walk(relation) if isinstance(item, Snapshot)} & self.runs.keys()
         carried = sum(estimates.rows(part) * _width(part) for _, part in inputs)
-        return carried + sum(self.runs[name].file.size for name in runs)
+        return carried + float(sum(self.runs[name].file.size for name in runs))
 
 
 def _width(relation: Relation) -> int:

@@ -97,8 +97,7 @@ class Separation:
             inputs = reader.stored(plan, leaves_of(steps.plan.whole), parameters, transaction, job[1])
             results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
-            extract = self._extractor(about, dict)
-            found = Stepwise(steps.plan, {}, query, results, extract, forecasting).run()
+            found = Stepwise(steps.plan, {}, query, results, self._extractor(about, dict), forecasting).run()
             self._ended(reader, query)
             return found
         return None
@@ -215,9 +214,9 @@ class Separation:
         runs = self._runs(query)
         bindings = {leaf_name(Snapshot(name, (), ())): table for name, (table, _) in runs.items()}
         extract = self._extractor(_about(query), lambda: runs)
+        forecasting = self._forecasting(query, steps)
         with engine.connection(reader) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
-            forecasting = Forecasting(self._database, steps.plan, steps.efforts, query.runs)
             with contextlib.closing(results), contextlib.suppress(NotInSteps):
                 if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
                     results.load()
@@ -233,13 +232,16 @@ class Separation:
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
             with contextlib.suppress(NotInSteps):
-                forecasting = Forecasting(self._database, steps.plan, steps.efforts, query.runs)
-                return Stepwise(steps.plan, {}, running, results, extract, forecasting).run()
+                return Stepwise(steps.plan, {}, running, results, extract, self._forecasting(query, steps)).run()
             return results.rows(query.relation)
 
     def _runs(self, query: SeparatedQuery) -> dict[str, _Run]:
         tables = self.stored.tables(query)
         return {name: (table, tuple(kind for _, kind in query.runs[name].columns)) for name, table in tables.items()}
+
+    def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
+        assert steps.plan is not None
+        return Forecasting(self._database, steps.plan, steps.efforts, query.runs)
 
     def forget(self, client: Client, query_id: str) -> bool:
         """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
