@@ -15,7 +15,7 @@ from executor.separation.running import Request, RunningQuery
 from planner.algebra import Snapshot
 from planner.leaving import Decision, decide
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES, everywhere, leave, separable, whole
+from tests.executor.test_separation import QUERIES, TABLES, Asked, everywhere, leave, separable, whole
 
 __all__ = ["everywhere"]
 
@@ -125,6 +125,25 @@ def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch:
     monkeypatch.setattr(stepwise, "decide", change)
     assert client.run(query) == wanted
     assert "p1" not in dropped[: first + 1]
+
+
+def test_rows_that_several_joins_meet_are_tables(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows in Arrow the engine does not know how many there are, and joins them in any order."""
+    query = QUERIES["joins"]
+    wanted = whole(client, query)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(client, query)
+    loaded: list[str] = []
+    load = KeptResults.load
+
+    def noted(self: KeptResults) -> None:
+        load(self)
+        loaded.extend(self._tables)
+
+    monkeypatch.setattr(KeptResults, "load", noted)
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+    assert len(loaded) > 2
 
 
 def test_explain_says_how_a_query_would_leave(client: Client, database: Database) -> None:

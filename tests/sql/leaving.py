@@ -44,14 +44,19 @@ def servers(folder: Path, tables: dict[str, str], csv: Callable[[str], Path]) ->
     """Two servers; the first one has the tables, with the rows of CSV files."""
     source, target = open_database(folder / "source"), open_database(folder / "target")
     try:
-        client = Client(source)
-        for name, columns in tables.items():
-            client.run(f"CREATE TABLE {name} ({columns})")
-            client.copy(f"COPY {name} FROM STDIN", _rows(source, name, csv(name)))
+        load(source, tables, csv)
         yield Servers(source, target)
     finally:
         target.close()
         source.close()
+
+
+def load(database: Database, tables: dict[str, str], csv: Callable[[str], Path]) -> None:
+    """Creates tables with the rows of CSV files."""
+    client = Client(database)
+    for name, columns in tables.items():
+        client.run(f"CREATE TABLE {name} ({columns})")
+        client.copy(f"COPY {name} FROM STDIN", _rows(database, name, csv(name)))
 
 
 def _rows(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
