@@ -93,7 +93,7 @@ class Reader:
         self.separable = "auto"
         #: For whom they run.
         self.client: Callable[[], Client] = Client
-        self._is_cancelled = is_cancelled
+        self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
         self.planned: Catalog | None = None
         #: What the session knows of itself, as relations.
@@ -158,7 +158,7 @@ class Reader:
             inputs = self.at_moment(
                 plan, transaction, lambda moment: self._store(plan, query, moment, parameters, folder)
             )
-            return analytics.run(number, query, inputs, folder / "rows", self._is_cancelled)
+            return analytics.run(number, query, inputs, folder / "rows", self.is_cancelled)
 
     def _store(
         self, plan: Plan, query: SparkQuery, moment: Moment, parameters: Parameters, folder: Path
@@ -168,7 +168,7 @@ class Reader:
         readings = {reading.scan.oid: reading for reading in plan.files}
         stored: dict[str, Stored] = {}
         for leaf in query.leaves:
-            if self._is_cancelled():
+            if self.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
@@ -237,7 +237,7 @@ class Reader:
 
         def at(moment: Moment) -> dict[str, pa.Table]:
             return self._views(plan, moment) | {
-                leaf_name(reading.scan): files.read(own, reading.scan.sources, self._is_cancelled)
+                leaf_name(reading.scan): files.read(own, reading.scan.sources, self.is_cancelled)
                 for reading, own in self._found(plan, moment.catalog, parameters)
             }
 
@@ -326,7 +326,7 @@ class Reader:
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
         return self._views(plan, moment) | {
-            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self._is_cancelled)
+            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self.is_cancelled)
             for reading, own in self._found(plan, moment.catalog, parameters)
         }
 

@@ -17,23 +17,26 @@ from typing import Literal
 
 from catalog.errors import SqlError
 
-Wish = Literal["suspend", "checkpoint"]
+Wish = Literal["suspend", "checkpoint", "migrate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """For whom a query runs: the process number of the session, its role, and the statement's text."""
+    """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
+    there any more to take the rows."""
 
     process: int = 0
     role: str = ""
     text: str = ""
+    is_gone: bool = False
 
 
 @dataclass(slots=True)
 class Request:
-    """Something asked of a running query, until it is answered."""
+    """Something asked of a running query, until it is answered; ``target`` is the server to which it is to migrate."""
 
     wish: Wish
+    target: str = ""
     _answered: threading.Event = field(default_factory=threading.Event)
     #: Whether the query's state is on storage now.
     done: bool = False
@@ -43,6 +46,11 @@ class Request:
         """The asking thread goes on."""
         self.done, self.error = done, error
         self._answered.set()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self._answered.is_set()
 
     def wait(self, is_cancelled: Callable[[], bool], step: float = 0.05) -> bool:
         """Whether the state is on storage. Raises what prevented it, and 57014."""
@@ -88,9 +96,9 @@ class RunningQuery:
         self.finished += 1
         self.rows, self.size = rows, size
 
-    def ask(self, wish: Wish) -> Request:
+    def ask(self, wish: Wish, target: str = "") -> Request:
         """Asks for something between two pipelines."""
-        request = Request(wish)
+        request = Request(wish, target)
         with self._lock:
             if not self._ended:
                 self._requests.append(request)
@@ -140,8 +148,8 @@ class RunningQueries:
             return tuple(self._queries.values())
 
     def of_process(self, process: int) -> RunningQuery | None:
-        """The query of a session."""
-        return next((query for query in self.all() if query.client.process == process), None)
+        """The query of a session; those of other servers have none."""
+        return next((query for query in self.all() if query.client.process == process != 0), None)
 
 
 def new_id() -> str:

@@ -17,13 +17,18 @@ import pyarrow as pa
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
 from catalog.types import SqlType
+from executor.cluster.claims import Claims
+from executor.cluster.failpoints import failpoint
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of
+from executor.separation.moving import Moving
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
-from executor.separation.stepwise import NotInSteps, Stepwise
+from executor.separation.stepwise import Moved, NotInSteps, Stepwise
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.separation import cut, inputs_apart
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
     from executor.transaction import Transaction
 
 FOLDER: Final = "queries"
+#: What the rows of a finished query are called.
+_ROWS: Final = "rows"
 #: A run's rows and its columns' types.
 _Run = tuple[pa.Table, tuple[SqlType, ...]]
 
@@ -49,7 +56,14 @@ class Separation:
         self.counts = RowCounts(database.tables)
         self.known = KnownSteps(lambda: database.tables_lsn)
         self.running = RunningQueries()
-        self.stored = SeparatedQueries(database.options.shared_directory / FOLDER)
+        options = database.options
+        storage = Storage(options.storage_directory)
+        self.registry = Registry(storage, options.server_name, options.address, options.server_lease)
+        self.claims = Claims(storage, self.registry)
+        self.stored = SeparatedQueries(storage.folder / FOLDER, self.claims)
+        self.claims.drop_void()
+        self.stored.drop_orphans()
+        self.moving = Moving(database, self)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -69,10 +83,13 @@ class Separation:
         def run(moment: Moment) -> pa.Table:
             return self._run(reader, steps, outputs, reader.bound(plan, moment, parameters), moment)
 
-        with contextlib.suppress(NotInSteps):
+        try:
             found: pa.Table = reader.at_moment(plan, transaction, run)
-            return found
-        return None
+        except Moved as moved:
+            return self.moving.rows(reader, moved.query_id)
+        except NotInSteps:
+            return None
+        return found
 
     def _run(
         self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], bindings: Bindings, moment: Moment
@@ -82,13 +99,25 @@ class Separation:
         query = RunningQuery(client, steps.plan.names, steps.efforts)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         about |= {"outputs": outputs or _outputs(steps.plan.whole)}
-        with self.running.during(query), self._connection(reader, moment) as connection:
+        with self._alone(query), self._connection(reader, moment) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, query, results, self._extractor(about, {})).run()
-        self._forget_checkpoint(query.id)
+            if self.claims.holds(query.id):  # a checkpoint that nobody needs any more, unless it was taken over
+                with contextlib.suppress(SqlError):
+                    self.stored.delete(query.id)
         return found
+
+    @contextlib.contextmanager
+    def _alone(self, query: RunningQuery) -> Iterator[None]:
+        """A query runs, here; what was claimed for it meanwhile is free afterwards. Raises 55006."""
+        with self.running.during(query):
+            try:
+                yield
+            finally:
+                with contextlib.suppress(SqlError):  # it is void where it cannot be released
+                    self.claims.release(query.id)
 
     @contextlib.contextmanager
     def _connection(self, reader: Reader, moment: Moment) -> Iterator[Connection]:
@@ -98,22 +127,21 @@ class Separation:
         with self._database.engine.connection(reader) as connection:
             yield connection
 
-    def _forget_checkpoint(self, query_id: str) -> None:
-        if query_id in self.stored.ids():
-            self.stored.delete(query_id)
-
     # Leaving ----------------------------------------------------------------------------------------------------
 
-    def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool]) -> str | None:
-        """Takes the state of a session's query to storage, after the pipeline that runs now; the query's id, and None
-        where the query ended first. Raises 55000 where no query of the session runs in steps."""
+    def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool], target: str = "") -> str | None:
+        """Takes the state of a session's query to storage, after the pipeline that runs now, and where it is to migrate
+        to another server there; the query's id, and None where the query ended first. Raises 55000 where no query of
+        the session runs in steps, or the target takes none, and 42704."""
+        if wish == "migrate":
+            self.moving.require_target(target)
         query = self.running.of_process(process)
         if query is None:
             hint = (
                 "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
             )
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
-        return query.id if query.ask(wish).wait(is_cancelled) else None
+        return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
     def _extractor(self, about: Mapping[str, Any], bound: Mapping[str, _Run]) -> Callable[..., None]:
         """What writes a query's artifact; ``bound`` are runs that it had from the beginning."""
@@ -127,19 +155,20 @@ class Separation:
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             runs |= {name: run for name, run in bound.items() if name in read}
-            self.stored.write(
-                query.id,
-                runs,
-                state="suspended" if request.wish == "suspend" else "checkpoint",
-                created=dt.datetime.now(dt.UTC),
-                server=self._database.options.server_id,
-                pipelines=len(query.names),
-                finished=query.finished,
-                relation=relation,
-                **about,
-            )
+            if not self.claims.holds(query.id):
+                self.claims.take(query.id)
+            failpoint("claimed")
+            kind = "suspended" if request.wish == "suspend" else "checkpoint"
+            self._write(query, runs, about, state=kind, finished=query.finished, relation=relation)
+            if request.wish == "migrate":
+                self.claims.give(query.id, request.target)
+                failpoint("given")
 
         return extract
+
+    def _write(self, query: RunningQuery, runs: Mapping[str, _Run], about: Mapping[str, Any], **more: Any) -> None:
+        server, now = self.registry.name, dt.datetime.now(dt.UTC)
+        self.stored.write(query.id, runs, created=now, server=server, pipelines=len(query.names), **about, **more)
 
     # Going on ---------------------------------------------------------------------------------------------------
 
@@ -152,28 +181,55 @@ class Separation:
         """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
         query = self.stored.get(scan.name)
         self._require_owner(reader.client(), query)
-        rows = self._rest(reader, query)
+        rows = self.rest(reader, query)
         columns = [rows.column(int(source)) for source in scan.sources]
         kinds = [column.type for column in columns]
         if kinds != [column.type.arrow for column in scan.columns]:
             raise SqlError("XX001", f'separated query "{query.id}" has other columns than before')
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
-    def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+    def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+        """The rows of what is left of a query, computed here unless it migrates. Raises 55006, XX001."""
+        try:
+            return self.go_on(reader, query)
+        except Moved as moved:
+            return self.moving.rows(reader, moved.query_id)
+
+    def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> pa.Table:
+        """The same, on this server; ``keep``: the rows stay on storage as all that is left of it. Raises Moved, too."""
+        if query.state == "finished":
+            return self._kept_rows(query)
         plan = cut(query.relation, lambda place: place.breaker != "build")
         running = RunningQuery(reader.client(), plan.names, (1.0,) * len(plan.names), query.id)
         engine = self._database.engine
-        with self.running.during(running):
+        with self._alone(running):
+            self.claims.take(query.id)
+            failpoint("begun")
             tables = self.stored.tables(query)
             bindings = {leaf_name(Snapshot(name, (), ())): table for name, table in tables.items()}
             kinds = {name: tuple(kind for _, kind in run.columns) for name, run in query.runs.items()}
             bound = {name: (table, kinds[name]) for name, table in tables.items()}
             about = {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
+            found = None
             with engine.connection(reader) as connection:
                 results = KeptResults(connection, bindings, query.time_zone)
                 with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                    return Stepwise(plan, running, results, self._extractor(about, bound)).run()
-            return engine.query(query.relation, bindings, (), query.time_zone, reader)
+                    found = Stepwise(plan, running, results, self._extractor(about, bound)).run()
+            if found is None:
+                found = engine.query(query.relation, bindings, (), query.time_zone, reader)
+            if keep:
+                self._keep(running, query, found, about)
+            return found
+
+    def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table, about: Mapping[str, Any]) -> None:
+        result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
+        runs = {_ROWS: (rows, _types(query.relation))}
+        self._write(running, runs, about, state="finished", finished=len(running.names), relation=result)
+
+    def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
+        if not isinstance(query.relation, Snapshot):
+            raise SqlError("XX001", f'separated query "{query.id}" has not finished as its manifest says')
+        return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
         """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may

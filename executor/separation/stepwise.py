@@ -22,6 +22,14 @@ from planner.separation import Pipelined, remaining, select_state
 Extract = Callable[[RunningQuery, Relation, dict[str, Relation], KeptResults, Request], None]
 
 
+class Moved(Exception):
+    """A query goes on on another server."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(query_id)
+        self.query_id = query_id
+
+
 class NotInSteps(Exception):
     """A pipeline failed, which the whole query may not."""
 
@@ -36,7 +44,7 @@ class Stepwise:
     extract: Extract
 
     def run(self) -> pa.Table:
-        """The query's rows. Raises 57014 where it was suspended or cancelled, and NotInSteps."""
+        """The query's rows. Raises 57014 where it was suspended or cancelled, Moved, and NotInSteps."""
         try:
             return self._run()
         except SqlError as error:
@@ -62,7 +70,7 @@ class Stepwise:
         return self.results.rows(last.relation, last.name)
 
     def _answer(self, request: Request, finished: set[str]) -> None:
-        """Extracts the state. Raises 57014 where the query was to be suspended."""
+        """Extracts the state. Raises 57014 where the query was to be suspended, and Moved."""
         left, names = remaining(self.plan, finished)
         by_name = {item.name: item.result for item in self.plan.pipelines}
         try:
@@ -75,6 +83,8 @@ class Stepwise:
         request.answer(True)
         if request.wish == "suspend":
             raise suspended(self.query.id)
+        if request.wish == "migrate":
+            raise Moved(self.query.id)
 
 
 def suspended(query_id: str) -> SqlError:
