@@ -30,6 +30,9 @@ _FOLDER: Final = "servers"
 LIVING: Final = frozenset(("up", "draining", "drained"))
 #: Heartbeats in a lease.
 _BEATS: Final = 4
+#: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
+LOOKS: Final = 0.5
+_STOOD_STILL: Final = 2 * LOOKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ class Registry:
         Time in which this server itself did not look does not count: it may have stood still.
         """
         now = self._clock()
-        step, self._looked = min(now - self._looked, 2 * self.pause), now
+        step, self._looked = min(now - self._looked, _STOOD_STILL), now
         found = []
         for member in self.all():
             if member.name == self.name or not member.is_living:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
-from executor.cluster.registry import Member
+from executor.cluster.registry import LOOKS, Member
 from executor.separation.running import Client, Request
 from executor.separation.stepwise import Moved
 
@@ -38,6 +38,22 @@ _WAIT: Final = 0.02
 _AT_ONCE: Final = 8
 
 _LOGGER = logging.getLogger(__name__)
+
+
+class Pace:
+    """What is to be done each so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._done = -seconds
+
+    def is_due(self) -> bool:
+        """Whether it is to be done now; then it counts as done."""
+        now = time.monotonic()
+        if now - self._done < self._seconds:
+            return False
+        self._done = now
+        return True
 
 
 class Moving:
@@ -124,14 +140,13 @@ class Moving:
     # The server's own thread ------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        beaten = -self._registry.pause
+        beat, others = Pace(self._registry.pause), Pace(LOOKS)
         while not self._stop.wait(_LOOK):
             try:
-                if time.monotonic() - beaten >= self._registry.pause:
-                    beaten = time.monotonic()
-                    if not self._registry.beat():
-                        _LOGGER.critical("the lease was taken over: nothing is written to the storage until a restart")
-                        return
+                if beat.is_due() and not self._registry.beat():
+                    _LOGGER.critical("the lease was taken over: nothing is written to the storage until a restart")
+                    return
+                if others.is_due():
                     self._take_over()
                 self._look()
             except (OSError, SqlError) as error:
