@@ -37,15 +37,10 @@ class Endpoint:
 
     def start(self) -> None:
         """Starts it; ``wait`` waits for it."""
-        found = importlib.util.find_spec("pyspark")
-        java = find_java(os.environ)
-        assert found is not None and found.origin is not None and isinstance(java, Java)
-        home = Path(found.origin).parent
-        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        own["PYSPARK_PYTHON"] = sys.executable
+        own = spark_environment()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(home / "bin" / "spark-submit"), *_options(self.port, self._folder), "spark-internal"],
+                [f"{own['SPARK_HOME']}/bin/spark-submit", *_options(self.port, self._folder), "spark-internal"],
                 cwd=self._folder,
                 env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
@@ -74,6 +69,15 @@ class Endpoint:
         assert self._process.poll() is None, self._log.read_text(errors="replace")[-6000:]
         with socket.socket() as client:
             return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def spark_environment() -> dict[str, str]:
+    """What the scripts that pyspark brings along need to know."""
+    found = importlib.util.find_spec("pyspark")
+    java = find_java(os.environ)
+    assert found is not None and found.origin is not None and isinstance(java, Java)
+    own = {"SPARK_HOME": str(Path(found.origin).parent), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**own, "PYSPARK_PYTHON": sys.executable}
 
 
 def _options(port: int, folder: Path) -> list[str]:
