@@ -132,6 +132,18 @@ class Claims:
             if found is not None and self.is_mine(found):
                 self._storage.delete(self._path(query_id))
 
+    def free(self, query_id: str) -> None:
+        """Nobody is to work on a query."""
+        with self.freed(query_id):
+            pass
+
+    def drop_unheld(self, query_id: str) -> None:
+        """Deletes a claim of this server's that it does not work on."""
+        with self._storage.exclusive():
+            found = self._read(query_id)
+            if found is not None and self.is_mine(found) and not found.ordered and query_id not in self._held:
+                self._storage.delete(self._path(query_id))
+
     def drop_void(self) -> None:
         """Deletes this server's own claims of its earlier lives: who wants these queries asks for them."""
         with self._storage.exclusive():

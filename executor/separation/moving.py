@@ -73,6 +73,7 @@ class Moving:
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()
         self._moved = 0
+        self._draining = False
 
     def start(self) -> None:
         """Renews the lease from now on."""
@@ -103,22 +104,15 @@ class Moving:
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
         """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
-        more, from here. Raises 57014; then the query is deleted, unless it is only that its client is gone."""
-        stored = self._separation.stored
+        more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone."""
         while self._claims.get(query_id) is not None:
             if reader.is_cancelled():
-                self._cancelled(reader, query_id)
+                if not reader.client().is_gone:
+                    self._claims.free(query_id)
+                raise SqlError("57014", "canceling statement due to user request")
             time.sleep(_WAIT)
         failpoint("ended")
-        query = stored.get(query_id)
-        found = self._separation.rest(reader, query)
-        stored.delete(query_id)
-        return found
-
-    def _cancelled(self, reader: Reader, query_id: str) -> None:
-        if not reader.client().is_gone:
-            self._separation.stored.delete(query_id)
-        raise SqlError("57014", "canceling statement due to user request")
+        return self._separation.rest(reader, self._separation.stored.get(query_id))
 
     def drain(self, name: str, is_cancelled: Callable[[], bool]) -> int:
         """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
@@ -169,6 +163,9 @@ class Moving:
         for query_id, session in tuple(self._begun.items()):
             if query_id not in mine:
                 session.cancel()  # it was deleted
+        for query_id, claim in mine.items():
+            if not claim.ordered and not self._claims.holds(query_id):
+                self._claims.drop_unheld(query_id)  # that was to be released, and could not
         ordered = [query_id for query_id, claim in mine.items() if claim.ordered and query_id not in self._begun]
         if own.state == "up":
             for query_id in ordered:
@@ -187,7 +184,7 @@ class Moving:
             with contextlib.suppress(Moved):
                 self._finish(query_id, session.reader)
                 self._claims.decline(query_id)
-        except SqlError as error:
+        except Exception as error:  # whatever it is: who waits for the query goes on with it
             _LOGGER.warning("query %s of another server cannot go on: %s", query_id, error)
             with contextlib.suppress(SqlError):
                 self._claims.decline(query_id)
@@ -203,6 +200,8 @@ class Moving:
         failpoint("kept")
 
     def _drain(self, own: Member, ordered: list[str]) -> None:
+        if own.state == "draining" and not self._draining:
+            self._draining, self._moved = True, 0
         targets = itertools.cycle(member.name for member in self._registry.targets())
         for query_id, request in tuple(self._drained.items()):
             if request.is_answered:
@@ -218,4 +217,5 @@ class Moving:
             self._claims.give(query_id, target)
             self._moved += 1
         if not running and not ordered and not self._drained and (own.state, own.moved) != ("drained", self._moved):
+            self._draining = False
             self._registry.mark(own.name, "drained", self._moved)

@@ -86,9 +86,21 @@ class Separation:
         try:
             found: pa.Table = reader.at_moment(plan, transaction, run)
         except Moved as moved:
-            return self.moving.rows(reader, moved.query_id)
+            return self._back(reader, moved.query_id)
         except NotInSteps:
             return None
+        return found
+
+    def _back(self, reader: Reader, query_id: str) -> pa.Table:
+        """The rows of a query that has migrated; nothing of it is left, unless its client is gone."""
+        is_ended = False
+        try:
+            found = self.moving.rows(reader, query_id)
+            is_ended = True
+        finally:
+            if is_ended or (reader.is_cancelled() and not reader.client().is_gone):
+                with contextlib.suppress(SqlError):
+                    self.stored.delete(query_id)
         return found
 
     def _run(

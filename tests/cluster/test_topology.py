@@ -15,7 +15,7 @@ from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
 from tests.server.test_separation import LONG, Running, is_running
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 NUMBERS = itertools.count(1000)
 Pair = tuple[Millstream, Millstream]
@@ -25,7 +25,7 @@ Pair = tuple[Millstream, Millstream]
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("cluster")
     with Standalone(folder / "spark") as spark:
-        shared = {"storage": folder / "storage", "spark_master": spark.master, "maintenance_idle": 0.05}
+        shared = {"storage": folder / "storage", "spark_master": spark.master, "spark_driver_memory": "1g"}
         near = {"SPARK_LOCAL_IP": "127.0.0.1"}
         one = Millstream(settings={**shared, "server_name": "one", "server_lease": 5}, environment=near)
         two = Millstream(settings={**shared, "server_name": "two", "server_lease": 60}, environment=near)
@@ -45,7 +45,7 @@ def begun(server: Millstream, client: psycopg.Connection[Any]) -> Running:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_both_servers_compute_on_one_spark(place: int, servers: Pair) -> None:
-    servers[place].wait_for_spark()
+    servers[place].wait_for_spark(400)  # three JVMs come before it
     with servers[place].connect() as client:
         query = "SELECT k % 10, count(*), sum(k) FROM t GROUP BY 1 ORDER BY 1"
         wanted = client.execute(query).fetchall()

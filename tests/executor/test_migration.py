@@ -16,7 +16,7 @@ from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES, everywhere, outcome, separable, whole
+from tests.executor.test_separation import TABLES, Asked, everywhere, leave, outcome, separable, whole
 from tests.executor.test_separation_artifact import QUERY
 from tests.rig.process import wait_until
 
@@ -302,3 +302,29 @@ def test_a_forged_order_is_not_carried_out(a: Database, b: Database, monkeypatch
     with pytest.raises(SqlError, match="no valid manifest") as raised:
         client.run(QUERY)
     assert raised.value.sqlstate == "XX001"
+
+
+def test_what_is_resumed_may_migrate_and_stays(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(a)
+    wanted = whole(client, QUERY)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(client, QUERY)
+    assert query_id is not None
+    rest = f"SELECT * FROM millstream.resume('{query_id}')"
+    with monkeypatch.context() as patch:
+        assert Leaving(patch, a, "b").ids == []
+        assert client.run(rest) == wanted
+    settled(a)
+    assert client.run("SELECT query_id, state FROM millstream.queries") == [(query_id, "finished")]
+    assert client.run(rest) == wanted
+
+
+def test_a_claim_that_was_not_released(a: Database) -> None:
+    claims = a.separation.claims
+    claims.take("0123456789abcdef")
+    claims._held.clear()
+    settled(a)
+    claims.take("0123456789abcdef")
+    claims.drop_unheld("0123456789abcdef")
+    assert claims.owner("0123456789abcdef") == "a"

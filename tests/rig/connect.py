@@ -17,7 +17,7 @@ from tests.rig.process import die_with_parent, free_port, wait_until
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: It lives for a minute: code that is compiled once, and quickly, is better than good code.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Endpoint:
@@ -91,7 +91,7 @@ def _options(port: int, folder: Path) -> list[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
     }
-    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", _JAVA, "--class", _SERVER]
+    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", JAVA, "--class", _SERVER]
     for name, value in settings.items():
         words += ["--conf", f"{name}={value}"]
     return words

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from tests.rig.connect import spark_environment
+from tests.rig.connect import JAVA, spark_environment
 from tests.rig.process import die_with_parent, end, free_port, wait_until
 
 _DEPLOY = "org.apache.spark.deploy"
@@ -51,6 +51,7 @@ class Standalone:
     def _run(self, name: str, *words: str) -> None:
         own = {
             **spark_environment(),
+            "JAVA_TOOL_OPTIONS": JAVA,  # executors', too
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={self._workers}",
         }
