@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from datetime import time as clock
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from catalog.errors import SqlError, unsupported
+from catalog.zoned_times import packed
 from catalog.zones import find_zone, to_utc
 
 _TOKEN: Final = re.compile(
@@ -121,6 +123,23 @@ def parse_time(text: str) -> clock:
     if moment.microseconds > _DAY:
         raise _field_overflow(text)
     return (datetime.min + timedelta(microseconds=moment.microseconds)).time()
+
+
+def parse_timetz(text: str, zone: str) -> int:
+    """timetz_in, as the number of ``catalog.zoned_times``; a text without a zone gets the session's of that day, or of
+    today. Raises 22007, 22008 and 22009.
+    """
+    moment = _read(text, "time with time zone", needs_date=False)
+    if moment.microseconds is None or (moment.year is None and isinstance(moment.zone, ZoneInfo)):
+        raise _malformed("time with time zone", text)
+    if moment.microseconds > _DAY:
+        raise _field_overflow(text)
+    rules = moment.zone or find_zone(zone)
+    day = datetime.now(rules).date() if moment.year is None else _date(moment, text)
+    local = datetime(day.year, day.month, day.day) + timedelta(microseconds=moment.microseconds)
+    west = to_utc(local, rules).replace(tzinfo=None) - local
+    number: int = packed(moment.microseconds, round(west.total_seconds()))
+    return number
 
 
 def carried_moment(value: date | float) -> date | int:

@@ -6,8 +6,9 @@ Owns: the walk down a type. Knows nothing of values or of which types a catalog 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from catalog.types import Composite, Enumeration, SqlType, array, enum, row
+from catalog.types import ARRAYS, Composite, Enumeration, SqlType, enum, row
 
 
 def enum_of(kind: SqlType) -> Enumeration | None:
@@ -22,7 +23,7 @@ def is_declared(kind: SqlType) -> bool:
 
 def holds(kind: SqlType, found: Callable[[SqlType], bool]) -> bool:
     """Whether something is true of a type, of an array's element type, or of a row's fields."""
-    if kind.element is not None and kind.name == "array":
+    if kind.element is not None and kind.name in ARRAYS:
         return found(kind) or holds(kind.element, found)
     return found(kind) or (kind.row is not None and any(holds(field, found) for _, field in kind.row.fields))
 
@@ -30,8 +31,8 @@ def holds(kind: SqlType, found: Callable[[SqlType], bool]) -> bool:
 def redeclared(kind: SqlType, declared: Enumeration | Composite) -> SqlType:
     """The type with a user's type's new definition, where it is, or holds, one of it."""
     match kind, declared:
-        case SqlType(name="array", element=SqlType() as element), _:
-            return array(redeclared(element, declared))
+        case SqlType(name="array" | "shaped", element=SqlType() as element), _:
+            return replace(kind, element=redeclared(element, declared))
         case SqlType(row=Composite() as known), Composite() if known.oid == declared.oid:
             return row(declared)
         case SqlType(row=Composite() as known), _:

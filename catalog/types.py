@@ -61,6 +61,7 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "time": TypeInfo(1083, 1183, 8, "D"),
     "timestamp": TypeInfo(1114, 1115, 8, "D"),
     "timestamptz": TypeInfo(1184, 1185, 8, "D", True),
+    "timetz": TypeInfo(1266, 1270, 12, "D"),
     "interval": TypeInfo(1186, 1187, 16, "T", True),
     "numeric": TypeInfo(1700, 1231, -1, "N"),
     "void": TypeInfo(2278, 0, 4, "P"),
@@ -105,6 +106,9 @@ OPAQUE: Final = frozenset(
 #: Arrays from 0 on with a text form of their own, and their elements.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
 
+#: Names of array types: of one dimension that begins at 1, and of those that say theirs (``catalog.shapes``).
+ARRAYS: Final = ("array", "shaped")
+
 _ARROW: Final[dict[str, pa.DataType]] = {
     "bool": pa.bool_(),
     "bytea": pa.binary(),
@@ -125,6 +129,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "uuid": pa.string(),  # canonical lower-case text: orders and compares as the 16 bytes do
     "date": pa.date32(),
     "time": pa.time64("us"),
+    "timetz": pa.int64(),  # a number that orders as the times do: catalog.zoned_times
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
     "interval": pa.month_day_nano_interval(),
@@ -198,7 +203,8 @@ class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
-    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. ``enum`` is
+    ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
+    may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
     what a user declared, where ``name`` is ``"enum"``; ``row`` are the fields, where ``name`` is ``"record"``.
     """
 
@@ -209,7 +215,7 @@ class SqlType:
     row: Composite | None = None
 
     def __post_init__(self) -> None:
-        is_array = self.name == "array" and self.element is not None
+        is_array = self.name in ARRAYS and self.element is not None
         is_user = (self.name == "enum" and self.enum is not None) or (self.name == "record" and self.row is not None)
         assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
@@ -222,7 +228,7 @@ class SqlType:
             return self.enum.oid
         if self.row is not None:
             return self.row.type_oid
-        if self.element is not None and self.name == "array":
+        if self.element is not None and self.name in ARRAYS:
             return self.element.array_oid
         return TYPES[self.name].oid
 
@@ -231,6 +237,8 @@ class SqlType:
         """The oid of the type of its arrays."""
         if self.enum is not None:
             return self.enum.oid - 1
+        if self.element is not None and self.name in ARRAYS:
+            return self.oid
         return TYPES[self.name].array_oid if self.row is None else self.row.array_oid
 
     @property
@@ -264,7 +272,8 @@ class SqlType:
     def arrow(self) -> pa.DataType:
         """The Arrow type that carries values of this type in every layer."""
         if self.element is not None:
-            return pa.list_(self.element.arrow)
+            items = pa.list_(self.element.arrow)
+            return pa.struct([("items", items), ("shape", pa.list_(pa.int32()))]) if self.name == "shaped" else items
         if self.row is not None:
             kinds = [kind.arrow for _, kind in self.row.fields]
             return pa.struct([(f"f{place}", kind) for place, kind in enumerate(kinds, 1)])
@@ -284,7 +293,7 @@ class SqlType:
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""
-        if self.element is not None and self.name == "array":
+        if self.element is not None and self.name in ARRAYS:
             return f"{self.element}[]"
         if self.enum is not None or self.row is not None:
             return str(self.enum or self.row)
@@ -307,6 +316,7 @@ DISPLAY: Final[dict[str, str]] = {
     "bpchar": "character",
     "varchar": "character varying",
     "time": "time without time zone",
+    "timetz": "time with time zone",
     "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
 }
@@ -324,6 +334,7 @@ VARCHAR: Final = SqlType("varchar")
 BYTEA: Final = SqlType("bytea")
 DATE: Final = SqlType("date")
 TIME: Final = SqlType("time")
+TIMETZ: Final = SqlType("timetz")
 TIMESTAMP: Final = SqlType("timestamp")
 TIMESTAMPTZ: Final = SqlType("timestamptz")
 INTERVAL: Final = SqlType("interval")
@@ -341,6 +352,11 @@ def numeric(precision: int, scale: int) -> SqlType:
 def array(element: SqlType) -> SqlType:
     """The array type of an element type."""
     return SqlType("array", element=element)
+
+
+def shaped(element: SqlType) -> SqlType:
+    """The type of arrays of any dimensions."""
+    return SqlType("shaped", element=element)
 
 
 _BY_OID: Final[dict[int, str]] = {info.oid: name for name, info in TYPES.items()}
@@ -365,7 +381,7 @@ def record(*fields: tuple[str, SqlType]) -> SqlType:
 def plain(kind: SqlType) -> SqlType:
     """The type without modifiers."""
     if kind.element is not None:
-        return array(plain(kind.element))
+        return array(plain(kind.element)) if kind.name != "shaped" else shaped(plain(kind.element))
     return kind if kind.name not in TYPES else by_name(kind.name)
 
 

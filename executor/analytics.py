@@ -30,6 +30,7 @@ from executor.trace.parquet import read_table
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
 from planner.lowering import lowered
+from planner.lowering.outer_values import uses_equal_values
 from planner.placement import Power
 from planner.program import State, Statement
 from planner.rules import optimise, unnest, with_ordered_joins
@@ -97,11 +98,12 @@ class SparkQuery:
 def _spark_relation(relation: Relation, parameters: tuple[Value, ...], statistics: Statistics) -> Relation:
     """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given.
 
-    What it makes of a subquery asks for values that no row needs, so that those that may raise are joins of ours."""
+    What it makes of a subquery asks for values that no row needs, and once for values that are equal and yet others, so
+    that subqueries that may raise, or use such values, are joins of ours."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
     relation = replace_parameters(relation, parameters)
-    if any(may_fail(node) for node in walk(relation)):
+    if any(may_fail(node) or uses_equal_values(node) for node in walk(relation)):
         relation = _with_joins(relation) or relation
     return lowered(with_ordered_joins(relation, statistics))
 

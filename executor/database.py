@@ -18,7 +18,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.errors import undefined_table
+from catalog.errors import SqlError, undefined_table
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor import stored_catalog
@@ -238,15 +238,22 @@ class Database:
 
         def register(lsn: int) -> None:
             self._committing[lsn] = transaction
+            if transaction.write is not None and transaction.catalog is None:
+                transaction.write.let_go(lsn)
 
         try:
-            self.sequencer.commit(record, sync or transaction.catalog is not None, on_lsn=register)
-        except BaseException:
-            transaction.rollback()  # harmless where the tables' part is committed already
+            chain = None if transaction.write is None else transaction.write.chain
+            self.sequencer.commit(record, sync or transaction.catalog is not None, register, chain)
+        except BaseException as error:
+            # harmless where the tables' part is committed already
+            transaction.rollback(error if isinstance(error, SqlError) else None)
             raise
 
     def _commit_unlogged(self, transaction: Transaction) -> None:
-        """What is temporary needs no record: the tables contain it at the LSN that they are at."""
+        """What is temporary needs no record: the tables contain it at the LSN that they are at. What found nothing to
+        change has seen that."""
+        if transaction.write is not None:
+            transaction.write.await_others()
         if transaction.write is not None and transaction.write.has_temporary:
             transaction.write.commit(self.tables.applied_lsn)
             transaction.write = None

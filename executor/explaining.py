@@ -21,7 +21,7 @@ from executor.choosing import Choice
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
-from executor.separation.choosing import WHOLE, steps_of
+from executor.separation.choosing import WHOLE, Steps, steps_of
 from executor.transaction import Transaction
 from executor.views import ViewRuntime
 from planner.algebra import Relation
@@ -53,13 +53,12 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
         if choice.engine == "spark":
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
-    pipelines: tuple[Pipeline, ...] = ()
+    steps = WHOLE
     if isinstance(statement.statement, Query) and (choice is None or choice.engine == "embedded"):
         steps = steps_of(reader, plan, parameters, transaction) if plan.breakers else WHOLE
         if steps.plan is not None or reader.separable == "on":
             measured["Execution"] = steps.words
-        if steps.plan is not None:
-            pipelines = steps.plan.pipelines
+    pipelines = () if steps.plan is None else steps.plan.pipelines
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
@@ -70,12 +69,12 @@ def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], t
     if statement.format == "json":
         document = _document(database, relation_json(shown, rows), runtimes, measured)
         if pipelines:
-            document["Pipelines"] = [_pipeline_document(item) for item in pipelines]
+            document["Pipelines"] = [_pipeline_document(item, steps) for item in pipelines]
         text = [json.dumps([document], indent=2)]
         kind = JSON
     else:
         text = _text(database, explain_relation(shown, rows), runtimes, measured)
-        text += [line for item in pipelines for line in _pipeline_text(item)]
+        text += [line for item in pipelines for line in _pipeline_text(item, steps)]
         kind = TEXT
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
     return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
@@ -131,14 +130,19 @@ def _document(
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
 
 
-def _pipeline_text(pipeline: Pipeline) -> list[str]:
+def _pipeline_text(pipeline: Pipeline, steps: Steps) -> list[str]:
     plan = explain_relation(pipeline.relation)
-    return [f"Pipeline {pipeline.name} ({pipeline.breaker})", *(f"  {line}" for line in plan)]
+    sliced = steps.slices.get(pipeline.name)
+    slices = "" if sliced is None else f", in slices of {sliced.rows} rows of {sliced.name}"
+    return [f"Pipeline {pipeline.name} ({pipeline.breaker}{slices})", *(f"  {line}" for line in plan)]
 
 
-def _pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
+def _pipeline_document(pipeline: Pipeline, steps: Steps) -> dict[str, Any]:
     plan = relation_json(pipeline.relation)
-    return {"Name": pipeline.name, "Breaker": pipeline.breaker, "Reads": list(pipeline.reads), "Plan": plan}
+    sliced = steps.slices.get(pipeline.name)
+    slices = {} if sliced is None else {"Sliced": sliced.name, "Rows of a Slice": sliced.rows}
+    about = {"Name": pipeline.name, "Breaker": pipeline.breaker, "Reads": list(pipeline.reads)}
+    return {**about, **slices, "Plan": plan}
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import os
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -137,6 +137,11 @@ def rows(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]
     Raises 58P01, 22P04, 57014.
     """
     return _readable(found, _wanted(found, names)) or read(found, names, is_cancelled)
+
+
+def folders(bindings: Mapping[str, pa.Table | FileRows]) -> list[str]:
+    """The folders of the files that the engine reads itself; none where it reads none."""
+    return [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
 
 
 def _wanted(found: OwnFiles, names: Sequence[str]) -> list[ColumnDefinition]:

@@ -23,7 +23,9 @@ _GATHERED: Final = 256
 #: Rows of a commit that are few.
 _FEW: Final = 64
 #: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.
-_KEYS: Final = frozenset(("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "bytea"))
+_KEYS: Final = frozenset(
+    ("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea")
+)
 
 Key = tuple[object, ...]
 Columns = tuple[str, ...]

@@ -30,11 +30,22 @@ def begin_write(session: DatabaseSession, nowait: bool = False) -> WriteTransact
     database, transaction = session.database, session.transaction
     writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
     snapshot = None if transaction is None else transaction.snapshot
+    if snapshot is not None:
+        _await_others(writer)
     newest = database.sequencer.visible if session.serializable else database.tables_lsn
     if snapshot is not None and newest > snapshot[0]:
         writer.rollback()
         raise OutdatedError
     return writer
+
+
+def _await_others(writer: WriteTransaction) -> None:
+    """So that all that was committed before it counts."""
+    try:
+        writer.await_others()
+    except BaseException:
+        writer.rollback()
+        raise
 
 
 def lock(session: DatabaseSession, planned: Planned, transaction: Transaction) -> None:

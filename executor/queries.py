@@ -11,6 +11,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.files import FileRows
 from executor.finite import require_finite
 from executor.nodes import column_name, leaf_name
 from executor.plans import Plan, bare_view, reads
@@ -91,6 +91,8 @@ class Reader:
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
         self.separable = "auto"
+        #: Seconds between two copies of the state of those that do; 0 for none.
+        self.checkpoint_interval = 0.0
         #: For whom they run.
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
@@ -207,13 +209,15 @@ class Reader:
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
         engine = self.database.engine
-        if not any(isinstance(rows, FileRows) for rows in bindings.values()):
+        if not files.folders(bindings):
             return moment.query(engine, relation, bindings, parameters, self.time_zone)
-        tables = {
-            leaf_name(scan): moment.query(engine, scan, {}, parameters, self.time_zone).rename_columns(scan.sources)
-            for scan in joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
-        }
-        return engine.query(relation, {**bindings, **tables}, parameters, self.time_zone, self)
+        return engine.query(relation, self.with_tables(relation, bindings, moment), parameters, self.time_zone, self)
+
+    def with_tables(self, relation: Relation, bindings: Bindings, moment: Moment) -> Bindings:
+        """What leaves stand for where an instance of the engine has no tables."""
+        scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
+        query = partial(moment.query, self.database.engine, bindings={}, parameters=(), time_zone=self.time_zone)
+        return {**bindings, **{leaf_name(scan): query(scan).rename_columns(scan.sources) for scan in scans}}
 
     def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
         """The rows of several relations at one moment, and its LSN."""
@@ -305,6 +309,8 @@ class Reader:
         views = self.database.views_below(plan.views)
         reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
         exact = reads_tables or len(views) > 1
+        if transaction.write is not None and views:
+            transaction.write.await_others()  # views and tables are at one position
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible

@@ -92,6 +92,9 @@ def fit(value: Value, kind: SqlType) -> Value:
         return None
     if kind.element is not None:
         assert isinstance(value, tuple)
+        if kind.name == "shaped":
+            items, shape = value
+            return tuple(fit(item, kind.element) for item in items), shape
         return tuple(fit(item, kind.element) for item in value)
     if kind.name in _INTEGER_BITS:
         assert isinstance(value, int)

@@ -212,8 +212,14 @@ class DatabaseSession:
         transaction = self._block.start()
         try:
             yield transaction
+            if transaction.write is not None and (transaction.explicit or self._block.is_implicit):
+                transaction.write.await_others()  # its answer leaves before its commit
         except BaseException:
+            write = transaction.write
             self._block.fail()
+            if write is not None:
+                with contextlib.suppress(SqlError):  # an error tells what it has seen, too
+                    write.await_others()
             raise
         self._block.finish()
 

@@ -27,6 +27,13 @@ def statistics_of(
     has no two joins, which could come in another order."""
     if sum(isinstance(node, Join) for node in walk(relation)) < 2:
         return {}
+    return all_statistics_of(relation, catalog, tables, found)
+
+
+def all_statistics_of(
+    relation: Relation, catalog: Catalog, tables: TableStore, found: Mapping[int, OwnFiles]
+) -> Statistics:
+    """The same, whatever the plan."""
     read: dict[int, set[str]] = {}
     for scan in walk(relation):
         if isinstance(scan, Scan):

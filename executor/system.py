@@ -131,11 +131,13 @@ def _queries(database: Database) -> Rows:
             "running",
             len(query.names),
             query.finished,
+            query.progress,
             query.rows,
             query.size,
             query.started,
             query.seconds,
             query.seconds_left,
+            query.copied,
             separation.registry.name,
         )
         for query in running
@@ -144,11 +146,9 @@ def _queries(database: Database) -> Rows:
     for left in separation.stored.all():
         if left.id not in ids:
             server = separation.claims.owner(left.id)
-            sizes = (left.pipelines, left.finished, left.rows, left.size)
-            times = (left.created, None, None)
-            rows.append(
-                (left.id, None, left.role, left.text, "running" if server else left.state, *sizes, *times, server)
-            )
+            about = (left.role, left.text, "running" if server else left.state)
+            sizes = (left.pipelines, left.finished, None, left.rows, left.size)
+            rows.append((left.id, None, *about, *sizes, None, None, None, left.created, server))
     return rows
 
 
@@ -237,11 +237,13 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("state", TEXT),
             ("pipelines", INT8),
             ("finished", INT8),
+            ("progress", FLOAT8),
             ("rows", INT8),
             ("bytes", INT8),
             ("started", TIMESTAMPTZ),
             ("seconds", FLOAT8),
             ("seconds_left", FLOAT8),
+            ("copied", TIMESTAMPTZ),
             ("server", TEXT),
         ),
     ),

@@ -150,9 +150,9 @@ class Transaction:
             self.snapshot[1].close()
             self.snapshot = None
 
-    def rollback(self) -> None:
-        """Undoes everything."""
+    def rollback(self, error: SqlError | None = None) -> None:
+        """Undoes everything; ``error`` is why its commit failed."""
         if self.write is not None:
-            self.write.rollback()
+            self.write.rollback(error)
             self.write = None
         self.close()

@@ -15,6 +15,8 @@ JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 SetKind = Literal["union", "intersect", "except"]
 #: What a change has beside a view's row: an LSN, and how many such rows more the view has at it.
 CHANGE_SOURCES = ("__at", "__diff")
+#: What numbers a table's rows while a transaction lasts: a hidden source of its scans.
+ROW_ID = "__rowid"
 
 
 @dataclass(frozen=True, slots=True)

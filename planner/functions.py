@@ -175,6 +175,16 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_timestamp", 1, 1),  # of seconds
     Function("late", 2, -1),  # a function's name and its arguments, of which some are constants elsewhere
     Function("array", 0, -1),
+    # Of arrays of any dimensions.
+    *(Function(f"shaped_{name}", 1, 1) for name in ("items", "ndims", "dims")),
+    *(Function(f"shaped_{name}", 2, 2) for name in ("length", "lower", "upper", "cat")),
+    Function("shaped_subscripts", 2, 3),
+    Function("shaped_at", 2, 7),  # array, a place in each dimension
+    Function("shaped_slice", 3, 13),  # array, lower bounds, as many upper bounds
+    Function("shaped_replace", 3, 3),
+    Function("stacked", 1, 1),  # ARRAY[...] of a list of arrays
+    Function("gathered", 1, 1),  # array_agg() of arrays, of their list
+    Function("array_fill", 2, 3),
     Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
     Function("all", 3, 3),
     Function("subscript", 2, 2),

@@ -9,7 +9,7 @@ added since belongs to rows that came since. Labels in a state stay what they we
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +23,16 @@ from planner.walk import Node, transform, walk
 
 def shows(node: object) -> bool:
     """Whether an expression makes text of an enum's values."""
+    return writes(node, lambda kind: enum_of(kind) is not None)
+
+
+def writes(node: object, is_carried: Callable[[SqlType], bool]) -> bool:
+    """Whether an expression makes text, or values of another type, of such whose carriers do not tell their text."""
     match node:
         case Cast(argument=argument, type=kind):
-            return enum_of(argument.type) is not None and enum_of(kind) is None
+            return is_carried(argument.type) and not is_carried(kind)
         case Call() | AggregateCall() | WindowCall():
-            return _is_written(node.type) and any(enum_of(item.type) is not None for item in node.arguments)
+            return _is_written(node.type) and any(is_carried(item.type) for item in node.arguments)
         case _:
             return False
 

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 
 from catalog.types import INT4
 from planner.algebra import (
+    ROW_ID,
     Aggregate,
     Filter,
     Fixpoint,
@@ -260,8 +261,8 @@ def _replacing(results: Mapping[int, Snapshot]) -> Callable[[Any], Any]:
 
 
 def inputs_apart(relation: Relation) -> tuple[Relation, tuple[tuple[str, Relation], ...]]:
-    """A plan over snapshots of what it reads of tables and views, and these: each scan with the filters and projections
-    that belong to it alone."""
+    """A plan over snapshots of what it reads of tables and views, or of a part of a result, and these: each scan with
+    the filters and projections that belong to it alone."""
     names, fresh = Names(), Fresh(relation)
     for taken in _taken(relation):
         names.unique(taken)
@@ -282,7 +283,8 @@ def inputs_apart(relation: Relation) -> tuple[Relation, tuple[tuple[str, Relatio
 
 
 def _is_input(relation: Relation) -> bool:
-    if not isinstance(_below_chain(relation), Scan):
+    leaf = _below_chain(relation)
+    if not isinstance(leaf, Scan) and not (isinstance(leaf, Snapshot) and ROW_ID in leaf.sources):
         return False
     nested = sum(isinstance(item, RELATIONS) for item in walk(relation)) > _length(relation)
     return not nested and volatility(relation) != "volatile" and not free_columns(relation)

@@ -29,7 +29,7 @@ from server.express import Answered
 from server.planning import Plan
 from server.points import Found
 from server.prepared import Prepared, find_statement, outputs_of
-from server.rows import decode_parameters, describe_rows, described
+from server.rows import decode_parameters, describe_rows, described, with_shapes
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -110,8 +110,16 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
     plan = prepared.plan
     if plan is not None and not plan.suits(session.db.catalog, session.settings):
         return _rebind(session, message, prepared)
+    if plan is not None and (kinds := with_shapes(message, plan.types)) is not None:
+        return _reshape(session, message, prepared, kinds)
     _bind(session, message, prepared)
     return None
+
+
+async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
+    """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
+    await session.work(prepared.reshaped, session, kinds)
+    _bind(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:

@@ -253,6 +253,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "Who runs queries."),
     Parameter("separable", "auto", one_of("auto", "on", "off"),
               "Whether queries run pipeline by pipeline, so that they can leave the server."),
+    _milliseconds("checkpoint_interval", "0", "Time between copies of a separable query's state; 0 is none."),
     Parameter("client_min_messages", "notice", one_of(*_LEVELS), "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("hex", refused=("escape",)), "Output form of bytea."),
     Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),

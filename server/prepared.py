@@ -61,6 +61,11 @@ class Prepared:
         self.plan = replanned(session, self.plan, described=True)
         return self.plan
 
+    def reshaped(self, session: Session, kinds: tuple[SqlType, ...]) -> None:
+        """The plan with other types of parameters, which clients do not tell apart."""
+        assert self.raw is not None
+        self.plan = session.plan_allowed(self.raw, kinds, session.surroundings)
+
 
 def replanned(session: Session, plan: Plan, described: bool) -> Plan:
     """A plan for the catalog that the session sees now. Raises 0A000 when the columns of a result that the client knows

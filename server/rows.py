@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
+from catalog.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context
 from planner.expression import Literal, Value
 from planner.statements import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind
-from protocol.values.registry import TEXT_FORMAT, decode_value
+from protocol.values.registry import TEXT_FORMAT, decode_value, says_shape
 
 if TYPE_CHECKING:
     from server.planning import Bounded, Plan
@@ -105,6 +105,18 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             error.where = error.where or place
             raise
     return tuple(values)
+
+
+def with_shapes(message: Bind, types: tuple[SqlType, ...]) -> tuple[SqlType, ...] | None:
+    """The parameters' types where some are arrays whose values say dimensions or bounds; else None."""
+    if not any(kind.name == "array" for kind in types) or len(types) != len(message.parameters):
+        return None
+    formats = column_formats(message.parameter_formats, len(types))
+    kinds = tuple(
+        shaped(kind.element) if kind.name == "array" and kind.element and data and says_shape(data, form) else kind
+        for kind, data, form in zip(types, message.parameters, formats, strict=True)
+    )
+    return None if kinds == types else kinds
 
 
 def literal_values(literals: Sequence[Literal], types: tuple[SqlType, ...], time_zone: str) -> tuple[Value, ...]:

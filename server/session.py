@@ -211,10 +211,14 @@ class Session:
         return await self.work(function, *arguments)
 
     def _end_cancelled(self) -> None:
-        """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive."""
+        """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive, and
+        if one of them knew it, so would each other, and what the statement reads would stay open."""
         error, self._cancelled = self._cancelled, None
-        if error is not None:
-            raise error from None
+        try:
+            if error is not None:
+                raise error from None
+        finally:
+            del error
 
     def is_cancelled(self) -> bool:
         """Whether what it does now is to stop."""
@@ -322,6 +326,7 @@ class Session:
         self.db.maintenance_engine = self.settings.value("maintenance_engine")
         self.db.query_engine = self.settings.value("query_engine")
         self.db.reader.separable = self.settings.value("separable")
+        self.db.reader.checkpoint_interval = self.settings.seconds("checkpoint_interval")
         patience = Patience(self.settings.seconds("stream_timeout"), self.settings.seconds("stream_progress"))
         self.db.await_rows(patience, self.notices.report)
         names = ("idle_in_transaction_session_timeout", "idle_session_timeout")

@@ -69,6 +69,8 @@ _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $
 #: A foreign key names its target as the path needs it.
 _CONSTRAINT: Final = f"""(SELECT {_marked("d.definition")} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
+#: A check without the parentheses around the whole.
+_PRETTY_CONSTRAINT: Final = rf"regexp_replace({_CONSTRAINT}, '^CHECK \(\((.*)\)\)( NOT VALID)?$', 'CHECK (\1)\2')"
 _SERIAL_FROM: Final = """FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -104,7 +106,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
     "pg_get_expr(pg_node_tree, oid, bool)": _marked("$1::text"),
     "pg_get_constraintdef(oid)": _CONSTRAINT,
-    "pg_get_constraintdef(oid, bool)": _CONSTRAINT,
+    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_PRETTY_CONSTRAINT} ELSE {_CONSTRAINT} END",
     "pg_get_indexdef(oid)": _lookup("index_definitions", "0"),
     "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
     "pg_get_viewdef(oid)": _VIEW,

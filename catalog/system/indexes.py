@@ -24,14 +24,15 @@ from catalog.types import SqlType
 _CLASSES: Final = {
     "int2": 1979, "int4": 1978, "int8": 3124, "oid": 1981, "float4": 1970, "float8": 3123, "numeric": 3125,
     "text": 3126, "varchar": 3126, "bpchar": 426, "name": 1986, "char": 429, "bool": 424, "bytea": 428, "date": 3122,
-    "time": 1996, "timestamp": 3128, "timestamptz": 3127, "interval": 1982, "uuid": 2968, "jsonb": 4033,
-    "array": 397,
+    "time": 1996, "timetz": 2000, "timestamp": 3128, "timestamptz": 3127, "interval": 1982, "uuid": 2968,
+    "jsonb": 4033, "array": 397,
 }  # fmt: skip
 #: btree's equality by type.
 _EQUALS: Final = {
     "int2": 94, "int4": 96, "int8": 410, "oid": 607, "float4": 620, "float8": 670, "numeric": 1752, "text": 98,
-    "varchar": 98, "bpchar": 1054, "name": 93, "char": 92, "bool": 91, "bytea": 1955, "date": 1093, "time": 1108,
-    "timestamp": 2060, "timestamptz": 1320, "interval": 1330, "uuid": 2972, "jsonb": 3240, "array": 1070,
+    "varchar": 98, "bpchar": 1054, "name": 93, "char": 92, "bool": 91, "bytea": 1955, "date": 1093,
+    "time": 1108, "timetz": 1550, "timestamp": 2060, "timestamptz": 1320, "interval": 1330,
+    "uuid": 2972, "jsonb": 3240, "array": 1070,
 }  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
         texts = {key.name: _key_text(key) for key in table.keys if not key.index}
         for check in table.checks:
             text = default_text(catalog, check.expression)
-            texts[check.name] = f"CHECK ({_bracketed(text)}){_not_valid(check)}"
+            texts[check.name] = f"CHECK ({text}){_not_valid(check)}"
         for name, text in texts.items():
             yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
         for reference in table.foreign_keys:
@@ -266,16 +267,12 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
                     "rest": _reference_rest(reference),
                 }
     for oid, _, check, text in domain_constraints(catalog):
-        definition = f"CHECK {_bracketed(text)}{_not_valid(check)}"
+        definition = f"CHECK ({text}){_not_valid(check)}"
         yield {"oid": oid, "definition": definition, "rest": ""}
 
 
 def _not_valid(constraint: Check | ForeignKey) -> str:
     return "" if constraint.validated else " NOT VALID"
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})"
 
 
 def _listed(names: tuple[str, ...]) -> str:

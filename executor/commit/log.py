@@ -101,10 +101,11 @@ class Log:
         with self._lock:
             return sum(each.end for each in self._segments)
 
-    def append(self, entries: Sequence[tuple[Encoded, int]]) -> list[Position | SqlError]:
+    def append(self, entries: Sequence[tuple[Encoded, int]], chained: bool = False) -> list[Position | SqlError]:
         """Writes records with their LSNs (0 for data); for each where it lies, or why it could not be written.
 
-        Nothing is synced. A record that failed has left nothing behind that recovery would find.
+        Nothing is synced. A record that failed has left nothing behind that recovery would find; with ``chained`` none
+        behind it is written.
         """
         with self._lock:
             self._wait_settled()
@@ -116,7 +117,10 @@ class Log:
                 if pending and not self._fits(taken + needed):
                     outcome += self._write(pending)
                     pending, taken = [], 0
-                refused = self._make_room(needed) if not self._fits(taken + needed) else None
+                before = outcome[-1] if chained and outcome else None
+                refused = before if isinstance(before, SqlError) else None
+                if refused is None and not self._fits(taken + needed):
+                    refused = self._make_room(needed)
                 if refused is not None:
                     outcome.append(refused)
                     continue

@@ -32,15 +32,18 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from executor.commit.chain import Chain
 from executor.commit.encoding import Encoded, encode_data, encode_record
 from executor.commit.log import Log
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
-from executor.commit.writing import Call, Entry, Flush, Item, Stop, take
+from executor.commit.writing import Call, Draft, Entry, Flush, Item, Stop, take
 
 Publisher = Callable[[int, TransactionRecord], None]
 #: Told that a transaction happened, or why not.
 Done = Callable[[Exception | None], None]
+#: Told a transaction's LSN.
+OnLsn = Callable[[int], None]
 
 #: Seconds after which a transaction that did not wait for the disk is on it.
 SYNC_WITHIN: Final = 0.2
@@ -91,39 +94,47 @@ class Sequencer:
         with self.lock:
             self._publishers.append(publisher)
 
-    def submit(self, parts: Sequence[Part], sync: bool = True, on_lsn: Callable[[int], None] | None = None) -> Ticket:
+    def submit(
+        self,
+        parts: Sequence[Part],
+        sync: bool = True,
+        on_lsn: OnLsn | None = None,
+        chain: Chain | None = None,
+    ) -> Ticket:
         """Commits a transaction; returns at once. With ``sync`` the ticket is done when the disk has the record.
 
         ``on_lsn`` is told the LSN under ``lock``, before any publisher can see it; so the caller need not hold the
-        lock, and the rows are encoded and compressed outside of it.
+        lock, and the rows are encoded and compressed outside of it. Where one of ``chain`` was refused, this is, too.
         Raises 57P01 after ``close`` and 58030 after a failure of the log that only a restart mends. 53100 for a full
         disk comes by the ticket.
         """
         record = tuple(parts)
-        return self._submit(encode_record(record), record, sync, on_lsn)
+        return self._submit(Draft(encode_record(record), record, sync, chain), on_lsn)
 
-    def _submit(
-        self, encoded: Encoded, record: TransactionRecord, sync: bool, on_lsn: Callable[[int], None] | None
-    ) -> Ticket:
+    def _submit(self, draft: Draft, on_lsn: OnLsn | None) -> Ticket:
         with self.lock:
             if self._closed is not None:
                 raise self._closed
             ticket = self._number(on_lsn)
-            self._put(Entry(encoded, record, sync, ticket))
+            self._put(draft.entry(ticket))
         return ticket
 
-    def commit(self, parts: Sequence[Part], sync: bool = True, on_lsn: Callable[[int], None] | None = None) -> None:
+    def commit(
+        self,
+        parts: Sequence[Part],
+        sync: bool = True,
+        on_lsn: OnLsn | None = None,
+        chain: Chain | None = None,
+    ) -> None:
         """Commits a transaction and waits for it; all else, and what is raised, as for ``submit`` and its ticket."""
         record = tuple(parts)
-        encoded = encode_record(record)
-        ticket = self._commit_here(encoded, record, sync, on_lsn)
+        draft = Draft(encode_record(record), record, sync, chain)
+        ticket = self._commit_here(draft, on_lsn)
         if ticket is None:
-            ticket = self._submit(encoded, record, sync, on_lsn)
+            ticket = self._submit(draft, on_lsn)
         ticket.wait()
 
-    def _commit_here(
-        self, encoded: Encoded, record: TransactionRecord, sync: bool, on_lsn: Callable[[int], None] | None
-    ) -> Ticket | None:
+    def _commit_here(self, draft: Draft, on_lsn: OnLsn | None) -> Ticket | None:
         """Commits on the caller's thread; the ticket is done. None where somebody else commits: one sync is for all
         who wait then."""
         if not self._turn.acquire(blocking=False):
@@ -133,7 +144,7 @@ class Sequencer:
                 if self._outstanding or self._closed is not None:
                     return None
                 ticket = self._number(on_lsn)
-            entries = (Entry(encoded, record, sync, ticket),)
+            entries = (draft.entry(ticket),)
             error = self._complete_here(entries, self._write(entries))
         finally:
             self._turn.release()
@@ -147,7 +158,7 @@ class Sequencer:
         errors, _ = self._complete(entries, refused, forced=False)
         return errors[0]
 
-    def _number(self, on_lsn: Callable[[int], None] | None = None) -> Ticket:
+    def _number(self, on_lsn: OnLsn | None = None) -> Ticket:
         """The next LSN; under ``lock``."""
         ticket = Ticket(self._next)
         self._next += 1
@@ -160,27 +171,37 @@ class Sequencer:
         """Whether the writer thread has something to do, so that ``commit_soon`` would refuse."""
         return self._outstanding > 0
 
-    def commit_soon(self, parts: Sequence[Part], sync: bool, done: Done) -> bool:
+    def commit_soon(
+        self,
+        parts: Sequence[Part],
+        sync: bool,
+        done: Done,
+        on_lsn: OnLsn | None = None,
+        chain: Chain | None = None,
+    ) -> bool:
         """Commits a small transaction on the caller's thread, which watches the log's files and waits for nothing.
 
         ``done`` is called on that thread. False: something, another thread above all, is in the way, and nothing
-        happened. Raises nothing.
+        happened; an LSN that ``on_lsn`` was told stays unused then. Raises nothing.
         """
         record = tuple(parts)
-        encoded = encode_record(record)
+        draft = Draft(encode_record(record), record, sync, chain)
         if not self._turn.acquire(blocking=False):
             return False
-        ticket = self._take_lsn()
-        if ticket is not None and self._begin(Entry(encoded, record, sync, ticket), done):
+        ticket = self._take_lsn(on_lsn)
+        if ticket is not None and self._begin(draft.entry(ticket), done):
             return True
         self._turn.release()
         return False
 
     def _begin(self, entry: Entry, done: Done) -> bool:
         """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""
+        if entry.refused is not None:
+            return False
         synced = partial(self._end_sync, entry, done) if self._is_due((entry,)) else None
         outcome = self.log.append_at_once(entry.encoded, entry.ticket.lsn, synced)
         if isinstance(outcome, SqlError):
+            entry.refuse(outcome)
             self._end_turn(entry, done, outcome, None)
         elif outcome is not None and synced is None:
             self._last_written = entry.ticket.lsn
@@ -199,12 +220,12 @@ class Sequencer:
         self._turn.release()
         done(errors[0])
 
-    def _take_lsn(self) -> Ticket | None:
+    def _take_lsn(self, on_lsn: OnLsn | None) -> Ticket | None:
         """An LSN for this thread, unless one before it is under way. One that is not used then stays unused."""
         if not self.lock.acquire(blocking=False):
             return None
         try:
-            return None if self._outstanding or self._closed is not None else self._number()
+            return None if self._outstanding or self._closed is not None else self._number(on_lsn)
         finally:
             self.lock.release()
 
@@ -281,8 +302,15 @@ class Sequencer:
 
     def _write(self, entries: Sequence[Entry]) -> list[SqlError | None]:
         """Group commit: one write for all. Why each was refused, if it was."""
-        outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in entries])
-        return [each if isinstance(each, SqlError) else None for each in outcomes]
+        refused = {entry.ticket.lsn: entry.refused for entry in entries}
+        going = [entry for entry in entries if refused[entry.ticket.lsn] is None]
+        chained = any(entry.chain is not None for entry in going)
+        outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in going], chained)
+        for entry, outcome in zip(going, outcomes, strict=True):
+            if isinstance(outcome, SqlError):
+                entry.refuse(outcome)
+                refused[entry.ticket.lsn] = outcome
+        return [refused[entry.ticket.lsn] for entry in entries]
 
     def _complete(
         self, entries: Sequence[Entry], refused: Sequence[SqlError | None], forced: bool

@@ -10,11 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.errors import SqlError
+from executor.commit.chain import Chain
 from executor.commit.encoding import Encoded
 from executor.commit.records import TransactionRecord
 from executor.commit.ticket import Ticket
 
 _GROUP_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A transaction to commit that has no LSN yet. Of a ``chain`` it is refused with those before it."""
+
+    encoded: Encoded
+    record: TransactionRecord
+    sync: bool
+    chain: Chain | None = None
+
+    def entry(self, ticket: Ticket) -> Entry:
+        """With an LSN."""
+        return Entry(self.encoded, self.record, self.sync, ticket, self.chain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +41,17 @@ class Entry:
     record: TransactionRecord
     sync: bool
     ticket: Ticket
+    chain: Chain | None = None
+
+    @property
+    def refused(self) -> SqlError | None:
+        """Why it must not be written."""
+        return None if self.chain is None else self.chain.error
+
+    def refuse(self, error: SqlError) -> None:
+        """It was not written."""
+        if self.chain is not None:
+            self.chain.fail(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
-from executor.embedded import floats
+from executor.embedded import floats, zoned_times
 from executor.embedded.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.nodes import called, cast_to, macro
 from executor.nodes import Build, Expr, binary, function, number, operand, text
@@ -120,6 +120,8 @@ def add(kind: type[Any]) -> Build:
         left, right = arguments
         if a == b == node.type and a.name in FLOATS:
             return floats.operation(printer, arguments, node)
+        if "timetz" in (a.name, b.name):
+            return zoned_times.moved(arguments, node, kind is exp.Sub)
         if node.type.name == "numeric" and printer.wide:
             left, right = (cast_to(printer, side, SqlType("numeric", (38, node.type.scale))) for side in (left, right))
         if a.name == "timestamptz" and b.name == "interval":

@@ -18,6 +18,7 @@ _ARROW: Final = {
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.string()),
     "VARCHAR[][]": pa.list_(pa.list_(pa.string())),
+    "INTEGER[]": pa.list_(pa.int32()),
     "BOOLEAN": pa.bool_(),
     "INTEGER": pa.int32(),
     "BIGINT": pa.int64(),
@@ -27,6 +28,7 @@ _ARROW: Final = {
     "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
+    "INTERVAL": pa.month_day_nano_interval(),
     "DECIMAL(38, 18)": pa.decimal128(38, 18),
     "DECIMAL(38, 20)": pa.decimal128(38, 20),
 }

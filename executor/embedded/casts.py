@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
-from executor.embedded import moments
+from executor.embedded import moments, shapes, zoned_times
 from executor.embedded.nodes import bound, macro
 from executor.embedded.rows import cast_row, row_text, struct, unless_null
 from executor.nodes import Expr, case, function, number, operand, text
@@ -63,6 +63,14 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """From an array of another type, element by element; a parameter's digits are its own already."""
     source, target = node.argument.type, node.type
     assert target.element is not None
+    if "shaped" in (source.name, target.name):
+        return shapes.cast(
+            printer,
+            argument,
+            source,
+            target,
+            lambda items, one, other: _elements(printer, items, Cast(Literal(None, one), other, node.explicit)),
+        )
     if source.name in TEXTS:
         argument, source = function("array_elements", argument), array(TEXT)
     if source.element is None:
@@ -91,6 +99,8 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
         return jsonb_value(printer, argument, target)
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
+    if "timetz" in pair:
+        return zoned_times.cast(printer, argument, source, target)
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -111,6 +121,9 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
     """PostgreSQL's output of a value."""
     if source.name in VECTORS:
         return function("array_to_string", argument, text(" "))
+    if source.name == "shaped" and source.element is not None:
+        element = source.element
+        return shapes.written(argument, lambda items: _item_texts(printer, items, element))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
     if source.row is not None:
@@ -128,6 +141,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return operand(exp.DPipe(this=text("\\x"), expression=function("lower", function("hex", argument))))
         case "interval":
             return macro("ms_interval_text", argument)
+        case "timetz":
+            return macro("ms_timetz_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
         case "uuid" | "json" | "jsonb":
@@ -176,11 +191,16 @@ def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
 
 
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+    joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
+    return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
+
+
+def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
+    """Elements as an array's text has them."""
     name = exp.Column(this=exp.Identifier(this="e", quoted=True))
     item = macro("ms_array_item", shown(printer, name, element))
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
-    joined = function("array_to_string", function("list_transform", argument, each), text(","))
-    return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
+    return function("list_transform", items, each)
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
@@ -235,7 +255,9 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
         case "bytea":
             return macro("ms_bytea", argument)
-        case "date" | "time" | "timestamp" | "timestamptz":
+        case "timetz":
+            return zoned_times.read(printer, argument)
+        case "date" | "time" | "timestamp" | "timestamptz" | "interval":
             return moments.read(printer, argument, target)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))

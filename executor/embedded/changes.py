@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from catalog.objects import Table
 from executor.embedded.connection import Connection
-from executor.embedded.dialect import ROW_ID, STORE
+from executor.embedded.dialect import STORE
+from planner.algebra import ROW_ID
 
 
 @dataclass(frozen=True, slots=True)

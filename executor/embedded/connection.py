@@ -270,9 +270,9 @@ class Connection:
         except duckdb.Error as error:
             raise translate(error) from error
 
-    def printed(self, relation: Relation, timezone: str) -> str:
+    def printed(self, relation: Relation, timezone: str, files: Mapping[str, FileRows] = MappingProxyType({})) -> str:
         """A relation without parameters in the engine's words; decimals are computed wide."""
-        return _printed(DuckPrinter(wide=True, timezone=timezone), relation)
+        return _printed(DuckPrinter(wide=True, timezone=timezone, read=files), relation)
 
     def stream(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"

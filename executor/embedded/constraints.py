@@ -32,9 +32,9 @@ from executor.embedded.changes import (
 )
 from executor.embedded.connection import Connection
 from executor.embedded.deferral import Deferred, Timing, missing, repeated, still_referenced
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.showing import failing_row
 from executor.embedded.unique_keys import Key, enforced, key_of
+from planner.algebra import ROW_ID
 
 Statement = dict[int, Change]
 

@@ -24,8 +24,8 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
-from catalog.types import OIDS, OPAQUE, TEXT, SqlType
-from executor.embedded import casts, files, functions, jsons, rows, sets, windows
+from catalog.types import INT4, OIDS, OPAQUE, TEXT, SqlType, array
+from executor.embedded import casts, files, functions, jsons, rows, sets, shapes, windows
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.embedded.arrays import each
 from executor.embedded.nodes import bound
@@ -43,13 +43,13 @@ from executor.nodes import (
     text,
 )
 from executor.printer import Printer
-from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey, Unnest
+from executor.selects import Block
+from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.lowering.outer_values import separate_outer_values
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
-#: Source name of a table's row identity in a scan.
-ROW_ID: Final = "__rowid"
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -62,6 +62,7 @@ _TYPES: Final[dict[str, Any]] = {
     "float8": exp.DataType.Type.DOUBLE,
     "date": exp.DataType.Type.DATE,
     "time": exp.DataType.Type.TIME,
+    "timetz": exp.DataType.Type.BIGINT,
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
@@ -86,6 +87,8 @@ class _Generator(DuckDB.Generator):  # type: ignore[misc]
 
 def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
+    if sql_type.name == "shaped" and sql_type.element is not None:
+        return shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
     if sql_type.element is not None:
         return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
     if sql_type.row is not None:
@@ -124,6 +127,8 @@ class DuckPrinter(Printer):
 
     def print_relation(self, relation: Relation) -> str:
         """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
+        if not isinstance(relation, With):  # whose parts come here, each for itself
+            relation = separate_outer_values(relation)
         printed = super().print_relation(relation)
         if not any(holds(column.type, _is_interval) for column in relation.columns):
             return printed
@@ -149,6 +154,10 @@ class DuckPrinter(Printer):
             return exp.Cast(this=exp.null(), to=duck_type(literal.type))
         if literal.type.element is not None:
             assert isinstance(value, Sequence)
+            if literal.type.name == "shaped":
+                parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
+                made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
+                return exp.Cast(this=made, to=duck_type(literal.type))
             items = [self.literal(Literal(item, literal.type.element)) for item in value]
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
         if literal.type.row is not None:
@@ -184,6 +193,23 @@ class DuckPrinter(Printer):
         value = jsons.ordered(next(rest), key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
+    def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
+        """The first rows of groups as structs, in which DuckDB gathers them, have no -0.0: a number that is computed
+        hides them from it."""
+        hides = not isinstance(node.input, Scan) and _has_float(node.input)
+        numbers = (
+            function("abs", value) if hides and call.function == "row_number" else value
+            for (_, call), value in zip(node.calls, rest, strict=True)
+        )
+        return super()._window(node, block, numbers)
+
+    def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
+        """A lateral item's first row is gathered in the same way, but where OFFSET is written."""
+        block = super()._limit(node, block, rest)
+        if block.limit is not None and block.offset is None and _has_float(node):
+            block.offset = number(0)
+        return block
+
     def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
         """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
         are tables where files are read.
@@ -198,8 +224,8 @@ class DuckPrinter(Printer):
         return table
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column; a table's row identity is DuckDB's rowid."""
-        own = isinstance(leaf, Scan) and leaf.kind == "table" and name == ROW_ID
+        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
 
     def cast(self, argument: Expr, node: Cast) -> Expr:
@@ -246,6 +272,10 @@ class DuckPrinter(Printer):
         return exp.Subquery(this=select)
 
 
+def _has_float(relation: Relation) -> bool:
+    return any(holds(column.type, lambda kind: kind.name in ("float4", "float8")) for column in relation.columns)
+
+
 def _is_interval(kind: SqlType) -> bool:
     return kind.name == "interval"
 
@@ -259,6 +289,8 @@ def _checked(value: Expr, kind: SqlType) -> Expr:
         return bound(value, lambda row: rows.unless_null(row, rows.struct(_fields_checked(row, own))))
     if kind.element is not None:
         element = kind.element
+        if kind.name == "shaped":
+            return shapes.over_items(value, lambda items: _checked(items, array(element)))
         return each(value, lambda item: _checked(item, element))
     return function("ms_interval_shown", value)
 

@@ -24,11 +24,11 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
 from executor.engine import Inputs, Job, JobResult
-from executor.files import FileRows
+from executor.files import FileRows, folders
 from executor.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
@@ -126,14 +126,10 @@ class EmbeddedEngine:
         owner: object = None,
     ) -> pa.Table:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
-        folders = [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
-        if not folders:
+        if not folders(bindings):
             return self._query(self._instance(), relation, bindings, parameters, timezone, owner)
-        database, connection = self._of_folder(os.path.commonpath(folders), owner)
-        try:
+        with self.connection(owner, bindings) as connection:
             return connection.query(relation, bindings, parameters, timezone)
-        finally:
-            database.release(connection)
 
     def _of_folder(self, folder: str, owner: object) -> tuple[Instance, Connection]:
         """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
@@ -147,10 +143,14 @@ class EmbeddedEngine:
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 
     @contextmanager
-    def connection(self, owner: object) -> Iterator[Connection]:
-        """A connection for several statements, to an instance without tables and files."""
-        database = self._instance()
-        connection = database.acquire(owner)
+    def connection(self, owner: object, bindings: Bindings = NOTHING) -> Iterator[Connection]:
+        """A connection for several statements, to an instance without tables, and with the files that are bound."""
+        of_files = folders(bindings)
+        if of_files:
+            database, connection = self._of_folder(os.path.commonpath(of_files), owner)
+        else:
+            database = self._instance()
+            connection = database.acquire(owner)
         try:
             yield connection
         finally:

@@ -39,8 +39,6 @@ def _name(engine_type: str) -> str:
 def _unconvertible(match: re.Match[str]) -> SqlError:
     """A text that is no number of the type, or too large a one."""
     value, target = match["value"], match["type"]
-    if target == "INTERVAL":
-        return SqlError("22007", f'invalid input syntax for type interval: "{value}"')
     if target != "UUID" and re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", value, re.IGNORECASE):
         if target.startswith("DECIMAL"):
             return _numeric_overflow(target)

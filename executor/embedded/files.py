@@ -9,13 +9,17 @@ from collections.abc import Callable
 
 from catalog.types import SqlType
 from executor.files import FileColumn, FileRows
+from planner.algebra import ROW_ID
 
 
 def select(rows: FileRows, type_text: Callable[[SqlType], str]) -> str:
-    """SELECT of some columns of files under their declared names; ``type_text`` writes a type."""
-    columns = ", ".join(f"{_value(column, type_text(column.type))} AS {_name(column.name)}" for column in rows.columns)
+    """SELECT of some columns of files under their declared names, and of the number of a row's file; ``type_text``
+    writes a type."""
+    columns = [f"{_value(column, type_text(column.type))} AS {_name(column.name)}" for column in rows.columns]
+    columns.append(f"file_index AS {_name(ROW_ID)}")
     paths = ", ".join(map(_text, rows.paths))
-    return f"SELECT {columns} FROM read_parquet([{paths}], hive_partitioning = false, union_by_name = false)"
+    source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = false)"
+    return f"SELECT {', '.join(columns)} FROM {source}"
 
 
 def _value(column: FileColumn, kind: str) -> str:

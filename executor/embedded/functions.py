@@ -38,6 +38,7 @@ from executor.embedded.jsons import JSONS, ordered
 from executor.embedded.nodes import called, cast_to, macro
 from executor.embedded.rows import ROWS
 from executor.embedded.sets import SETS
+from executor.embedded.shapes import SHAPED
 from executor.embedded.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.textual import (
     concat,
@@ -53,6 +54,7 @@ from executor.embedded.textual import (
     substring,
     trimmed,
 )
+from executor.embedded.zoned_times import at_zone
 from executor.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
@@ -274,7 +276,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "make_time": _named("ms_make_time"),
     "make_timestamp": _named("ms_make_timestamp"),
     "make_interval": _named("ms_make_interval"),
-    "timezone": _named("timezone"),
+    "timezone": at_zone(_named("timezone")),
     "age": age,
     "justify_hours": _named("ms_justify_hours"),
     "justify_days": _named("ms_justify_days"),
@@ -295,6 +297,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "hashed_chance": _named("ms_hashed_chance"),
     "late": late.call,
     **ARRAYS,
+    **SHAPED,
     **JSONS,
     **ROWS,
     **SETS,

@@ -24,7 +24,9 @@ from executor.embedded import (
     number_reading,
     octets,
     regexes,
+    shapes,
     transcendental,
+    zoned_times,
 )
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.dialect import STORE
@@ -54,7 +56,17 @@ class Instance:
     def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
         config = {**_SETTINGS, **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (documents, identifiers, moments, number_reading, octets, regexes, transcendental):
+        for family in (
+            documents,
+            identifiers,
+            moments,
+            number_reading,
+            octets,
+            regexes,
+            shapes,
+            transcendental,
+            zoned_times,
+        ):
             batches.register(self._database, family.FUNCTIONS)
         batches.register(self._database, documents.OF_NULL, strict=False)
         late.register(self._database, self._query)
@@ -125,7 +137,9 @@ class Instance:
 def _create_macros(connection: Any) -> None:
     """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
     if not _MACROS:
-        _MACROS[:] = connection.extract_statements(macros.STATEMENTS + macros_functions.STATEMENTS)
+        _MACROS[:] = connection.extract_statements(
+            macros.STATEMENTS + macros_functions.STATEMENTS + zoned_times.STATEMENTS + shapes.STATEMENTS
+        )
     connection.begin()
     for statement in _MACROS:
         connection.execute(statement)

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import SqlType
+from catalog.types import SqlType, array
 from executor.embedded.arrays import each
 from executor.embedded.casts import shown as output
 from executor.embedded.casts import to_text
-from executor.embedded.nodes import bound, cast_to
+from executor.embedded.nodes import bound, cast_to, macro
 from executor.embedded.rows import fields, unless_null
 from executor.nodes import Build, Expr, case, chain, function, operand, text
 from planner.bind.row_types import check_ordered
@@ -26,6 +26,8 @@ _FLOATS: Final = frozenset(("float4", "float8"))
 
 def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     """A value as a document; NULL stays NULL."""
+    if kind.name == "shaped":
+        value, kind = macro("ms_as_list", value), array(kind.element) if kind.element is not None else kind
     if kind.element is not None:
         element = kind.element
         items = each(value, lambda item: or_null(written(printer, item, element)))

@@ -18,8 +18,10 @@ from catalog.errors import SqlError
 from catalog.types import SqlType
 from executor.embedded.changes import quoted
 from executor.embedded.connection import Bindings, Connection
+from executor.embedded.dialect import STORE
+from executor.files import FileRows
 from executor.nodes import column_name, leaf_name
-from planner.algebra import Relation, Snapshot
+from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
 #: Rows of a table by which its texts and the like are measured.
@@ -44,35 +46,73 @@ class KeptResults:
         were printed before, by their names."""
         self._connection = connection
         self._bindings = bindings
+        self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
         self._time_zone = time_zone
         self._texts = {} if texts is None else texts
-        self._tables: set[str] = set()
+        self._tables: dict[str, int] = {}  # with their rows
         connection.bind(bindings)
 
     def keep(self, result: Snapshot, relation: Relation) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot."""
+        return self._keep(result, self._text(result.trace, relation))
+
+    def add(self, result: Snapshot, relation: Relation) -> Kept:
+        """The same beside those rows of the snapshot that are kept already."""
+        return self._keep(result, self._printed(relation))
+
+    def _keep(self, result: Snapshot, text: str) -> Kept:
         name = leaf_name(result)
         self._connection.release(name)
-        text = self._text(result.trace, relation)
-        ((rows,),) = self._connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} AS {text}").fetchall()
-        self._tables.add(name)
+        into = f"INSERT INTO {quoted(name)}" if name in self._tables else f"CREATE TEMPORARY TABLE {quoted(name)} AS"
+        ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
+        rows = self._tables[name] = self._tables.get(name, 0) + added
         return Kept(rows, self._size(name, result.columns, rows))
+
+    def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
+        """The least and the greatest number of a leaf's rows, by which it can be read in slices; of files, theirs."""
+        name = leaf_name(leaf)
+        if name in self._files:
+            return 0, len(self._files[name].paths) - 1
+        if name in self._bindings and name not in self._tables:
+            self._load(name)
+        table = quoted(name) if name in self._tables else f"{STORE}.main.{quoted(name)}"
+        ((low, high),) = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
+        return (0, -1) if low is None else (low, high)
+
+    def reads_files(self, leaf: Scan | Snapshot) -> bool:
+        """Whether a leaf's rows are those of files, which have a number each."""
+        return leaf_name(leaf) in self._files
+
+    def _load(self, name: str) -> None:
+        """Bound rows become a table."""
+        copy = quoted(f"{name}_loaded")
+        create = f"CREATE TEMPORARY TABLE {copy} AS SELECT * FROM {quoted(name)}"
+        ((rows,),) = self._connection.execute(create).fetchall()
+        self._connection.release(name)
+        self._connection.execute(f"ALTER TABLE {copy} RENAME TO {quoted(name)}")
+        self._tables[name] = rows
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
         pipeline's that it is of."""
-        text = self._connection.printed(relation, self._time_zone) if name is None else self._text(name, relation)
+        text = self._printed(relation) if name is None else self._text(name, relation)
         return self._connection.once(text, relation)
 
     def _text(self, name: str, relation: Relation) -> str:
+        """Which files there are is of one run."""
+        if self._files:
+            return self._printed(relation)
         if name not in self._texts:
-            self._texts[name] = self._connection.printed(relation, self._time_zone)
+            self._texts[name] = self._printed(relation)
         return self._texts[name]
+
+    def _printed(self, relation: Relation) -> str:
+        return self._connection.printed(relation, self._time_zone, self._files)
 
     def drop(self, result: Snapshot) -> None:
         """Nothing will read a result any more."""
         name = leaf_name(result)
-        self._tables.discard(name)
+        self._tables.pop(name)
         self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:

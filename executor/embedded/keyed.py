@@ -5,7 +5,8 @@ it. Owns: which relations read at most one row of one table by a unique key, the
 or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and what they refer
 to is there. Whatever is not certain here is left to the engine, which sees the tables and has the errors.
 
-The writer's lock is held: what is committed stays as it is, and only the transaction's own changes are above it.
+The writer's lock is held: what is committed, and what others have done whose place before this transaction is fixed
+(``unsettled``), stays as it is, and only the transaction's own changes are above it.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.backlog import Backlog
 from executor.embedded.changes import Change
 from executor.embedded.connection import Bindings, Connection, Parameters
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.effects import Arguments, Effect, Effects, Modification, OverRows
 from executor.embedded.journal import Changed, Entry
 from executor.embedded.unique_keys import key_of
+from executor.embedded.unsettled import Unsettled
 from executor.keyed_rows import Columns, Key, KeyedRows, Overlay, identity_of, keys_in, keys_of
 from executor.nodes import column_name, leaf_name
 from executor.points import key_value, split_equalities
 from executor.row_values import literal_rows
 from executor.small import Small, small_of
 from executor.trace.index import NO_ROW, Row
-from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values
+from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
 from planner.drawing import calls_of
 from planner.expression import Cast, Literal, Scalar
 from planner.rows import bound
@@ -138,6 +139,7 @@ class Store(Protocol):
     backlog: Backlog
     keyed: KeyedTables | None
     readings: Readings
+    unsettled: Unsettled
 
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""
@@ -147,13 +149,18 @@ class Store(Protocol):
         """Gives it back."""
         ...
 
+    def unlock(self) -> None:
+        """Lets the next writer in."""
+        ...
+
 
 class KeyedWriter:
     """One transaction's reads and changes by key."""
 
-    def __init__(self, tables: KeyedTables | None, relations: OverRows, readings: Readings) -> None:
-        self._tables = tables
-        self._readings = readings
+    def __init__(self, store: Store, relations: OverRows) -> None:
+        self._tables = store.keyed
+        self._readings = store.readings
+        self._unsettled = store.unsettled
         self._own: dict[int, Overlay] = {}
         self._effects = Effects(self._ask, relations)
         self._definitions: Mapping[int, Table] = {}
@@ -216,7 +223,8 @@ class KeyedWriter:
         """The row with a key, as the transaction sees it."""
         own = self._own.get(table.oid)
         row = None if own is None or columns not in own.keys else own.get(columns, key)
-        row = self._rows_of(table).get(columns, key) if row is None else row
+        if row is None:  # what is settled meanwhile is in the rows before it leaves what is not
+            row = self._unsettled.get(table.oid, columns, key) or self._rows_of(table).get(columns, key)
         if row is None:
             raise NotByKey
         return row
@@ -340,7 +348,7 @@ def _literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Tabl
 
 
 def _is_row(kind: SqlType) -> bool:
-    return kind.row is not None
+    return kind.row is not None or kind.name == "shaped"
 
 
 def _local(item: Scalar, time_zone: str) -> Scalar:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from catalog.objects import ColumnDefinition, Table, scale_name
 from catalog.types import SqlType
+from catalog.zoned_times import written
 from executor.literals import infinite
 
 _EXACT: Final = Context(prec=40)
@@ -21,6 +22,8 @@ def shown(value: Any, kind: SqlType) -> str:
         return "null"
     if kind.enum is not None:
         return kind.enum.labels[kind.enum.places.index(value)]
+    if kind.name == "timetz":
+        return written(value)
     if kind.row is not None:
         pairs = zip(value.values(), kind.row.fields, strict=True)
         return f"({','.join('' if item is None else shown(item, each) for item, (_, each) in pairs)})"

@@ -7,7 +7,8 @@ checked by us
 Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
 index.
 
-Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict.
+Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict;
+one that changes rows by key gives it back as soon as its place in the log is fixed (``unsettled``).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from executor.embedded.dialect import STORE
 from executor.embedded.effects import OverRows, typed
 from executor.embedded.instance import Instance
 from executor.embedded.keyed import KeyedTables, Readings
+from executor.embedded.unsettled import Unsettled
 from executor.embedded.writing import WriteTransaction
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
@@ -105,6 +107,8 @@ class TableStore:
         #: Who has rows by key, once somebody does.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
+        #: What other writers may see and readers not yet.
+        self.unsettled = Unsettled()
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -156,6 +160,7 @@ class TableStore:
         """
         self._lock_writer(timeout, cancelled)
         try:
+            self.unsettled.mend()
             if self.backlog.is_long:
                 self.backlog.apply()
             return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
@@ -239,6 +244,9 @@ class TableStore:
             self.definitions = transaction.definitions
             if transaction.catalog is not None:
                 self._catalog = transaction.catalog
+
+    def unlock(self) -> None:
+        """Lets the next writer in."""
         self._writer.release()
 
     def close(self) -> None:

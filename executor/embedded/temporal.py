@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import INT4, SqlType
+from executor.embedded import zoned_times
 from executor.embedded.casts import local
 from executor.embedded.nodes import called, cast_to, decimal, macro
 from executor.nodes import Expr, binary, case, function, operand, text
@@ -40,6 +41,11 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
     if source.name == "timestamptz" and field != "epoch" and not field.startswith("timezone"):
         value = local(printer, value)
+    if zoned_times.is_zoned(source):
+        if field == "epoch" or field.startswith("timezone"):
+            found = zoned_times.part(value, field)
+            return cast_to(printer, _shifted(found, 6) if field == "epoch" else found, node.type)
+        value = macro("ms_timetz_time", value)
     if source.name == "date" and field in ("epoch", "second", "microsecond", "millisecond", "hour", "minute"):
         value = cast_to(printer, value, SqlType("timestamp"))
     if field in _PARTS:
@@ -54,7 +60,7 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         part = function("datepart", text("julian"), value)
     else:
         part = _zone_part(printer, field, arguments[1])
-    if field in _UNBOUNDED and source.name != "interval" and source.name != "time":
+    if field in _UNBOUNDED and source.name not in ("interval", "time", "timetz"):
         return _bounded(printer, cast_to(printer, part, node.type), arguments[1], node)
     return cast_to(printer, part, node.type)
 

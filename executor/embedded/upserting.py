@@ -18,8 +18,8 @@ from catalog.objects import Table
 from catalog.types import INT8
 from executor.embedded.changes import listed, names_of, quoted, schema_of
 from executor.embedded.connection import Connection
-from executor.embedded.dialect import ROW_ID
 from executor.embedded.unique_keys import Key
+from planner.algebra import ROW_ID
 
 #: The name of a row's place among those proposed; no table's column has it.
 _PLACE: Final = "__ordinal"

@@ -63,8 +63,12 @@ class WriteTransaction:
         self._open = True
         self._relations = relations
         self._counts = counts
-        self._keyed = KeyedWriter(store.keyed, relations, store.readings)
+        self._keyed = KeyedWriter(store, relations)
         self._net: tuple[TableRows, ...] = ()
+        #: What it stands on that the disk does not have yet: all up to an LSN.
+        self._before, self.chain = store.unsettled.last, store.unsettled.chain
+        #: Its LSN, where the next writer came before the disk had it.
+        self._lsn: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -75,6 +79,7 @@ class WriteTransaction:
     def connection(self) -> Connection:
         """Where it sees the tables, with what it has done itself."""
         if self._connection is None:
+            self.await_others()
             self._connection = self._store.connect()
             self._connection.begin()
             for entry in self.journal:
@@ -84,6 +89,11 @@ class WriteTransaction:
     @property
     def _effects(self) -> Effects:
         return Effects(self.connection.query, self._relations, self.connection)
+
+    def await_others(self) -> None:
+        """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
+        will be."""
+        self._store.unsettled.wait(self._before, self.chain)
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -361,6 +371,16 @@ class WriteTransaction:
             case Deferred() | Settled():
                 pass
 
+    def let_go(self, lsn: int) -> bool:
+        """Its place in the log is fixed: lets the next writer in before the disk has it, where it has changed no more
+        than rows by key."""
+        if self._connection is not None:
+            return False
+        self._lsn = lsn
+        self._store.unsettled.add(lsn, [entry for entry in self.journal if isinstance(entry, Changed)])
+        self._store.unlock()
+        return True
+
     def commit(self, lsn: int) -> None:
         """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""
         if self._broken:
@@ -377,18 +397,23 @@ class WriteTransaction:
             raise
         self._end(lsn)
 
-    def rollback(self) -> None:
-        """Undoes everything and lets the next writer in; harmless after the end."""
+    def rollback(self, error: SqlError | None = None) -> None:
+        """Undoes everything and lets the next writer in; harmless after the end. With ``error`` those fail, too, that
+        have seen it since its commit began."""
         if self._open:
             if self._connection is not None:
                 self._connection.rollback()
-            self._end(None)
+            self._end(None, error)
 
-    def _end(self, lsn: int | None) -> None:
+    def _end(self, lsn: int | None, error: SqlError | None = None) -> None:
         self._open = False
         if self._connection is not None:
             self._store.release(self._connection)
         self._ended(self, lsn)
+        if self._lsn is None:
+            self._store.unlock()
+        else:
+            self._store.unsettled.settle(self._lsn, error)
 
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""

@@ -36,6 +36,7 @@ from executor.trace.parquet import StoredFile, describe_file, read_table, verify
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
+from planner.incremental.aggregates import FINALS
 from planner.serialize import decode_relation, encode_relation
 from planner.statements import Output
 from planner.validate import validate
@@ -47,6 +48,8 @@ _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
 _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
+#: What a plan may call, but for what differs from call to call.
+_CALLED: Final = FUNCTIONS.keys() | FINALS
 #: What reading a document raises that is not what was written.
 _WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -282,7 +285,7 @@ def _check_node(node: Node, runs: Mapping[str, StoredRun], shared: Mapping[str, 
             _check_columns(node, known)
         case Snapshot(trace=name):
             _check_columns(node, dict(runs[name].columns))
-        case Call(function=name) if name not in FUNCTIONS or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
+        case Call(function=name) if name not in _CALLED or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
             raise ValueError(f"it calls {name}()")
         case AggregateCall(function=name) if name not in AGGREGATES:
             raise ValueError(f"it calls {name}()")

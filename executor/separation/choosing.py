@@ -8,7 +8,6 @@ tables is what others are looked up in, which fixes the order of joins beforehan
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,14 +15,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from executor import files
 from executor.plans import Plan
+from executor.separation.slicing import Counts, Sliced, rows_of, slicing_of, speed_of
 from executor.statistics import statistics_of
-from planner.algebra import Relation, Scan
+from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
-from planner.placement import BREAKERS, EMBEDDED_ROWS
+from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipeline, Pipelined, Place, cut, is_bare
+from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare
 from planner.walk import replace_parameters, walk
 
 if TYPE_CHECKING:
@@ -48,11 +49,14 @@ _COUNTED: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a query runs: cut into pipelines, each with its share of the work; or whole, for a ``reason``."""
+    """How a query runs: cut into pipelines, each with its share of the work, and some of these into slices; or whole,
+    for a ``reason``."""
 
     reason: str
     plan: Pipelined | None = None
     efforts: tuple[float, ...] = ()
+    #: Into how many slices the input of a pipeline is cut, by its name.
+    slices: Mapping[str, Sliced] = field(default_factory=dict)
     #: The pipelines in the engine's words, by time zone, once they have been printed.
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -95,18 +99,20 @@ def steps_of(reader: Reader, plan: Plan, parameters: tuple[Value, ...], transact
     reason = _obstacle(plan, transaction)
     if reason is not None:
         return Steps(reason)
-    counts = reader.database.separation.counts.of(plan.tables)
+    counts = reader.database.separation.counts.of(plan.tables) | _rows_of_files(reader, plan, parameters)
     seconds = _seconds(reader, plan, sum(counts.values()))
     words = f"about {seconds:.2f} s"
     if separable == "auto" and seconds < LONG:
         return Steps(words)
-    make = _cut_everywhere if separable == "on" and seconds >= LONG else _cut_at_breakers
-    cutting = partial(_steps, make, reader, plan, parameters, counts, "separable = on" if separable == "on" else words)
+    everywhere = separable == "on" and seconds >= LONG
+    cutting = partial(
+        _steps, everywhere, reader, plan, parameters, counts, "separable = on" if separable == "on" else words
+    )
     return cutting() if parameters else reader.database.separation.known.get(plan, separable, cutting)
 
 
 def _steps(
-    make: Callable[[Reader, Relation], Pipelined],
+    everywhere: bool,
     reader: Reader,
     plan: Plan,
     parameters: tuple[Value, ...],
@@ -114,10 +120,26 @@ def _steps(
     words: str,
 ) -> Steps:
     """A plan's steps, as it is cut for the reason in ``words``."""
-    found = make(reader, replace_parameters(plan.relation, parameters))
+    relation = replace_parameters(plan.relation, parameters)
+    statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
+    relation = with_ordered_joins(relation, statistics) if everywhere else relation
+    slicing = slicing_of(reader, relation, counts)
+    relation = slicing.in_two_phases(relation)
+    wanted: Callable[[Place], bool] = _is_breaker
+    rows = Cardinality(relation, statistics).rows if statistics else None
+    if everywhere:
+        wanted = partial(_is_worth_it, rows)
+    found = cut(relation, lambda place: wanted(place) or slicing.is_beside(place.relation), rows)
     if len(found.pipelines) == 1:
         return WHOLE
-    return Steps(words, found, tuple(_effort(item, counts) for item in found.pipelines))
+    return Steps(words, found, _efforts(found, counts), slicing.slices(found))
+
+
+def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int]) -> Steps:
+    """The steps of the rest of a query, over runs of so many rows."""
+    slicing = slicing_of(reader, relation, counts)
+    found = cut(slicing.in_two_phases(relation), lambda place: _is_breaker(place) or slicing.is_beside(place.relation))
+    return Steps("the rest of a query", found, _efforts(found, counts), slicing.slices(found))
 
 
 class KnownSteps:
@@ -143,14 +165,21 @@ class KnownSteps:
         return made
 
 
+def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:
+    """About how many rows there are in the files that a plan reads, by the foreign table's oid."""
+    catalog = reader.database.catalog
+    return {
+        reading.scan.oid: files.size(reader.files_of(reading, catalog, parameters), reading.scan.sources).rows
+        for reading in plan.files
+    }
+
+
 def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
     """What keeps a query whole."""
     if plan.arriving:
         return "a stream is read as its rows arrive"
-    if plan.files:
-        return "it reads files"
-    if not (plan.tables or plan.views or plan.left):
-        return "no table or view is read"
+    if not (plan.tables or plan.views or plan.left or plan.files):
+        return "no table, view or file is read"
     if transaction.write is not None:
         return "the transaction has changed tables"
     if transaction.repeatable and transaction.explicit:
@@ -159,8 +188,7 @@ def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
 
 
 def _seconds(reader: Reader, plan: Plan, rows: int) -> float:
-    cores = reader.database.options.embedded_threads or os.cpu_count() or 1
-    return rows * (1 + plan.breakers) / (EMBEDDED_ROWS * cores)
+    return rows * (1 + plan.breakers) / speed_of(reader.database)
 
 
 def _is_breaker(place: Place) -> bool:
@@ -168,29 +196,21 @@ def _is_breaker(place: Place) -> bool:
     return place.breaker != "build"
 
 
-def _cut_at_breakers(reader: Reader, relation: Relation) -> Pipelined:
-    return cut(relation, _is_breaker)
+def _is_worth_it(rows: Rows | None, place: Place) -> bool:
+    """The same, and build sides of several tables that many ``rows`` are looked up in."""
+    if place.probe is None or is_bare(place.relation):
+        return _is_breaker(place)
+    probed = _PROBED * _SMALLER if rows is None else rows(place.probe)
+    kept = _PROBED if rows is None else rows(place.relation)
+    return probed >= max(_PROBED, kept * _SMALLER)
 
 
-def _cut_everywhere(reader: Reader, relation: Relation) -> Pipelined:
-    """A plan cut at build sides, too."""
-    database = reader.database
-    statistics = statistics_of(relation, database.catalog, database.tables, {})
-    ordered = with_ordered_joins(relation, statistics)
-    rows = Cardinality(ordered, statistics).rows if statistics else None
-
-    def wanted(place: Place) -> bool:
-        if place.probe is None or is_bare(place.relation):
-            return _is_breaker(place)
-        probed = _PROBED * _SMALLER if rows is None else rows(place.probe)
-        kept = _PROBED if rows is None else rows(place.relation)
-        return probed >= max(_PROBED, kept * _SMALLER)
-
-    return cut(ordered, wanted, rows)
+def _efforts(plan: Pipelined, counts: Counts) -> tuple[float, ...]:
+    """The pipelines' work, in rows of tables that pass an operator; what reads only results has little."""
+    return tuple(_effort(item, counts) for item in plan.pipelines)
 
 
-def _effort(pipeline: Pipeline, counts: Mapping[int, int]) -> float:
-    """A pipeline's work, in rows of tables that pass an operator; what reads only results has little."""
+def _effort(pipeline: Pipeline, counts: Counts) -> float:
     nodes = list(walk(pipeline.relation))
-    read = sum(counts.get(node.oid, 0) for node in nodes if isinstance(node, Scan))
+    read = sum(rows_of(counts, node) for node in nodes if isinstance(node, Scan | Snapshot))
     return 1.0 + read * (1 + sum(isinstance(node, BREAKERS) for node in nodes))

@@ -7,17 +7,20 @@ two pipelines. A query that ends first answers that there is nothing to have. Sa
 from __future__ import annotations
 
 import datetime
+import math
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from catalog.errors import SqlError
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
+#: How many times longer than a copy of its state takes a query runs on before the next one.
+_PAUSE: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Request:
 
     wish: Wish
     target: str = ""
+    begun: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
     _answered: threading.Event = field(default_factory=threading.Event)
     #: Whether the query's state is on storage now.
     done: bool = False
@@ -44,7 +49,7 @@ class Request:
 
     def answer(self, done: bool, error: SqlError | None = None) -> None:
         """The asking thread goes on."""
-        self.done, self.error = done, error
+        self.done, self.error, self.ended = done, error, time.monotonic()
         self._answered.set()
 
     @property
@@ -63,17 +68,30 @@ class Request:
 
 
 class RunningQuery:
-    """One query. ``efforts`` are its pipelines' shares of the work, estimated."""
+    """One query. ``efforts`` are its pipelines' shares of the work, estimated; ``interval`` are the seconds after which
+    its state is copied, 0 for never."""
 
-    def __init__(self, client: Client, names: tuple[str, ...], efforts: tuple[float, ...], query_id: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        names: tuple[str, ...],
+        efforts: tuple[float, ...],
+        query_id: str = "",
+        interval: float = 0.0,
+    ) -> None:
         self.id = query_id or new_id()
         self.client = client
         self.names = names
         self.started = datetime.datetime.now(datetime.UTC)
-        #: Pipelines that have finished, and what their results are that are kept now.
+        #: Pipelines that have finished, how much of the next one, and what the results are that are kept now.
         self.finished = 0
+        self.share = 0.0
         self.rows = 0
         self.size = 0
+        #: When its state was last copied to storage.
+        self.copied: datetime.datetime | None = None
+        self._interval = interval
+        self._copy: Request | None = None
         self._efforts = efforts
         self._begun = time.monotonic()
         self._lock = threading.Lock()
@@ -87,14 +105,26 @@ class RunningQuery:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will, about; None while no pipeline has finished."""
-        done = sum(self._efforts[: self.finished])
-        return self.seconds * sum(self._efforts[self.finished :]) / done if done else None
+        """How long it will, about; None while nothing has finished."""
+        done = self.progress
+        return self.seconds * (1 - done) / done if done else None
+
+    @property
+    def progress(self) -> float:
+        """The share of the work that is done, about."""
+        share, finished = self.share, self.finished
+        done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
+        return done / sum(self._efforts)
 
     def advance(self, rows: int, size: int) -> None:
         """A pipeline has finished; all results that are kept have so many rows and bytes."""
+        self.share = 0.0
         self.finished += 1
         self.rows, self.size = rows, size
+
+    def advance_slice(self, share: float, rows: int, size: int) -> None:
+        """So much of the pipeline that runs now has finished."""
+        self.share, self.rows, self.size = share, rows, size
 
     def ask(self, wish: Wish, target: str = "") -> Request:
         """Asks for something between two pipelines."""
@@ -107,10 +137,27 @@ class RunningQuery:
         return request
 
     def asked(self) -> list[Request]:
-        """What is asked and not answered: the caller answers."""
+        """What is asked and not answered, the copy that is due among it: the caller answers."""
         with self._lock:
             found, self._requests = self._requests, []
+        if self._interval and time.monotonic() >= self._due():
+            self._copy = Request("checkpoint")
+            found.append(self._copy)
         return found
+
+    def _due(self) -> float:
+        """When the next copy is: those that take long come less often, and none after one that failed."""
+        last = self._copy
+        if last is None:
+            return self._begun + self._interval
+        if last.error is not None:
+            return math.inf
+        return last.ended + max(self._interval, _PAUSE * (last.ended - last.begun))
+
+    @property
+    def copy_error(self) -> SqlError | None:
+        """Why there are no more copies."""
+        return None if self._copy is None else self._copy.error
 
     def end(self) -> None:
         """It runs no more: who still asks gets nothing."""

@@ -23,15 +23,16 @@ from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
+from executor.files import folders
 from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
-from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of
+from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.moving import Moving
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.stepwise import Moved, NotInSteps, Stepwise
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
-from planner.separation import cut, inputs_apart
+from planner.separation import inputs_apart
 from planner.statements import Output
 from planner.walk import RELATIONS, walk
 
@@ -108,17 +109,20 @@ class Separation:
     ) -> pa.Table:
         assert steps.plan is not None
         client = reader.client()
-        query = RunningQuery(client, steps.plan.names, steps.efforts)
+        query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         about |= {"outputs": outputs or _outputs(steps.plan.whole)}
-        with self._alone(query), self._connection(reader, moment) as connection:
+        if folders(bindings):
+            bindings = reader.with_tables(steps.plan.whole, bindings, moment)
+        with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             with contextlib.closing(results):
-                found = Stepwise(steps.plan, query, results, self._extractor(about, {})).run()
+                found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, {})).run()
             if self.claims.holds(query.id):  # a checkpoint that nobody needs any more, unless it was taken over
                 with contextlib.suppress(SqlError):
                     self.stored.delete(query.id)
+        _tell(reader, query)
         return found
 
     @contextlib.contextmanager
@@ -132,11 +136,11 @@ class Separation:
                     self.claims.release(query.id)
 
     @contextlib.contextmanager
-    def _connection(self, reader: Reader, moment: Moment) -> Iterator[Connection]:
-        if moment.snapshot is not None:
+    def _connection(self, reader: Reader, moment: Moment, bindings: Bindings) -> Iterator[Connection]:
+        if moment.snapshot is not None and not folders(bindings):
             yield moment.snapshot.connection
             return
-        with self._database.engine.connection(reader) as connection:
+        with self._database.engine.connection(reader, bindings) as connection:
             yield connection
 
     # Leaving ----------------------------------------------------------------------------------------------------
@@ -163,15 +167,16 @@ class Separation:
         ) -> None:
             _require_known_types(left)
             relation, inputs = inputs_apart(left)
-            parts = {**state, **dict(inputs)}
-            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
+            parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
+            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound.items() if name in read}
             if not self.claims.holds(query.id):
                 self.claims.take(query.id)
             failpoint("claimed")
             kind = "suspended" if request.wish == "suspend" else "checkpoint"
             self._write(query, runs, about, state=kind, finished=query.finished, relation=relation)
+            query.copied = dt.datetime.now(dt.UTC)
             if request.wish == "migrate":
                 self.claims.give(query.id, request.target)
                 failpoint("given")
@@ -211,8 +216,9 @@ class Separation:
         """The same, on this server; ``keep``: the rows stay on storage as all that is left of it. Raises Moved, too."""
         if query.state == "finished":
             return self._kept_rows(query)
-        plan = cut(query.relation, lambda place: place.breaker != "build")
-        running = RunningQuery(reader.client(), plan.names, (1.0,) * len(plan.names), query.id)
+        steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()})
+        assert steps.plan is not None
+        running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
         engine = self._database.engine
         with self._alone(running):
             self.claims.take(query.id)
@@ -226,7 +232,7 @@ class Separation:
             with engine.connection(reader) as connection:
                 results = KeptResults(connection, bindings, query.time_zone)
                 with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                    found = Stepwise(plan, running, results, self._extractor(about, bound)).run()
+                    found = Stepwise(steps.plan, steps.slices, running, results, self._extractor(about, bound)).run()
             if found is None:
                 found = engine.query(query.relation, bindings, (), query.time_zone, reader)
             if keep:
@@ -263,6 +269,13 @@ class Separation:
     def _is_superuser(self, client: Client) -> bool:
         own = self._database.catalog.roles.find(client.role)
         return own is not None and own.superuser
+
+
+def _tell(reader: Reader, query: RunningQuery) -> None:
+    """Warns of copies of a query's state that were wanted and could not be made."""
+    error = query.copy_error
+    if error is not None:
+        reader.notify(SqlError("01000", f'query "{query.id}" ran without a checkpoint: {error.message}'))
 
 
 def _outputs(relation: Relation) -> tuple[Output, ...]:

@@ -1,22 +1,25 @@
 """A query's pipelines one after the other, on one connection and over one snapshot of the tables.
 
-Owns: which results are kept how long, and what happens between two pipelines: whoever asks for the query's state gets
-it now. What an engine raises before the end is not taken for the query's error: evaluated whole, the query may never
-have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that says.
+Owns: which results are kept how long, and what happens between two pipelines, or two slices of one: whoever asks for
+the query's state gets it now. What an engine raises before the end is not taken for the query's error: evaluated whole,
+the query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
+says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.embedded.kept import Kept, KeptResults
 from executor.separation.running import Request, RunningQuery
-from planner.algebra import Relation
-from planner.separation import Pipelined, remaining, select_state
+from executor.separation.slicing import Sliced
+from planner.algebra import Aggregate, Relation, Snapshot
+from planner.separation import Pipeline, Pipelined, remaining, select_state
+from planner.slicing import Leaf, merged, rest
 
 #: Takes a query's state to storage: the plan that goes on and what it reads, by name, and of which there is no more.
 Extract = Callable[[RunningQuery, Relation, dict[str, Relation], KeptResults, Request], None]
@@ -34,14 +37,17 @@ class NotInSteps(Exception):
     """A pipeline failed, which the whole query may not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stepwise:
     """One run of a query."""
 
     plan: Pipelined
+    slices: Mapping[str, Sliced]
     query: RunningQuery
     results: KeptResults
     extract: Extract
+    _kept: dict[str, Kept] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
 
     def run(self) -> pa.Table:
         """The query's rows. Raises 57014 where it was suspended or cancelled, Moved, and NotInSteps."""
@@ -53,28 +59,63 @@ class Stepwise:
             raise NotInSteps from error
 
     def _run(self) -> pa.Table:
-        kept: dict[str, Kept] = {}
-        finished: set[str] = set()
         by_name = {item.name: item for item in self.plan.pipelines}
         for pipeline in self.plan.pipelines[:-1]:
-            kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
-            finished.add(pipeline.name)
-            state = select_state(self.plan.pipelines, finished)
-            for name in kept.keys() - set(state):
+            self._keep(pipeline)
+            self._finished.add(pipeline.name)
+            state = select_state(self.plan.pipelines, self._finished)
+            for name in self._kept.keys() - set(state):
                 self.results.drop(by_name[name].result)
-                del kept[name]
-            self.query.advance(sum(item.rows for item in kept.values()), sum(item.size for item in kept.values()))
-            for request in self.query.asked():
-                self._answer(request, finished)
+                del self._kept[name]
+            self.query.advance(*self._sizes())
+            self._answer(self.plan, {})
         last = self.plan.pipelines[-1]
         return self.results.rows(last.relation, last.name)
 
-    def _answer(self, request: Request, finished: set[str]) -> None:
-        """Extracts the state. Raises 57014 where the query was to be suspended, and Moved."""
-        left, names = remaining(self.plan, finished)
-        by_name = {item.name: item.result for item in self.plan.pipelines}
+    def _keep(self, pipeline: Pipeline) -> None:
+        """Runs a pipeline, which others may ask for its state between two slices."""
+        sliced = self.slices.get(pipeline.name)
+        if sliced is None:
+            self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
+            return
+        for share, low, high in sliced.bounds(self.results):
+            part = sliced.of(pipeline.relation, low, high)
+            self._kept[pipeline.name] = self.results.add(pipeline.result, part)
+            if high is not None:
+                self.query.advance_slice(share, *self._sizes())
+                self._answer(*self._within(pipeline, sliced.leaf, high))
+
+    def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:
+        """The plan with the groups so far beside those of the rows from a number on; and these groups, by name."""
+        part = pipeline.place
+        assert isinstance(part, Aggregate)
+        by_result = {item.name: item.place for item in self.plan.pipelines if item.breaker != "shared"}
+        place = by_result.get(leaf.trace, leaf) if isinstance(leaf, Snapshot) else leaf
+        whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result)
+        return Pipelined(whole, self.plan.pipelines), {pipeline.name: merged(part, pipeline.result)}
+
+    def _sizes(self) -> tuple[int, int]:
+        """Rows and bytes that are kept."""
+        return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
+
+    def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
+        """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
+        suspended, and Moved."""
+        asked = self.query.asked()
         try:
-            self.extract(self.query, left, {name: by_name[name] for name in names}, self.results, request)
+            for request in asked:
+                self._give(request, plan, begun)
+        finally:
+            for request in asked:
+                if not request.is_answered:
+                    request.answer(False)
+
+    def _give(self, request: Request, plan: Pipelined, begun: dict[str, Relation]) -> None:
+        left, names = remaining(plan, self._finished)
+        by_name = {item.name: item.result for item in plan.pipelines}
+        state = {**{name: by_name[name] for name in names}, **begun}
+        try:
+            self.extract(self.query, left, state, self.results, request)
         except SqlError as error:
             request.answer(False, error)
             if error.sqlstate == "57014":

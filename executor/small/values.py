@@ -34,6 +34,7 @@ KEYS: Final = frozenset(
         "bool",
         "date",
         "time",
+        "timetz",
         "timestamp",
         "timestamptz",
         "uuid",
@@ -42,7 +43,9 @@ KEYS: Final = frozenset(
     )
 )
 #: Types that Python orders as SQL does.
-_ORDERED: Final = frozenset((*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz", "enum"))
+_ORDERED: Final = frozenset(
+    (*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz", "timetz", "enum")
+)
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 
 Cells = list[Any]

@@ -28,6 +28,8 @@ _IN_MICROSECONDS: Final = (
 
 def spark_name(kind: SqlType) -> str:
     """The name of a type or of its carrier. Raises 0A000 for a type that a query on Spark does not hold."""
+    if kind.name == "shaped":
+        raise unsupported("an array of more than one dimension on Spark")
     if kind.element is not None:
         return f"ARRAY<{spark_name(kind.element)}>"
     return _CARRIERS.get(kind.name) or spark_type(kind)

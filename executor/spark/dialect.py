@@ -8,6 +8,7 @@ names its type.
     int2, int4, int8        SMALLINT, INT, BIGINT      timestamp       TIMESTAMP_NTZ
     numeric(p,s)            DECIMAL(p,s)               timestamptz     TIMESTAMP (session time zone UTC)
     text and its like       STRING, by code point      bytea           BINARY
+    timetz, enums           BIGINT, as they are carried
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
+from catalog.nesting import holds
 from catalog.types import SqlType
 from executor.nodes import Build, Expr, digits, function
 from executor.printer import Printer
@@ -32,7 +34,7 @@ from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
 from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
-from planner.labels import shows
+from planner.labels import shows, writes
 from planner.walk import RELATIONS, children, walk
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
@@ -55,6 +57,7 @@ _TYPES: Final[dict[str, str]] = {
     "uuid": "STRING",
     "bytea": "BINARY",
     "date": "DATE",
+    "timetz": "BIGINT",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
 }
@@ -70,6 +73,10 @@ _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+def _is_zoned_time(kind: SqlType) -> bool:
+    return holds(kind, lambda item: item.name == "timetz")
+
+
 class _Generator(Spark.Generator):  # type: ignore[misc]
     """Spark's generator; the order of NULLs is always written."""
 
@@ -82,6 +89,8 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 
 def spark_type(sql_type: SqlType) -> str:
     """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
+    if sql_type.name == "shaped":
+        raise unsupported("an array of more than one dimension on Spark")
     if sql_type.element is not None:
         return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":
@@ -116,14 +125,14 @@ class SparkPrinter(Printer):
         self.has_unscaled = has_unscaled
 
     def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
-        """A value of an enum is its label's place: no function of Spark's knows its text."""
+        """A value of an enum is its label's place, a timetz a number: no function of Spark's knows their text."""
         if self.shows(node):
-            raise unsupported("the text of an enum")
+            raise unsupported("the text of an enum or of timetz")
         return Printer._visit(self, node, below)
 
     def shows(self, node: object) -> bool:
-        """Whether a node of Spark's makes text of an enum's values."""
-        return shows(node)
+        """Whether a node of Spark's makes text of an enum's values or of timetz."""
+        return shows(node) or writes(node, _is_zoned_time)
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""

@@ -13,6 +13,8 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
+from catalog.intervals import FULL_RANGE, parse_interval
+from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
     DATE,
@@ -22,9 +24,11 @@ from catalog.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TIMETZ,
     UNKNOWN,
     SqlType,
     by_name,
+    shaped,
 )
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified
@@ -34,7 +38,6 @@ from planner.bind.calls.operation import any_of, compare, operand_types, operate
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
-from planner.bind.intervals import FULL_RANGE, interval_value
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
@@ -272,6 +275,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
         return elements
     target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
+    target = _with_shape(target, scalar)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
     if target == NUMERIC:
@@ -288,12 +292,20 @@ def _cast(env: Environment, node: Any) -> Scalar:
     return found
 
 
+def _with_shape(target: SqlType, scalar: Scalar) -> SqlType:
+    """An array type keeps the dimensions of what is cast to it, where that has any."""
+    if target.name != "array" or target.element is None:
+        return target
+    says = isinstance(scalar, Literal) and scalar.type.category in "XS" and is_shaped(str(scalar.value))
+    return shaped(target.element) if says or scalar.type.name == "shaped" else target
+
+
 def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
     """interval '90' day: the fields come as the type's modifier."""
     modifiers = node.typeName.typmods or ()
     fields = modifiers[0].val.ival if modifiers else FULL_RANGE
     try:
-        return Literal(interval_value(text, fields), INTERVAL)
+        return Literal(parse_interval(text, fields), INTERVAL)
     except SqlError as error:
         error.position = env.binding.position(node.arg)
         raise
@@ -303,6 +315,7 @@ _SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
     SQLValueFunctionOp.SVFOP_CURRENT_DATE: ("current_date", DATE, DATE),
     SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMPTZ),
     SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMP),
+    SQLValueFunctionOp.SVFOP_CURRENT_TIME: ("now", TIMESTAMPTZ, TIMETZ),
     SQLValueFunctionOp.SVFOP_LOCALTIME: ("now", TIMESTAMPTZ, TIME),
     SQLValueFunctionOp.SVFOP_CURRENT_ROLE: ("current_user", SqlType("name"), SqlType("name")),
     SQLValueFunctionOp.SVFOP_CURRENT_USER: ("current_user", SqlType("name"), SqlType("name")),

@@ -14,10 +14,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 from catalog.errors import SqlError, invalid_text, out_of_range
-from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz
+from catalog.intervals import parse_interval
+from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.nested import split_array, split_row
+from catalog.shapes import split_shaped
 from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, Composite, SqlType
-from planner.bind.intervals import interval_value
 from planner.documents import canonical, check, parse
 from planner.expression import Value
 
@@ -39,6 +40,8 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
         return _row(text, kind.row, time_zone)
     if kind.name == "timestamptz":
         return parse_timestamptz(text, time_zone)
+    if kind.name == "timetz":
+        return parse_timetz(text, time_zone)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
@@ -180,7 +183,7 @@ def _timestamp(text: str, kind: SqlType) -> Value:
 
 
 def _interval(text: str, kind: SqlType) -> Value:
-    return interval_value(text)
+    return parse_interval(text)
 
 
 def _uuid(text: str, kind: SqlType) -> Value:
@@ -206,9 +209,12 @@ def _jsonb(text: str, kind: SqlType) -> Value:
 
 
 def _array(text: str, kind: SqlType, time_zone: str) -> Value:
-    """A one-dimensional array's text."""
+    """An array's text; of any dimensions where the type keeps them."""
     assert kind.element is not None
     element = kind.element
+    if kind.name == "shaped":
+        items, shape = split_shaped(text)
+        return tuple(None if item is None else value_of(item, element, time_zone) for item in items), shape
     return tuple(None if item is None else value_of(item, element, time_zone) for item in split_array(text))
 
 

@@ -22,7 +22,7 @@ def relative(statement: Any, text: str, target: SqlType) -> Scalar | None:
     word = text.strip().lower()
     if type(statement).__name__ not in _PASSING:
         return None
-    if word == "now" and target.name in (*_MOMENTS, "time"):
+    if word == "now" and target.name in (*_MOMENTS, "time", "timetz"):
         return _as(Call("now", (), TIMESTAMPTZ), target)
     if word not in _DAYS or target.name not in _MOMENTS:
         return None

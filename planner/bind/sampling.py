@@ -7,18 +7,16 @@ https://www.postgresql.org/docs/15/sql-select.html#SQL-FROM
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, INT8
-from planner.algebra import Filter, Relation, Scan
+from planner.algebra import ROW_ID, Filter, Relation, Scan
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
-
-ROW_ID: Final = "__rowid"
 
 
 def sampled(env: Environment, node: Any, relation: Relation) -> Relation:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.errors import SqlError
+from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment
@@ -16,6 +17,11 @@ from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import parse
+
+
+def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
+    """A row with a definition's columns."""
+    return [Column(-1 - index, column.name, column.type) for index, column in enumerate(columns)]
 
 
 def bind_expression(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
-from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, Composite, SqlType, array, by_name, enum, row
+from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, Composite, SqlType, array, by_name, enum, row, shaped
 from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
@@ -26,7 +26,7 @@ _DOMAINS: Final = {
 }
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
-    frozenset(("timetz", "money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
+    frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
     | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "record"))
 )
@@ -71,7 +71,7 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name not in _KNOWN or (name == "void" and is_array):
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
-    return (array(kind) if is_array else kind), None
+    return (_array(node, kind) if is_array else kind), None
 
 
 def _of_relation(binding: Binding, name: str, schema: str | None) -> SqlType | None:
@@ -115,7 +115,12 @@ def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) ->
     if isinstance(declared, Domain):
         return declared.base, declared
     kind = row(declared) if isinstance(declared, Composite) else enum(declared)
-    return (array(kind) if is_array else kind), None
+    return (_array(node, kind) if is_array else kind), None
+
+
+def _array(node: Any, element: SqlType) -> SqlType:
+    """What is declared with several pairs of brackets may have several dimensions; how many, is not kept."""
+    return shaped(element) if len(node.arrayBounds or ()) > 1 else array(element)
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
@@ -177,7 +182,7 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
                 shown = "char" if name == "bpchar" else name
                 raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
             return SqlType(name, modifiers)
-        case "time" | "timestamp" | "timestamptz":
+        case "time" | "timetz" | "timestamp" | "timestamptz":
             if first < 6:
                 raise unsupported(f"type {name}({first})", "Leave the precision out: microseconds are kept.", position)
             return by_name(name)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
-from catalog.errors import SqlError, out_of_range
+from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.nesting import is_declared
+from catalog.shapes import is_list, listed
 from catalog.types import (
     DISPLAY,
     INT4,
@@ -28,6 +29,7 @@ from catalog.types import (
     numeric,
     plain,
     record,
+    shaped,
 )
 from planner.bind.calls.named_oids import read_oid, shown_oid
 from planner.bind.calls.resolution import Level, first_common, pathway
@@ -124,6 +126,10 @@ def coerce(
         return None
     if source.name in NAMED_OIDS and target.name in STRINGS:
         return coerce(binding, shown_oid(binding, scalar), target, level, node)
+    if "shaped" in (source.name, target.name) and isinstance(scalar, Literal):
+        reshaped = _reshaped(binding, scalar, target, level, node)
+        if reshaped is not None:
+            return reshaped
     if target.element is not None and isinstance(scalar, Literal | Call):
         items = _retyped_items(binding, scalar, target, level, node)
         if items is not None:
@@ -162,10 +168,30 @@ def _padded_branch(scalar: Scalar) -> Scalar:
     return Cast(scalar, TEXT)
 
 
+def _reshaped(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Scalar | None:
+    """A constant array as one that says its dimensions, or back. Raises 0A000 where they would be lost."""
+    inner, value = literal.type.element, literal.value
+    if inner is None or target.element is None:
+        return None
+    if value is None:
+        return Literal(None, target)
+    assert isinstance(value, tuple)
+    items, shape = value if literal.type.name == "shaped" else (value, listed(len(value)))
+    if target.name != "shaped" and not is_list(shape):
+        instead = "Declare the column or parameter with as many pairs of brackets, as in int[][]."
+        raise unsupported("an array of more than one dimension, or with bounds, here", instead, binding.position(node))
+    cells = coerce(binding, Literal(items, array(inner)), array(target.element), level, node)
+    if not isinstance(cells, Literal):
+        return None
+    return Literal((cells.value, shape) if target.name == "shaped" else cells.value, target)
+
+
 def _retyped_items(binding: Binding, scalar: Literal | Call, target: SqlType, level: Level, node: Any) -> Scalar | None:
     """A constant array, or one of listed elements, with each element coerced; None for every other."""
     assert target.element is not None
     inner = scalar.type.element
+    if "shaped" in (scalar.type.name, target.name):
+        return None
     if inner is None or (isinstance(scalar, Literal) and scalar.value is None):
         return None
     if isinstance(scalar, Call):
@@ -287,7 +313,8 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
         return common_numeric([as_numeric(kind) for kind in kinds if kind.name != "unknown"])
     if chosen.element is not None:
         elements = [kind.element for kind in kinds if kind.element is not None]
-        return array(common_type(elements, what, position))
+        element = common_type(elements, what, position)
+        return shaped(element) if any(kind.name == "shaped" for kind in kinds) else array(element)
     if chosen.row is not None and not chosen.row.oid:
         return _common_row([kind.row for kind in kinds if kind.row is not None], what, position)
     # Modifiers stay only where all inputs agree on them.

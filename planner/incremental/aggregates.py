@@ -30,6 +30,10 @@ from planner.walk import used_columns, walk
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "bit_and", "bit_or"))
 #: Aggregates that merge by themselves.
 _SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
+#: By an aggregate that fills a column of a group's state, the one that merges two.
+MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}}
+#: Functions that make results of merged columns, and which no statement calls.
+FINALS: Final = frozenset(("avg_final", "variance_final"))
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 _COLLECTING: Final = frozenset(("string_agg", "array_agg"))
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
@@ -40,16 +44,20 @@ _SQUARE_SCALE: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A column of a group's state: what fills it from rows, and the aggregate's name that merges two."""
+    """A column of a group's state, and what fills it from rows."""
 
     name: str
     fill: AggregateCall
-    merge: str
+
+    @property
+    def merge(self) -> str:
+        """The aggregate's name that merges two."""
+        return MERGES[self.fill.function]
 
     @property
     def key(self) -> Hashable:
         """The same for columns that hold the same."""
-        return key_of(self.fill), self.merge
+        return key_of(self.fill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,7 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             raise unsupported(f"{name}() over the rows of a stream", instead)
         case name:
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
-            return Split((StateColumn(_named(name, call), plain, name),), lambda columns: columns[0])
+            return Split((StateColumn(_named(name, call), plain),), lambda columns: columns[0])
 
 
 def _named(function: str, call: AggregateCall) -> str:
@@ -107,7 +115,7 @@ def _count(call: AggregateCall, never_null: frozenset[Column]) -> StateColumn:
     """count(x) of an x that is never NULL is count(*), and so shared with it."""
     arguments = tuple(item for item in call.arguments if not is_never_null(item, never_null))
     name = _named("count", call) if arguments else "count"
-    return StateColumn(name, AggregateCall("count", arguments, INT8, filter=call.filter), "sum")
+    return StateColumn(name, AggregateCall("count", arguments, INT8, filter=call.filter))
 
 
 def sum_type(argument: SqlType) -> SqlType:
@@ -127,7 +135,7 @@ def sum_type(argument: SqlType) -> SqlType:
 
 def _sum_column(call: AggregateCall, argument: Scalar, name: str) -> StateColumn:
     fill = AggregateCall("sum", (argument,), sum_type(argument.type), filter=call.filter)
-    return StateColumn(name, fill, "sum")
+    return StateColumn(name, fill)
 
 
 def _widened(argument: Scalar) -> Scalar:

@@ -115,7 +115,7 @@ class Groupings:
         known = never_null(aggregate.input)
         parts = {column: split(call, known) for column, call in aggregate.aggregates}
         splits = {column: part for column, part in parts.items() if isinstance(part, Split)}
-        main = _distinct_columns(splits)
+        main = distinct_columns(splits)
         arms = _Arms(self._regions.branches(aggregate.input, keep))
         needs_main = bool(main) or bool(aggregate.keys)
         sources = tuple(self._main_sources(aggregate, main, arms, name)) if needs_main else ()
@@ -207,7 +207,7 @@ class _Arms:
             yield arm, name if number == 1 else f"{name}_arm_{number}"
 
 
-def _distinct_columns(splits: dict[Column, Split]) -> tuple[StateColumn, ...]:
+def distinct_columns(splits: dict[Column, Split]) -> tuple[StateColumn, ...]:
     """The state columns of all aggregates, equal fills once."""
     found: dict[Hashable, StateColumn] = {}
     for part in splits.values():

@@ -108,7 +108,7 @@ def _joined(call: AggregateCall) -> Split:
     def finalise(parts: Sequence[Scalar]) -> Scalar:
         return Cast(_concatenated(opening, parts[0], closing), call.type, explicit=True)
 
-    return Split((StateColumn("string_agg", texts, ""),), finalise)
+    return Split((StateColumn("string_agg", texts),), finalise)
 
 
 def _concatenated(first: Scalar, second: Scalar, third: Scalar) -> Scalar:

@@ -42,7 +42,7 @@ from planner.rules.correlation import refuse
 from planner.rules.nulls import never_null
 from planner.rules.number_rows import number_rows
 from planner.rules.repeated import narrowed, require_repeatable
-from planner.rules.support import SUBQUERIES, Fresh, both, keep_columns, rename_columns, volatility
+from planner.rules.support import SUBQUERIES, Fresh, both, keep_columns, rename_columns, shown_columns, volatility
 from planner.walk import (
     RELATIONS,
     children,
@@ -55,8 +55,9 @@ from planner.walk import (
 )
 
 _ONE_ROW: Final = Values((), ((),))
-#: Types in which equal values may differ: the domain has their texts.
+#: Types in which equal values may differ: the domain has their texts; of 0.0 and -0.0 where it matters.
 _LOOSE: Final = frozenset(("interval", "json"))
+_FLOATS: Final = frozenset(("float4", "float8"))
 
 
 def independent_join(
@@ -90,19 +91,21 @@ class Domain:
         if volatility(right) == "volatile":
             raise refuse("that calls a volatile function")
         known = never_null(source)
-        columns = (fresh.column(item.name, _carried(item.type), item not in known) for item in outer)
+        shown = shown_columns(right)
+        columns = (fresh.column(item.name, _carried(item, item in shown), item not in known) for item in outer)
         return cls(source, outer, tuple(columns), fresh)
 
     def pairs(self) -> list[Scalar]:
         """That a row of the pushed side was made for the columns of a row of the other."""
-        outer = (_carrying(ColumnRef(column)) for column in self.outer)
-        return [_same(left, column) for left, column in zip(outer, self.columns, strict=True)]
+        pairs = zip(self.outer, self.columns, strict=True)
+        return [_same(_carrying(ColumnRef(column), own.type), own) for column, own in pairs]
 
     def rows(self) -> Relation:
         """The domain, from a copy of its source."""
         copied, mapping = self.fresh.rename(self.source)
-        values = (_carrying(ColumnRef(mapping[column])) for column in self.outer)
-        return Aggregate(copied, tuple(zip(self.columns, values, strict=True)), ())
+        pairs = zip(self.outer, self.columns, strict=True)
+        keys = ((own, _carrying(ColumnRef(mapping[column]), own.type)) for column, own in pairs)
+        return Aggregate(copied, tuple(keys), ())
 
     def push(self, relation: Relation) -> Relation:
         """The relation's rows for each row of the domain, whose columns are among its own. Raises 0A000."""
@@ -124,8 +127,7 @@ class Domain:
     def over_own(self, relation: Any) -> Any:
         """A relation that uses the domain's columns in place of the others."""
         values = {
-            column: _carried_back(ColumnRef(own), column.type)
-            for column, own in zip(self.outer, self.columns, strict=True)
+            column: _carrying(ColumnRef(own), column.type) for column, own in zip(self.outer, self.columns, strict=True)
         }
         return replace_columns(relation, values)
 
@@ -250,15 +252,13 @@ def _same(left: Scalar, right: Column) -> Scalar:
 # -- types whose equal values may differ -------------------------------------------------------------------------------
 
 
-def _carried(kind: SqlType) -> SqlType:
+def _carried(column: Column, is_shown: bool) -> SqlType:
+    kind = column.type
     if kind.element is not None and kind.element.name in _LOOSE:
         raise refuse(f"that uses the outer query's {kind}")
-    return TEXT if kind.name in _LOOSE else kind
+    return TEXT if kind.name in _LOOSE or (is_shown and kind.name in _FLOATS) else kind
 
 
-def _carrying(value: Scalar) -> Scalar:
-    return Cast(value, TEXT) if value.type.name in _LOOSE else value
-
-
-def _carried_back(value: Scalar, kind: SqlType) -> Scalar:
-    return Cast(value, kind) if kind.name in _LOOSE else value
+def _carrying(value: Scalar, kind: SqlType) -> Scalar:
+    """A value as the domain has it, or one of the domain's as the outer column's."""
+    return value if value.type == kind else Cast(value, kind)

@@ -15,7 +15,7 @@ correlated stays as it is, since an engine would compute it anew for each row's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +24,18 @@ from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, U
 from planner.expression import Call, Case, Scalar, ScalarSubquery
 from planner.rules.correlation import rows_at_most_one
 from planner.rules.raising import may_raise
-from planner.rules.support import FALSE, SUBQUERIES, TRUE, Fresh, conjunction, conjuncts, has_subquery, volatility
-from planner.walk import children, free_columns, transform, walk
+from planner.rules.support import (
+    FALSE,
+    SUBQUERIES,
+    TRUE,
+    Fresh,
+    conjunction,
+    conjuncts,
+    has_subquery,
+    outermost_subqueries,
+    volatility,
+)
+from planner.walk import free_columns, transform, walk
 
 _Guard = Callable[[], Scalar]
 
@@ -107,7 +117,7 @@ def _copied(scalar: Scalar, fresh: Fresh) -> Scalar:
 
 def _in_scalar(scalar: Scalar, make: _Guard) -> Scalar:
     """A scalar with a guard in each of its subqueries that want one."""
-    wanting = {id(item) for item in _outermost(scalar) if may_fail(item)}
+    wanting = {id(item) for item in outermost_subqueries(scalar) if may_fail(item)}
     if not wanting or volatility(guard := make()) == "volatile":
         return scalar
 
@@ -116,17 +126,6 @@ def _in_scalar(scalar: Scalar, make: _Guard) -> Scalar:
 
     result: Scalar = transform(scalar, change)
     return result
-
-
-def _outermost(scalar: Scalar) -> Iterator[Any]:
-    """The subqueries of a scalar without those within them."""
-    stack: list[Any] = [scalar]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, SUBQUERIES):
-            yield node
-        else:
-            stack.extend(children(node))
 
 
 def _guarded(relation: Relation, guard: Scalar) -> Relation:

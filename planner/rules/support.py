@@ -22,10 +22,12 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.functions import FUNCTIONS
-from planner.walk import RELATIONS, Node, produced_columns, replace_columns, transform, used_columns, walk
+from planner.functions import COMPARISONS, FUNCTIONS
+from planner.walk import RELATIONS, Node, children, produced_columns, replace_columns, transform, used_columns, walk
 
 SUBQUERIES: Final = (ScalarSubquery, Exists, InSubquery)
+#: What is the same of all values that are equal.
+_COMPARING: Final = frozenset((*COMPARISONS, "is_distinct", "is_not_distinct", "is_null", "is_not_null"))
 TRUE: Final = Literal(True, BOOL)
 FALSE: Final = Literal(False, BOOL)
 
@@ -135,6 +137,30 @@ def substitute(scalar: Scalar, mapping: dict[Column, Scalar]) -> Scalar:
 def has_subquery(node: Node) -> bool:
     """Whether a relation is nested anywhere in a scalar."""
     return any(isinstance(item, SUBQUERIES) for item in walk(node))
+
+
+def outermost_subqueries(scalar: Any) -> Iterator[Any]:
+    """The subqueries of a scalar without those within them."""
+    stack: list[Any] = [scalar]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, SUBQUERIES):
+            yield node
+        else:
+            stack.extend(children(node))
+
+
+def shown_columns(node: Node) -> set[Column]:
+    """The columns in a tree that are used for more than comparisons."""
+    found: set[Column] = set()
+    stack: list[Node] = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ColumnRef):
+            found.add(item.column)
+        compares = isinstance(item, Call) and item.function in _COMPARING
+        stack.extend(child for child in children(item) if not (compares and isinstance(child, ColumnRef)))
+    return found
 
 
 def volatility(node: Node) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from struct import error as StructError
 from struct import unpack_from
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +19,7 @@ from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, ColumnError, Value, Vector, bad_binary, variable
 from protocol.values.framing import framed
-
-_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\ \t\n\v\f\r]'
+from protocol.values.quoting import quoted
 
 
 def array_codec(codecs: Mapping[str, Codec]) -> Codec:
@@ -54,14 +52,8 @@ def _join(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Arra
 
 def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
-    texts = codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string())
-    quoted = pc.match_substring_regex(texts, _NEEDS_QUOTES)
-    if pc.any(quoted).as_py():
-        escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-        texts = pc.if_else(
-            quoted, pc.binary_join_element_wise(constant('"'), escaped, constant('"'), constant("")), texts
-        )
-    body = _join(texts.fill_null(constant("NULL")), _bounds(array), ",")
+    texts = quoted(codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string()))
+    body = _join(texts, _bounds(array), ",")
     texts = pc.binary_join_element_wise(constant("{"), body, constant("}"), constant(""))
     return pc.if_else(pc.is_valid(array), texts, constant(None))
 

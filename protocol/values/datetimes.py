@@ -22,6 +22,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
 from catalog.types import SqlType
+from catalog.zoned_times import offset_text
 from catalog.zones import arrow_zone
 from protocol.compute import constant, pc
 from protocol.values.codec import (
@@ -127,16 +128,8 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
     shifts, codes = np.unique(seconds, return_inverse=True)
-    shown = pa.array([_offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
+    shown = pa.array([offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
     return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, constant(""))
-
-
-def _offset_text(seconds: int) -> str:
-    sign, rest = "-" if seconds < 0 else "+", abs(seconds)
-    text = f"{sign}{rest // 3600:02}"
-    if rest % 3600:
-        text += f":{rest // 60 % 60:02}"
-    return f"{text}:{rest % 60:02}" if rest % 60 else text
 
 
 def _date_binary(array: pa.Array, type_: SqlType) -> pa.Array:

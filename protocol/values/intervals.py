@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.intervals import Interval, carried_interval
 from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
@@ -23,7 +24,6 @@ from protocol.values.codec import (
     validity,
     value_bytes,
 )
-from protocol.values.interval_text import Interval, parse_interval
 
 _ARROW: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
@@ -115,8 +115,12 @@ def _from_binary(data: bytes, type_: SqlType) -> Interval:
 
 
 def _arrow_value(text: str) -> pa.MonthDayNano:
-    months, days, microseconds = parse_interval(text)
-    return pa.MonthDayNano([months, days, microseconds * 1000])
+    return pa.MonthDayNano(list(carried_interval(text)))
+
+
+def _from_text(text: str, type_: SqlType, timezone: str) -> Interval:
+    months, days, nanoseconds = carried_interval(text)
+    return months, days, nanoseconds // 1000
 
 
 def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -140,7 +144,7 @@ CODECS: Final[dict[str, Codec]] = {
     "interval": Codec(
         text=_text,
         binary=_binary,
-        from_text=lambda text, type_, timezone: parse_interval(text),
+        from_text=_from_text,
         from_binary=_from_binary,
         column_from_text=_column_from_text,
         column_from_binary=_column_from_binary,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.shapes import is_shaped
 from catalog.types import TYPES, SqlType
 from protocol.utf8 import decode_utf8
 from protocol.values import (
@@ -26,10 +27,12 @@ from protocol.values import (
     numbers,
     strings,
     uuids,
+    zoned_times,
 )
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
 from protocol.values.rows import row_codec
+from protocol.values.shaped_arrays import shaped_codec
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
@@ -43,12 +46,14 @@ _CODECS: Final[dict[str, Codec]] = {
     **uuids.CODECS,
     **jsons.CODECS,
     **datetimes.CODECS,
+    **zoned_times.CODECS,
     **intervals.CODECS,
     **catalogs.CODECS,
 }
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update(enums.CODECS)
 _CODECS["array"] = array_codec(_CODECS)
+_CODECS["shaped"] = shaped_codec(_CODECS)
 _CODECS["record"] = row_codec(_CODECS)
 
 #: How one value of a type is written, where that is quicker than Arrow as long as there are few.
@@ -94,6 +99,14 @@ def decode_value(data: bytes | memoryview, type_: SqlType, format_: int, timezon
     if format_ != TEXT_FORMAT:
         raise SqlError("22023", f"unsupported format code: {format_}")
     return codec.from_text(decode_utf8(bytes(data)), type_, timezone)
+
+
+def says_shape(data: bytes | memoryview, format_: int) -> bool:
+    """Whether an array's field has several dimensions, or begins elsewhere than at 1."""
+    if format_ != BINARY_FORMAT:
+        return is_shaped(decode_utf8(bytes(data)))
+    head = bytes(data[:20])
+    return len(head) == 20 and (head[:4] != b"\0\0\0\1" or head[16:] != b"\0\0\0\1")
 
 
 def value_decoder(type_: SqlType, format_: int, timezone: str = "UTC") -> Callable[[bytes], Value]:

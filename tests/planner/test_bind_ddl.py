@@ -29,7 +29,7 @@ def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
     table = found.table
     assert [(c.name, c.type, c.not_null, c.default) for c in table.columns] == [
         ("x", INT4, True, None),
-        ("y", SqlType("varchar", (3,)), True, "'a' || 'b'"),
+        ("y", SqlType("varchar", (3,)), True, "('a'::text || 'b'::text)"),
         ("n", numeric(5, 1), False, None),
     ]
     assert table.keys == (
@@ -38,10 +38,10 @@ def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
         UniqueKey("z_y_key", ("y",)),
     )
     assert table.checks == (
-        Check("z_x_check", "x > 1"),
-        Check("c", "n > x"),
-        Check("z_check", "n > x"),
-        Check("z_check1", "n > x"),
+        Check("z_x_check", "(x > 1)"),
+        Check("c", "(n > (x)::numeric)"),
+        Check("z_check", "(n > (x)::numeric)"),
+        Check("z_check1", "(n > (x)::numeric)"),
     )
     region = database.catalog.find("region")
     assert region is not None
@@ -63,7 +63,10 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
     text = f"create foreign table z ({columns}) server {server} options (source 'files', path '/d')"
     found = database.bind(text).statement
     assert isinstance(found, CreateStream)
-    assert [(c.name, c.not_null, c.default) for c in found.stream.columns] == [("k", True, None), ("w", False, "'x'")]
+    assert [(c.name, c.not_null, c.default) for c in found.stream.columns] == [
+        ("k", True, None),
+        ("w", False, "'x'::text"),
+    ]
     assert found.stream.option("path") == "/d"
 
 

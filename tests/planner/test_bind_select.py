@@ -305,7 +305,6 @@ def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
-        ("select array[array[1, 2]]", "array"),
         ("select unistr(t) from a", "unistr"),
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from catalog.intervals import parse_interval
 from catalog.types import (
     BOOL,
     BYTEA,
@@ -33,7 +34,6 @@ from catalog.types import (
     array,
     numeric,
 )
-from planner.bind.intervals import interval_value
 from planner.bind.literals import value_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter
 from tests.planner.binding import Database, aggregates, standard
@@ -116,12 +116,12 @@ def test_bad_text_is_an_error(text: str, kind: SqlType, sqlstate: str) -> None:
 def test_fields_of_an_interval_give_bare_numbers_their_unit(
     text: str, fields: int, value: tuple[int, int, int]
 ) -> None:
-    assert interval_value(text, fields) == value
+    assert parse_interval(text, fields) == value
 
 
 @given(st.integers(-2000, 2000), st.integers(-9999, 9999), st.integers(-(10**12), 10**12))
 def test_intervals_read_back(months: int, days: int, microseconds: int) -> None:
-    assert interval_value(f"{months} mons {days} days {microseconds} microseconds") == (months, days, microseconds)
+    assert parse_interval(f"{months} mons {days} days {microseconds} microseconds") == (months, days, microseconds)
 
 
 @given(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)))

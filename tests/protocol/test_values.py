@@ -17,6 +17,7 @@ from psycopg.pq import Format
 
 from catalog.errors import SqlError
 from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, Composite, SqlType, array, by_name, numeric, row
+from catalog.zoned_times import DAY, LIMIT, packed
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
 from protocol.values.registry import (
@@ -70,6 +71,7 @@ SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "time": (by_name("time"), st.times()),
     "timestamp": (by_name("timestamp"), MOMENTS),
     "timestamptz": (by_name("timestamptz"), MOMENTS.map(lambda moment: moment.replace(tzinfo=dt.UTC))),
+    "timetz": (by_name("timetz"), st.builds(packed, st.integers(0, DAY), st.integers(1 - LIMIT, LIMIT - 1))),
     "interval": (by_name("interval"), INTERVALS),
 }
 
@@ -179,7 +181,7 @@ def test_bad_binary_rows(data: bytes, sqlstate: str) -> None:
 
 
 #: Types whose values psycopg loads as the Python values that we encode.
-JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "bpchar(14)")]
+JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)")]
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -32,6 +32,10 @@ COLUMNS = {
     "bytea": (b"\x00\xff\x01", b""),
     "date": (datetime.date(2024, 2, 29), datetime.date(1970, 1, 1)),
     "time": (datetime.time(23, 59, 59, 999999), datetime.time(0, 0)),
+    "timetz": (
+        datetime.time(10, 20, 30, 5, datetime.timezone(datetime.timedelta(hours=-3, minutes=-30))),
+        datetime.time(0, 0, tzinfo=datetime.UTC),
+    ),
     "timestamp": (datetime.datetime(2024, 1, 2, 3, 4, 5, 6), datetime.datetime(1999, 12, 31)),
     "timestamptz": (
         datetime.datetime(2024, 1, 2, 3, 4, 5, 6, datetime.UTC),

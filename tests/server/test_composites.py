@@ -15,6 +15,8 @@ from psycopg.types.composite import CompositeInfo, register_composite
 
 from tests.rig.server import DATABASE, USER, Millstream
 
+pytestmark = pytest.mark.slow  # a server of its own
+
 DEFINITIONS = (
     "CREATE TYPE color AS ENUM ('red', 'blue')",
     "CREATE TYPE address AS (street text, zip int)",
@@ -160,7 +162,6 @@ def test_psql_describes_composites(server: Millstream) -> None:
     assert "zip" in shown
 
 
-@pytest.mark.slow
 def test_rows_are_there_after_a_restart(server: Millstream) -> None:
     with server.connect() as client:
         client.execute("CREATE TYPE later AS (a int, b address)")

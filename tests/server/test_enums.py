@@ -12,6 +12,8 @@ from psycopg import sql
 from tests.rig.server import Millstream
 from tests.server.wire import SYNC, Wire, bind, execute, parse, rows
 
+pytestmark = pytest.mark.slow  # a server of its own
+
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
@@ -117,7 +119,6 @@ def test_details_of_errors_show_labels(server: Millstream) -> None:
         assert "'sad'::mood" in plan
 
 
-@pytest.mark.slow
 def test_oids_and_values_survive_a_restart(server: Millstream) -> None:
     def described(client: Connection) -> tuple[int, object]:
         cursor = client.execute("SELECT m FROM t WHERE id = 9")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.rig.server import ROOT
 
 _LOAD = """
@@ -18,6 +20,7 @@ print(pandas.__name__)
 """
 
 
+@pytest.mark.slow
 def test_pandas_is_loaded_for_those_only_who_import_it() -> None:
     done = subprocess.run([sys.executable, "-c", _LOAD], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("False\npandas\n", "")

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.rig.process import free_port, wait_until
 from tests.rig.server import Millstream
 
+pytestmark = pytest.mark.slow  # a server of its own
+
 
 @pytest.fixture(scope="module")
 def measured() -> Iterator[Millstream]:
@@ -48,7 +50,6 @@ def test_metrics_follow_the_server(measured: Millstream) -> None:
     assert found["process_resident_memory_bytes",] > 1 << 20
 
 
-@pytest.mark.slow
 def test_the_port_is_free_again_after_the_end() -> None:
     port = free_port()
     with Millstream(settings={"spark_enabled": False, "metrics_listen": f"127.0.0.1:{port}"}) as server:

@@ -14,6 +14,8 @@ import pytest
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
+pytestmark = pytest.mark.slow  # a server of its own
+
 #: Three pipelines, of which the first takes a second: rows of a cross join. The server answers a repeated text at once,
 #: so each has a number of its own.
 LONG = (
@@ -86,7 +88,6 @@ def suspended(server: Millstream, client: psycopg.Connection[Any]) -> str:
     return str(query_id)
 
 
-@pytest.mark.slow
 def test_a_query_goes_on_after_a_restart(server: Millstream) -> None:
     with server.connect() as client:
         wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
@@ -164,6 +165,9 @@ def test_explain_shows_pipelines(client: psycopg.Connection[Any]) -> None:
     assert not any("Pipeline" in line for line in plan(f"EXPLAIN {SHORT}"))
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         client.execute("SET separable = maybe")
+    assert client.execute("SHOW checkpoint_interval").fetchone() == ("0",)
+    client.execute("SET checkpoint_interval = '90s'")
+    assert client.execute("SHOW checkpoint_interval").fetchone() == ("90s",)
 
 
 def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -> None:

@@ -36,6 +36,7 @@ TYPES: Final[dict[str, tuple[str, ...]]] = {
     "bytea": ("\\x", "\\x00ff01", "\\x5c2c220a"),
     "date": ("1970-01-01", "2024-02-29", "0001-01-01", "9999-12-31", "1582-10-15"),
     "time": ("00:00:00", "23:59:59.999999", "12:34:56.7"),
+    "timetz": ("00:00:00+00", "23:59:59.999999-15:59:59", "12:34:56.7+05:30", "24:00:00-03", "04:05:06", "11:00+15"),
     "timestamp": ("2024-02-29 12:34:56.789", "1999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
     "timestamptz": ("2024-02-29 12:34:56.789+02", "1970-01-01 00:00:00+00"),
     "interval": ("0", "1 year 2 mons 3 days 04:05:06.789", "-1 mons -1 days -00:00:01", "100 years", "99:59:59"),
@@ -158,6 +159,42 @@ def test_every_type_in_every_format_is_postgresqls(kind: str, here: Peer, judge:
             judge.copy_in("back", format_, here.copy_out(name, format_, extended), extended)
             assert judge.copy_out("(SELECT n, v FROM back ORDER BY n)", format_, extended) == data
             judge.run("DROP TABLE back")
+
+
+SHAPED: Final[dict[str, tuple[str, ...]]] = {
+    "int[][]": ("{{1,2},{3,NULL}}", "{1,2}", "{}", "[0:1]={7,8}", "[2:3][-1:0]={{1,2},{3,4}}", "{{{1}},{{2}}}"),
+    "text[][]": ('{{a,"b c"},{NULL,"null"}}', '{{"{",","},{"\\\\",""}}', '{{"\\""}}'),
+    "timestamptz[][]": ("{{2024-01-01 12:00+00,NULL}}",),
+    "numeric(9,2)[][]": ("{{1.5},{-2}}", "[5:5]={3}"),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPED)
+def test_arrays_of_any_dimensions_in_every_format_are_postgresqls(kind: str, here: Peer, judge: Peer) -> None:
+    name = "shaped_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
+    literals = [f"'{text}'" for text in SHAPED[kind]] + ["NULL"]
+    for peer in (judge, here):
+        peer.run(f"CREATE TABLE {name} (n integer, v {kind})")
+        for ordinal, literal in enumerate(literals):
+            peer.run(f"INSERT INTO {name} VALUES ({ordinal}, {literal})")
+    type_, query = judge.run(f"SELECT v FROM {name}").ftype(0), f"SELECT v FROM {name} ORDER BY n"
+    assert here.run(query).ftype(0) == type_
+    for given in VALUE_FORMATS:
+        for taken in VALUE_FORMATS:
+            assert here.values(query, taken) == judge.values(query, taken)
+        assert here.values(query, Format.TEXT, extended=False) == judge.values(query, Format.TEXT, extended=False)
+        echoed = f"SELECT $1::{kind.removesuffix('[]')}".encode()
+        for value in judge.values(query, given):
+            one, other = (peer.raw.exec_params(echoed, [value], [type_], [given]) for peer in (here, judge))
+            assert _good(one).get_value(0, 0) == _good(other).get_value(0, 0)
+        here.run(f"DELETE FROM {name}")
+        here.insert(name, judge.values(query, given), type_, given)
+    for format_ in COPY_FORMATS:
+        data = judge.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, True)
+        here.run(f"DELETE FROM {name}")
+        here.copy_in(name, format_, data, True)
+        assert here.copy_out(f"(SELECT n, v FROM {name} ORDER BY n)", format_, True) == data
+    judge.run(f"DROP TABLE {name}")
 
 
 def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:

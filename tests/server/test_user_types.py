@@ -17,6 +17,8 @@ from psycopg.types.enum import EnumInfo, register_enum
 
 from tests.rig.server import DATABASE, USER, Millstream
 
+pytestmark = pytest.mark.slow  # a server of its own
+
 DEFINITIONS = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')",
     "CREATE SCHEMA other",
@@ -130,7 +132,6 @@ def test_psql_lists_types(server: Millstream) -> None:
     assert "cs|other.color[]|||" in shown(r"\d t")
 
 
-@pytest.mark.slow
 def test_oids_and_definitions_survive_a_crash(server: Millstream) -> None:
     query = (
         "SELECT typname, oid, typarray FROM pg_type WHERE typname IN ('mood', 'color', 'posint', 'glad', '_mood') "

@@ -7,6 +7,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 from catalog.types import INT4
 from executor.spark.shipping import archive, lacking_here
 from tests.spark.build import snapshot
@@ -26,6 +28,7 @@ print(computed(sys.stdin.read(), "UTC", [pa.array([255], pa.int32())]).to_pylist
 """
 
 
+@pytest.mark.slow
 def test_the_kernel_computes_from_the_archive(tmp_path: Path) -> None:
     leaf, c = snapshot("s", {"k": INT4})
     (function,) = printed(leaf, x=hexadecimal(c["k"])).functions

@@ -10,7 +10,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, QUOTIENT, TEXT, SqlType, array, by_name, numeric, plain
+from catalog.types import (
+    BOOL,
+    FLOAT8,
+    INT4,
+    INT8,
+    INTERVAL,
+    QUOTIENT,
+    TEXT,
+    SqlType,
+    array,
+    by_name,
+    numeric,
+    plain,
+    shaped,
+)
 from planner.algebra import SortKey
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
@@ -39,6 +53,7 @@ _ORDERED: Final = (
     "bpchar",
     "date",
     "time",
+    "timetz",
     "timestamp",
     "timestamptz",
     "interval",
@@ -63,7 +78,7 @@ def _table() -> dict[str, Table]:
         "bool_or": unary("bool_or", ("bool",)),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", (kind, kind), kind) for kind in ("text", "bytea")]),
-        "array_agg": table([Overload("array_agg", ("anynonarray",), "array")]),
+        "array_agg": table(Overload("array_agg", (kind,), "array") for kind in ("anynonarray", "anyarray")),
         **{f"{kind}_agg": table([Overload(f"{kind}_agg", ("anyelement",), kind)]) for kind in ("json", "jsonb")},
         **{
             f"{kind}_object_agg": table([Overload(f"{kind}_object_agg", ("any", "any"), kind)])
@@ -84,6 +99,8 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     found = register(env, names_of(node.funcname)[-1], call, node)
+    if call.function == "array_agg" and (inner := call.arguments[0].type).element is not None:
+        return Call("gathered", (found,), shaped(inner.element))
     if not may_overflow(call):
         return found
     greatest = AggregateCall("max", (size_of(call),), FLOAT8, filter=condition)
@@ -185,7 +202,7 @@ def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> Aggrega
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
-    if target in ("any", "anynonarray"):
+    if target in ("any", "anynonarray", "anyarray"):
         kind = TEXT if scalar.type.name == "unknown" else scalar.type
     elif target == "text" and scalar.type.name == "varchar":
         kind = scalar.type

@@ -1,6 +1,7 @@
 """Arrays in expressions: ARRAY[...], ARRAY(subquery), subscripts and slices, = ANY (array), and their functions.
 
-Owns: what these become and PostgreSQL's errors for them. Arrays have one dimension and begin at 1; all else is 0A000.
+Owns: what these become and PostgreSQL's errors for them. Those of more
+dimensions are ``shapes``'.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array
+from catalog.shapes import EMPTY
+from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
 from planner.algebra import Aggregate, Relation
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.jsons import bind_parts
@@ -19,6 +21,8 @@ from planner.bind.calls.operation import operate
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.calls.resolution import Level
+from planner.bind.calls.shapes import array_of_arrays, call_of_shaped, is_shaped, items_of, opened
+from planner.bind.calls.shapes import subscripted as of_shaped
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of, type_or_domain
 from planner.bind.types import array_of, castable, coerce, common_type, display
@@ -44,6 +48,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "string_to_array": "=: text text > _text; text text text > _text",
     "regexp_split_to_array": "=: text text > _text; text text text > _text",
     "parse_ident": "=: text > _text; text bool > _text",
+    "array_fill": "=: anyelement _int4 > anyarray; anyelement _int4 _int4 > anyarray",
     "trim_array": "=: anyarray int4 > anyarray",
 }
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
@@ -54,8 +59,12 @@ def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     name = names_of(node.funcname)[-1]
     arguments = [bind(env, item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
-    found = coerced(env, chosen, arguments, node.args or ())
-    return Call(chosen.name, tuple(found), result(chosen, found))
+    of_shaped = call_of_shaped(env, chosen, name, arguments, node.args or ())
+    if of_shaped is not None:
+        return of_shaped
+    found = coerced(env, chosen, opened(chosen.name, arguments), node.args or ())
+    kind = result(chosen, found)
+    return Call(chosen.name, tuple(found), shaped(kind.element) if name == "array_fill" and kind.element else kind)
 
 
 # --- constructors ----------------------------------------------------------------------------------------------------
@@ -65,7 +74,11 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
     """ARRAY[...]; ``element`` is what a cast around it asks for. Raises 42P18 for an empty one without."""
     nodes = node.elements or ()
     if any(type(item).__name__ == "A_ArrayExpr" for item in nodes):
-        raise _dimensions(env, node)
+        inner = [
+            bind_array(env, item, bind, element) if type(item).__name__ == "A_ArrayExpr" else bind(env, item)
+            for item in nodes
+        ]
+        return array_of_arrays(env, inner, nodes, node)
     if element is not None:
         return array_of([_cast(env, bind(env, item), element, item) for item in nodes], element)
     if not nodes:
@@ -74,7 +87,7 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
     scalars = [bind(env, item) for item in nodes]
     kind = common_type([item.type for item in scalars], "ARRAY", lambda index: env.binding.start(nodes[index]))
     if kind.element is not None:
-        raise _dimensions(env, node)
+        return array_of_arrays(env, scalars, nodes, node)
     found = [coerce(env.binding, item, kind, "implicit", place) for item, place in zip(scalars, nodes, strict=True)]
     return array_of([item for item in found if item is not None], kind)
 
@@ -94,20 +107,18 @@ def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     return None if target.element is None else bind_array(env, node.arg, bind, target.element)
 
 
-def _dimensions(env: Environment, node: Any) -> Exception:
-    return unsupported("an array of more than one dimension", "Use one dimension.", env.binding.position(node))
-
-
 def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
     """ARRAY(subquery): its only column's values in its order; an empty array where it has no row."""
     column = relation.columns[0]
-    if column.type.element is not None:
-        raise _dimensions(env, node)
     kind = array(column.type)
     gathered = env.binding.column("array", kind)
     call = AggregateCall("array_agg", (ColumnRef(column),), kind)
-    found = ScalarSubquery(Aggregate(relation, (), ((gathered, call),)))
-    return Call("coalesce", (found, Literal((), kind)), kind)
+    found: Scalar = ScalarSubquery(Aggregate(relation, (), ((gathered, call),)))
+    empty: tuple[object, ...] = ()
+    if column.type.element is not None:
+        kind, empty = shaped(column.type.element), ((), EMPTY)
+        found = Call("gathered", (found,), kind)
+    return Call("coalesce", (found, Literal(empty, kind)), kind)
 
 
 # --- subscripts ------------------------------------------------------------------------------------------------------
@@ -124,8 +135,11 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node)
-    if others:
-        raise _dimensions(env, node)
+    if is_shaped(scalar):
+        return of_shaped(scalar, indices, lambda item: _place(env, item, bind))
+    if others:  # of one dimension, as all these arrays are
+        kind = shaped(scalar.type.element)
+        return of_shaped(Cast(scalar, kind), indices, lambda item: _place(env, item, bind))
     if not first.is_slice:
         place = _place(env, first.uidx, bind)
         if scalar.type.name in VECTORS:  # they begin at 0
@@ -155,7 +169,7 @@ def bind_quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
     """``x op ANY (array)`` and ``x op ALL (array)`` of any operator with a boolean result."""
     every = node.kind == A_Expr_Kind.AEXPR_OP_ALL
     symbol, place = names_of(node.name)[-1], env.binding.position(node)
-    left, found = bind(env, node.lexpr), bind(env, node.rexpr)
+    left, found = bind(env, node.lexpr), items_of(bind(env, node.rexpr))
     if found.type.element is None and found.type.name != "unknown":
         raise env.error("42809", "op ANY/ALL (array) requires array on right side", node)
     item = ColumnRef(Column(0, "element", found.type.element or found.type))

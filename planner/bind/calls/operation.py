@@ -14,12 +14,14 @@ from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, bi
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
 from planner.bind.calls.resolution import Ambiguous, common
+from planner.bind.calls.shapes import call_of_shaped, is_shaped, opened
 from planner.bind.environment import Environment
 from planner.bind.row_types import check_alike
 from planner.bind.types import (
     STRINGS,
     blank_padded,
     coerce,
+    common_type,
     display,
     numeric_result,
     target_type,
@@ -41,12 +43,34 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     overload = _choose(env, symbol, left, right, node)
     if overload.arguments == ROWS:
         return _of_rows(env, overload, left, right, nodes)
+    if is_shaped(left) or is_shaped(right):
+        found = _of_shaped(env, overload, left, right, nodes)
+        if found is not None:
+            return found
     if GATHERED.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
         return Call(overload.name, tuple(arguments), result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)
+
+
+def _of_shaped(
+    env: Environment, overload: Overload, left: Scalar, right: Scalar, nodes: tuple[Any, Any]
+) -> Call | None:
+    """Arrays of any dimensions: compared with their shapes, joined, or as their elements; None for all else."""
+    joined = call_of_shaped(env, overload, overload.name, (left, right), nodes)
+    if joined is not None:
+        return joined
+    given = opened(overload.name, (left, right))
+    if overload.name in COMPARISONS.values():
+        kind = common_type([left.type, right.type], "ARRAY", lambda index: env.binding.start(nodes[index]))
+        sides = [coerce(env.binding, side, kind, "implicit", node) for side, node in zip(given, nodes, strict=True)]
+        return Call(overload.name, tuple(side for side in sides if side is not None), BOOL)
+    if given == [left, right]:
+        return None
+    arguments = coerced(env, overload, given, nodes)
+    return Call(overload.name, tuple(arguments), result(overload, arguments))
 
 
 def _of_rows(env: Environment, overload: Overload, left: Scalar, right: Scalar, nodes: tuple[Any, Any]) -> Scalar:

@@ -60,6 +60,10 @@ _TIMES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
         *(("interval", stamp, "timestamp" if stamp == "date" else stamp) for stamp in _STAMPS),
         ("time", "interval", "time"),
         ("interval", "time", "time"),
+        ("timetz", "interval", "timetz"),
+        ("interval", "timetz", "timetz"),
+        ("date", "timetz", "timestamptz"),
+        ("timetz", "date", "timestamptz"),
         ("interval", "interval", "interval"),
     ),
     "-": (
@@ -70,6 +74,7 @@ _TIMES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
         ("timestamptz", "timestamptz", "interval"),
         ("time", "time", "interval"),
         ("time", "interval", "time"),
+        ("timetz", "interval", "timetz"),
         ("interval", "interval", "interval"),
     ),
     "*": (("interval", "float8", "interval"), ("float8", "interval", "interval")),
@@ -78,12 +83,18 @@ _TIMES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
 }
 
 
+#: Types of which only values of the same type are compared.
+_ALIKE: Final = (
+    *("numeric", "text", "bpchar", "name", "bool", "time", "timetz", "interval", "uuid", "bytea", "oid", "char"),
+    "jsonb",
+)
+
+
 def _comparison(name: str) -> Iterator[Overload]:
     for family in (_INTEGERS, _FLOATS, _STAMPS):
         for left, right in product(family, family):
             yield Overload(name, (left, right), "bool")
-    scalars = ("numeric", "text", "bpchar", "name", "bool", "time", "interval", "uuid", "bytea", "oid", "char", "jsonb")
-    for alike in scalars:
+    for alike in _ALIKE:
         yield Overload(name, (alike, alike), "bool")
     if name in ("eq", "ne"):
         for pair in (("xid", "xid"), ("xid", "int4"), ("cid", "cid"), ("tid", "tid")):

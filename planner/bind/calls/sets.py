@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT, SqlType, array, record
+from catalog.types import BOOL, INT4, TEXT, SqlType, array, record
 from planner.bind.calls import jsons
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
+from planner.bind.calls.shapes import is_shaped, opened
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, common_numeric
@@ -99,7 +100,10 @@ def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ..
         return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node, bind))
     arguments = [bind(env, item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
-    return (SetColumn(name, _values(env, chosen, coerced(env, chosen, arguments, node.args or ()), node)),)
+    if chosen.name == "array_subscripts" and is_shaped(arguments[0]):
+        return (SetColumn(name, Call("shaped_subscripts", tuple(arguments), array(INT4))),)
+    given = coerced(env, chosen, opened(chosen.name, arguments), node.args or ())
+    return (SetColumn(name, _values(env, chosen, given, node)),)
 
 
 def _values(env: Environment, chosen: Overload, arguments: list[Scalar], node: Any) -> Scalar:

@@ -13,6 +13,10 @@ from planner.bind.calls.overloads import signatures
 _TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
 _FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")
 _HYPERBOLIC: Final = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+#: Arguments of extract().
+_PARTS: Final = "; ".join(
+    f"text {kind} > numeric" for kind in ("date", "time", "timetz", "timestamp", "timestamptz", "interval")
+)
 
 #: PostgreSQL's names: "canonical: arguments > result; ... | ..." with "=" for the name itself.
 _SIGNATURES: Final[dict[str, str]] = {
@@ -66,7 +70,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     "encode": "=: bytea text > text",
     "decode": "=: text text > bytea",
     "timezone": "=: text timestamp > timestamptz; text timestamptz > timestamp;"
-    " interval timestamp > timestamptz; interval timestamptz > timestamp",
+    " interval timestamp > timestamptz; interval timestamptz > timestamp; text timetz > timetz;"
+    " interval timetz > timetz",
     "age": "=: timestamp timestamp > interval; timestamptz timestamptz > interval; timestamp > interval;"
     " timestamptz > interval",
     "make_time": "=: int4 int4 float8 > time",
@@ -77,7 +82,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "justify_days": "=: interval > interval",
     "justify_interval": "=: interval > interval",
     "isfinite": "=: date > bool; timestamp > bool; timestamptz > bool; interval > bool",
-    "overlaps": "=: "
+    "overlaps": "=: timetz timetz timetz timetz > bool; "
     + "; ".join(
         f"{kind} {one} {kind} {other} > bool"
         for kind in ("timestamp", "timestamptz", "time")
@@ -131,10 +136,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     " text timestamptz text > timestamptz",
     "date_bin": "=: interval timestamp timestamp > timestamp; interval timestamptz timestamptz > timestamptz",
     "make_date": "=: int4 int4 int4 > date",
-    "extract": "=: text date > numeric; text time > numeric; text timestamp > numeric; text timestamptz > numeric;"
-    " text interval > numeric",
-    "date_part": "extract: text date > numeric; text time > numeric; text timestamp > numeric;"
-    " text timestamptz > numeric; text interval > numeric",
+    "extract": f"=: {_PARTS}",
+    "date_part": f"extract: {_PARTS}",
     "random": "=: > float8",
     "gen_random_uuid": "=: > uuid",
     "clock_timestamp": "=: > timestamptz",

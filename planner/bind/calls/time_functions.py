@@ -9,7 +9,7 @@ import zoneinfo
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, SqlType, numeric
+from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
@@ -37,6 +37,7 @@ _ZONE_FIELDS: Final = ("timezone", "timezone_hour", "timezone_minute")
 _REFUSED: Final[dict[str, tuple[str, ...]]] = {
     "date": (*_TIME_FIELDS, *_ZONE_FIELDS),
     "time": (*_DATE_FIELDS, *_ZONE_FIELDS, "julian"),
+    "timetz": (*_DATE_FIELDS, "julian"),
     "timestamp": _ZONE_FIELDS,
     "interval": ("week", "dow", "isodow", "doy", "isoyear", "julian", *_ZONE_FIELDS),
 }
@@ -91,6 +92,8 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
 
 def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     zone, moment = arguments
+    if moment.type == TIMETZ:
+        return Call("timezone", (zone if zone.type == INTERVAL else _zone(env, zone, node), moment), TIMETZ)
     kind = SqlType("timestamptz") if moment.type.name == "timestamp" else TIMESTAMP
     if zone.type != INTERVAL:
         return Call("timezone", (_zone(env, zone, node), moment), kind)

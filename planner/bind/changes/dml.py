@@ -17,7 +17,7 @@ from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8
-from planner.algebra import Filter, Join, Project, Relation, Scan, Values
+from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
 from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.fields import with_field
@@ -38,10 +38,6 @@ from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter
 from planner.functions import DRAWN_FUNCTIONS
 from planner.statements import Delete, Insert, Returning, Statement, Update
 from planner.walk import replace_columns, used_columns, walk
-
-#: Source name of a table's row identity in a scan.
-ROW_ID: Final = "__rowid"
-
 
 #: Why a foreign table of files takes no rows.
 READ_ONLY: Final = "A foreign table of files is read-only."

@@ -15,9 +15,9 @@ from pglast.enums import CmdType, MergeMatchKind
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, Table
 from catalog.types import BOOL, INT4, INT8
-from planner.algebra import Join, Project
+from planner.algebra import ROW_ID, Join, Project
 from planner.bind.changes.assigning import assignments, default_of
-from planner.bind.changes.dml import ROW_ID, checks_of, insert_positions, row_columns, target_scan, value_row, writable
+from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
 from planner.bind.environment import Environment

@@ -133,13 +133,13 @@ def drop_views(change: Alteration, what: str) -> None:
 def finish(change: Alteration, tag: str) -> AlterTable:
     """The statement, once nothing that reads the table forbids it."""
     binding, before = change.binding, change.before
+    used = check_generations(binding, change.parts)
     columns, sequences = with_sequences(binding, change.parts, before, binding.context.catalog.next_oid)
     if sequences and is_temporary(before):
         raise unsupported("a serial or identity column added to a temporary table", "Create the table with it.")
     if before.columns and not columns:
         raise unsupported("a table without its last column", "Drop the table, or add another column first.")
     table = replace(interim(change), columns=columns)
-    used = check_generations(binding, change.parts)
     for reference in table.foreign_keys:
         check_actions(table, reference, used)
     _refuse_readers(change, table)

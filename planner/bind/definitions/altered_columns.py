@@ -14,10 +14,9 @@ from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
-from planner.bind.definitions.columns import add_column, check_default, constrain_column
+from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by
-from planner.bind.definitions.kept import kept_text
-from planner.bind.definitions.sequences import numbered, with_options
+from planner.bind.definitions.sequences import with_options
 from planner.bind.domains import into_domain
 from planner.bind.rows import check_kept
 from planner.bind.texts import bind_expression, bind_tree
@@ -200,9 +199,7 @@ def default(change: Alteration, command: Any) -> None:
     if command.def_ is None:
         change.parts.columns[index] = replace(known, default=None, sequences=())
         return
-    check_default(change.binding, known, command.def_)
-    tree, sequences = numbered(change.binding, command.def_)
-    change.parts.columns[index] = replace(known, default=kept_text(change.binding, tree), sequences=sequences)
+    change.parts.columns[index] = defaulting(change.binding, known, command.def_)
 
 
 def drop_expression(change: Alteration, command: Any) -> None:

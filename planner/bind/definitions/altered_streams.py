@@ -19,11 +19,9 @@ from catalog.objects import ColumnDefinition, Stream
 from planner.algebra import Project, Values
 from planner.bind.context import Binding
 from planner.bind.definitions.alteration import needed
-from planner.bind.definitions.columns import add_column, check_default, constrain_column
+from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by, readers
-from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Parts
-from planner.bind.definitions.sequences import numbered
 from planner.bind.definitions.tables import stream_option
 from planner.bind.definitions.watermarks import bind_watermark, keeps_windows
 from planner.bind.texts import bind_expression
@@ -164,11 +162,10 @@ def _default(change: _Change, command: Any) -> None:
     if command.def_ is None:
         change.put(replace(known, default=None))
         return
-    check_default(change.binding, known, command.def_)
-    tree, sequences = numbered(change.binding, command.def_)
-    if sequences:
+    column = defaulting(change.binding, known, command.def_)
+    if column.sequences:
         raise unsupported("a sequence as a stream's default", "Give the values.")
-    change.put(replace(known, default=kept_text(change.binding, tree)))
+    change.put(column)
 
 
 def _set_not_null(change: _Change, command: Any) -> None:

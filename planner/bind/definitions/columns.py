@@ -16,13 +16,14 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Sequence, Table
 from planner.bind.context import Binding
 from planner.bind.definitions.constraints import add_constraint, refuse_subquery
+from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.generated import check_generation
 from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
 from planner.bind.rows import check_kept
-from planner.bind.texts import bind_tree
+from planner.bind.texts import bind_tree, row_of
 from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
 
@@ -136,8 +137,8 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
     """The columns that generated ones read. Raises 42601 beside a default or an identity."""
     used: frozenset[str] = frozenset()
     for name, node in parts.generations:
-        column = parts.column(name)
-        assert column is not None
+        place = next(place for place, item in enumerate(parts.columns) if item.name == name)
+        column = parts.columns[place]
         other = "identity" if column.identity else "default"
         if column.default is not None or name in parts.owned:
             words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
@@ -145,14 +146,23 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
             raise SqlError("42601", words, position=None if is_serial else binding.position(node))
         with binding.without_positions() if parts.altered else nullcontext():
             used |= check_generation(binding, parts.columns, column, node.raw_expr)
+        text = expression_text(binding, node.raw_expr, row_of(parts.columns), column.type)
+        parts.columns[place] = replace(column, generated=text)
     return used
 
 
 def with_default(binding: Binding, parts: Parts, known: ColumnDefinition, node: Any) -> ColumnDefinition:
     _refuse_second(binding, parts, known, node)
-    check_default(binding, known, node.raw_expr)
-    tree, sequences = numbered(binding, node.raw_expr)
-    return replace(known, default=kept_text(binding, tree), sequences=sequences)
+    return defaulting(binding, known, node.raw_expr)
+
+
+def defaulting(binding: Binding, known: ColumnDefinition, node: Any) -> ColumnDefinition:
+    """A column with a default; NULL is none, unless a domain or a length follows (AddRelationNewConstraints)."""
+    check_default(binding, known, node)
+    if type(node).__name__ == "A_Const" and node.isnull and not known.domain and known.type.typmod < 0:
+        return replace(known, default=None, sequences=())
+    tree, sequences = numbered(binding, node)
+    return replace(known, default=expression_text(binding, tree, (), known.type), sequences=sequences)
 
 
 def _refuse_second(binding: Binding, parts: Parts, known: ColumnDefinition, node: Any) -> None:

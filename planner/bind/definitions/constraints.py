@@ -14,14 +14,14 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import labels_of
-from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
-from planner.bind.texts import bind_tree
+from planner.bind.texts import bind_tree, row_of
 from planner.bind.typenames import names_of
 from planner.bind.types import display
-from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.expression import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.walk import walk
 
 
@@ -42,7 +42,7 @@ def add_constraint(
         case ConstrType.CONSTR_PRIMARY | ConstrType.CONSTR_UNIQUE:
             _key(binding, parts, node, columns, attributes)
         case ConstrType.CONSTR_CHECK:
-            parts.checks.append((node.conname, node, kept_text(binding, node.raw_expr)))
+            parts.checks.append((node.conname, node))
         case ConstrType.CONSTR_FOREIGN:
             parts.foreign.append((node, columns, attributes))
         case ConstrType.CONSTR_NOTNULL:
@@ -97,10 +97,10 @@ def copy_keys(parts: Parts) -> None:
         parts.indexes.append(replace(index, name=parts.name(None, *labels_of(index.parts), "idx")))
 
 
-def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any, str]) -> Check:
+def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any]) -> Check:
     """A CHECK over all columns. Raises 42804, 42710 and 0A000."""
-    given, node, text = item
-    columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(parts.columns)]
+    given, node = item
+    columns = row_of(parts.columns)
     tree = node.raw_expr
     scalar = bind_tree(binding, tree, columns, None, "check constraint")
     if scalar.type not in (BOOL, SqlType("unknown")):
@@ -110,7 +110,7 @@ def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any, str]
     used = sorted({part.column.name for part in walk(scalar) if isinstance(part, ColumnRef)})
     if given in parts.names:
         raise SqlError("42710", f'check constraint "{given}" already exists')
-    return Check(parts.name(given, *(used if len(used) == 1 else ()), "check"), text)
+    return Check(parts.name(given, *(used if len(used) == 1 else ()), "check"), expression_text(binding, tree, columns))
 
 
 def refuse_subquery(binding: Binding, scalar: Scalar, node: Any, where: str) -> None:

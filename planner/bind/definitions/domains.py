@@ -22,7 +22,7 @@ from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
 from planner.bind.definitions.constraints import refuse_subquery
-from planner.bind.definitions.kept import kept_text
+from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.sequences import numbered
 from planner.bind.relations import type_schema
@@ -99,7 +99,7 @@ def _check(binding: Binding, domain: Domain, node: Any) -> Check:
         raise SqlError("42804", message, position=binding.start(node.raw_expr))
     refuse_subquery(binding, scalar, node.raw_expr, "check constraint")
     parts = Parts(domain.name, names=set(names))
-    return Check(parts.name(node.conname, "check"), kept_text(binding, node.raw_expr))
+    return Check(parts.name(node.conname, "check"), expression_text(binding, node.raw_expr, (column,)))
 
 
 def _with_default(binding: Binding, domain: Domain, node: Any) -> Domain:
@@ -109,7 +109,7 @@ def _with_default(binding: Binding, domain: Domain, node: Any) -> Domain:
     tree, sequences = numbered(binding, node)
     if sequences:
         raise unsupported("a sequence as a domain's default", "Give it to the columns.", binding.start(node))
-    return replace(domain, default=kept_text(binding, tree))
+    return replace(domain, default=expression_text(binding, tree, (), domain.base))
 
 
 def _domain(binding: Binding, names: tuple[str, ...]) -> Domain:

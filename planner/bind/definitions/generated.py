@@ -13,7 +13,7 @@ from typing import Any
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table
 from planner.bind.context import Binding
-from planner.bind.texts import bind_expression, bind_tree
+from planner.bind.texts import bind_expression, bind_tree, row_of
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.functions import FUNCTIONS
@@ -55,7 +55,7 @@ def check_generation(
     binding: Binding, columns: Sequence[ColumnDefinition], column: ColumnDefinition, node: Any
 ) -> frozenset[str]:
     """The columns that a generation expression reads. Raises 0A000, 42804, 42P17."""
-    row = [Column(-1 - index, item.name, item.type) for index, item in enumerate(columns)]
+    row = row_of(columns)
     scalar = bind_tree(binding, node, row, None, "column generation")
     if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(scalar)):
         raise SqlError("0A000", "cannot use subquery in column generation expression", position=binding.start(node))

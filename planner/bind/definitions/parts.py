@@ -34,7 +34,7 @@ class Parts:
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[UniqueKey] = field(default_factory=list)
     foreign: list[tuple[Any, tuple[str, ...], Attributes]] = field(default_factory=list)
-    checks: list[tuple[str | None, Any, str]] = field(default_factory=list)
+    checks: list[tuple[str | None, Any]] = field(default_factory=list)
     generations: list[tuple[str, Any]] = field(default_factory=list)
     copied_checks: list[Check] = field(default_factory=list)
     copied_keys: list[UniqueKey] = field(default_factory=list)

@@ -6,16 +6,15 @@ relations by oid and remembers what their columns are called now (``planner.rena
 
 from __future__ import annotations
 
-import copy
+import re
 from dataclasses import replace
 from typing import Any, Final
 
-from pglast.ast import String
 from pglast.enums import ObjectType
-from pglast.stream import RawStream
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
+from catalog.names import quote_name
 from catalog.objects import CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
@@ -32,6 +31,8 @@ from planner.parse import parse
 from planner.renaming import follow_rename
 from planner.statements import NoOperation, Statement
 
+#: A column's name as a text has it.
+_NAME: Final = re.compile(r'"(?:[^"]|"")+"|[^\W\d][\w$]*')
 #: An object before and after.
 Follower = tuple[Table | Sequence | View, Table | Sequence | View]
 RELATIONS: Final = {
@@ -183,17 +184,20 @@ def _renamed(table: Table, old: str, new: str) -> Table:
 
 def _in_text(expression: str, old: str, new: str) -> str:
     """The text of a CHECK or of a generated column, which has no other names than the table's columns."""
-    tree = copy.deepcopy(parse(f"SELECT {expression}")[0].node.targetList[0].val)
-    stack = [tree]
+    text = f"SELECT {expression}"
+    places: list[int] = []
+    stack: list[Any] = [parse(text)[0].node.targetList[0].val]
     while stack:
         node = stack.pop()
         if isinstance(node, tuple | list):
             stack += node
         elif hasattr(node, "__slots__"):
-            if type(node).__name__ == "ColumnRef" and getattr(node.fields[-1], "sval", None) == old:
-                node.fields = (*node.fields[:-1], String(new))
+            if type(node).__name__ == "ColumnRef" and [getattr(item, "sval", None) for item in node.fields] == [old]:
+                places.append(node.location)
             stack += [getattr(node, name, None) for name in node.__slots__]
-    return str(RawStream()(tree))
+    for place in sorted(places, reverse=True):
+        text = text[:place] + _NAME.sub(lambda _: quote_name(new), text[place:], count=1)
+    return text.removeprefix("SELECT ")
 
 
 def _followers(catalog: Catalog, table: Table, old: str, new: str) -> tuple[Follower, ...]:

@@ -190,6 +190,8 @@ def _without(
         if column.name in texts and column.generated is None:
             change.parts.columns[index] = replace(column, default=None, sequences=())
     for column in table.columns:
+        if change.parts.column(column.name) is None:
+            continue  # it read one that is gone
         if column.name in columns or (column.name in texts and column.generated is not None):
             altered_columns.drop_column(change, column.name)
     return replace(finish(change, "DROP TYPE"), notices=())

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.intervals import parse_interval
 from catalog.objects import ColumnDefinition, Stream
 from planner.bind.context import Binding
-from planner.bind.intervals import interval_value
 from planner.bind.texts import bind_expression
 from planner.eventtime import Keeping, Watermark, microseconds, span
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
@@ -56,7 +56,7 @@ def _watermark(scalar: Scalar) -> Watermark | None:
 def bind_length(text: str, name: str, position: int | None) -> int:
     """An option's interval in microseconds. Raises 22007, 22023 and 0A000."""
     try:
-        value = interval_value(text)
+        value = parse_interval(text)
     except SqlError as error:
         error.position = position
         raise

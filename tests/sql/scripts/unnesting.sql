@@ -66,3 +66,23 @@ SELECT i, (SELECT count(*) || i::text FROM s WHERE s.a < u.a) FROM u ORDER BY a,
 SELECT d, (SELECT string_agg(s.t, ',' ORDER BY s.t) FROM s WHERE s.a < extract(month FROM r.d)) FROM r ORDER BY d, a, b;
 SELECT (SELECT count(*) FROM s WHERE j ->> 'k' > s.t) FROM (VALUES ('{"k": "x"}'::json), ('{"k":"z"}')) v (j) ORDER BY 1;
 DROP TABLE r, s, u;
+-- outer values that are equal and show otherwise, each as itself
+CREATE TABLE o (k int, i interval, d float8, f real, ai interval[], ad float8[]);
+CREATE TABLE v (a int, i interval, d float8);
+INSERT INTO o VALUES (1, '1 mon', 0, 0, '{1 mon}', '{0}'), (2, '30 days', '-0', '-0', '{30 days}', '{-0}'), (3, NULL, NULL, NULL, NULL, NULL), (4, '720:00', '-0', '-0', '{720:00}', '{-0}');
+INSERT INTO v VALUES (1, '720:00', '-0'), (2, '1 mon', 0), (3, '2 mon', 1);
+SELECT k, (SELECT i::text), (SELECT d::text), (SELECT f::text) FROM o ORDER BY k;
+SELECT k, (SELECT count(*) || o.i::text FROM v WHERE v.a < 3), (SELECT count(*) || o.ai::text || o.ad::text FROM v) FROM o ORDER BY k;
+SELECT k, (SELECT max(v.a) || o.d::text FROM v WHERE v.d = o.d), (SELECT max(v.a) || o.i::text FROM v WHERE v.i = o.i) FROM o ORDER BY k;
+SELECT k, (SELECT max(v.a) FROM v WHERE v.i = o.i AND v.d = o.f) FROM o ORDER BY k;
+SELECT k, EXISTS (SELECT FROM v WHERE v.a < 3 AND o.d::text = '-0'), i IN (SELECT v.i + (o.i - v.i) FROM v WHERE extract(day FROM o.i) = 30) FROM o ORDER BY k;
+SELECT k, (SELECT max((SELECT o.i::text || v.i FROM v WHERE v.a = q.a)) FROM v q WHERE q.i = o.i) FROM o ORDER BY k;
+SELECT k, q.* FROM o, LATERAL (SELECT v.a, o.i, o.d, v.i + o.i AS s FROM v WHERE v.i = o.i) q ORDER BY k, a;
+SELECT k, q.* FROM o LEFT JOIN LATERAL (SELECT v.a, o.i, o.d FROM v WHERE v.i = o.i ORDER BY a LIMIT 1) q ON true ORDER BY k;
+SELECT (SELECT count(*) || q::text FROM v) FROM (SELECT k, i, d FROM o) q ORDER BY k;
+SELECT (SELECT count(*) || q.x::text FROM v) FROM (SELECT k, (i, d) AS x FROM o) q ORDER BY k;
+SELECT o.k, v.a FROM o JOIN v ON (SELECT o.i::text || v.d::text) = '1 mon0' ORDER BY 1, 2;
+-- and in the first rows of groups
+SELECT DISTINCT ON (o.k) o.k, -o.d, o.i, v.a FROM o, v ORDER BY o.k, v.a;
+SELECT * FROM (SELECT o.k, o.f, o.i, v.a, row_number() OVER (PARTITION BY o.k ORDER BY v.a) AS n FROM o, v) q WHERE n <= 1 ORDER BY k;
+DROP TABLE o, v;

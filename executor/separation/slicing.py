@@ -1,0 +1,155 @@
+"""Which aggregations of a query read their input in slices, and how large these are.
+
+Owns: the estimates behind it. A slice costs a statement, and what stands beside its leaf once more: so a leaf is cut
+where its rows take several slices' time, where other relations that they meet are small beside them, and where far
+fewer groups come out than rows go in, since groups are merged once more in the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from executor.statistics import all_statistics_of
+from planner.algebra import Aggregate, Relation, Scan
+from planner.placement import BREAKERS, EMBEDDED_ROWS
+from planner.rules.cardinality import Cardinality
+from planner.separation import Pipelined
+from planner.slicing import Leaf, driver, in_slice, in_two_phases, partials
+from planner.statistics import Statistics
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.embedded.kept import KeptResults
+    from executor.queries import Reader
+
+#: Estimated seconds of a slice, and most of them.
+SLICE: Final = 0.2
+_MOST: Final = 64
+#: A slice's rows are a multiple of this for each thread: those that DuckDB stores, and reads, together.
+GROUP: Final = 122_880
+#: How many times fewer groups there must be than rows.
+_FEWER: Final = 16
+#: What reading other relations once more for each slice may cost, of the leaf's own.
+_BESIDE: Final = 0.1
+
+
+#: Rows of tables by oid, and of runs by name.
+Counts = Mapping[int, int] | Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """A pipeline's leaf, and the rows of each slice of it, about. Of files a slice has whole ones."""
+
+    leaf: Leaf
+    rows: int
+    count: int
+
+    @property
+    def name(self) -> str:
+        """What the leaf is called."""
+        return self.leaf.name if isinstance(self.leaf, Scan) else self.leaf.trace
+
+    def bounds(self, results: KeptResults) -> Iterator[tuple[float, int, int | None]]:
+        """For each slice: the share of the leaf that ends with it, its first row's number, and the next slice's (None
+        for the last)."""
+        low, high = results.numbers(self.leaf)
+        total = max(high - low + 1, 1)
+        step = -(-total // self.count) if results.reads_files(self.leaf) else self.rows
+        for first in range(low, low + total, step):
+            following = first + step
+            yield min(1.0, (following - low) / total), first, following if following <= high else None
+
+    def of(self, relation: Relation, low: int, high: int | None) -> Relation:
+        """A pipeline's relation over one slice."""
+        return in_slice(relation, self.leaf, low, high)
+
+
+class Slicing:
+    """The choice for one plan."""
+
+    def __init__(self, counts: Counts, groups: Cardinality, speed: float, threads: int) -> None:
+        self._counts = counts
+        self._groups = groups
+        self._speed = speed
+        self._least = GROUP * threads
+        self._beside: set[int] = set()
+
+    def in_two_phases(self, relation: Relation) -> Relation:
+        """A plan whose chosen aggregations are taken apart."""
+        changed = in_two_phases(relation, self._is_wanted)
+        parts = partials(changed)
+        for node in walk(changed):
+            if isinstance(node, Aggregate) and id(node) in parts and self._rows_of_slice(node):
+                found = driver(node, self._rows)
+                self._beside.update(map(id, found.beside if found else ()))
+        return changed
+
+    def is_beside(self, relation: Relation) -> bool:
+        """Whether a relation is read once for each slice of another one."""
+        return id(relation) in self._beside
+
+    def slices(self, plan: Pipelined) -> dict[str, Sliced]:
+        """The slices of a plan's pipelines, by their names."""
+        parts = partials(plan.whole)
+        found = {}
+        for item in plan.pipelines[:-1]:
+            if id(item.place) in parts and isinstance(item.relation, Aggregate):
+                chosen = driver(item.relation, self._rows)
+                rows = self._rows_of_slice(item.relation)
+                if chosen is not None and rows:
+                    found[item.name] = Sliced(chosen.leaf, rows, -(-int(self._rows(chosen.leaf)) // rows))
+        return found
+
+    def _is_wanted(self, node: Aggregate) -> bool:
+        chosen = driver(node, self._rows)
+        if chosen is None or not self._rows_of_slice(node):
+            return False
+        return self._groups.rows(node) * _FEWER <= self._rows(chosen.leaf)
+
+    def _rows_of_slice(self, node: Aggregate) -> int:
+        """How many rows of its leaf go into a slice; 0 where there is only one."""
+        chosen = driver(node, self._rows)
+        if chosen is None:
+            return 0
+        rows = self._rows(chosen.leaf)
+        passes = 1 + sum(isinstance(item, BREAKERS) for item in walk(node))
+        beside = sum(self._rows(item) for part in chosen.beside for item in walk(part) if isinstance(item, Leaf))
+        count = min(rows * passes / self._speed / SLICE, _MOST, rows / self._least)
+        if beside:
+            count = min(count, _BESIDE * rows / beside)
+        if count < 2:
+            return 0
+        return -(-int(rows / int(count)) // self._least) * self._least
+
+    def _rows(self, leaf: Leaf) -> float:
+        return float(rows_of(self._counts, leaf))
+
+
+def rows_of(counts: Counts, leaf: Leaf) -> int:
+    """A leaf's rows; none where they are not known."""
+    known: Mapping[Any, int] = counts
+    return known.get(leaf.oid if isinstance(leaf, Scan) else leaf.trace, 0)
+
+
+def slicing_of(reader: Reader, relation: Relation, counts: Counts) -> Slicing:
+    """The choice for a query's plan."""
+    database = reader.database
+    speed = speed_of(database)
+    statistics: Statistics = {}
+    if sum(counts.values()) / speed >= SLICE:
+        statistics = all_statistics_of(relation, database.catalog, database.tables, {})
+    return Slicing(counts, Cardinality(relation, statistics), speed, _threads(database))
+
+
+def speed_of(database: Database) -> float:
+    """Rows a second that the embedded engine takes through one pass."""
+    return EMBEDDED_ROWS * _threads(database)
+
+
+def _threads(database: Database) -> int:
+    return database.options.embedded_threads or os.cpu_count() or 1

@@ -1,0 +1,98 @@
+"""Outer values that are equal and yet others (``1 mon`` and ``30 days``, 0.0 and -0.0) reach a subquery each as itself.
+
+    Filter(R, f((SELECT g(r.i) FROM S)))  =  Filter(Project(R, i, i::text AS t), f((SELECT g(i where t) FROM S)))
+
+An engine that unnests a correlated subquery computes it once for all outer values that are equal. With their texts
+among what the subquery uses, rows that show otherwise are not taken for one another. ``i where t`` is i itself: both
+are NULL for the same rows. What a subquery only compares needs no text.
+
+For the printer, once no rule runs any more: a projection that were merged into what reads it would put the cast
+into the subquery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from catalog.nesting import holds
+from catalog.types import BOOL, TEXT, SqlType
+from planner.algebra import Join, Project, Relation
+from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.rules.support import SUBQUERIES, Fresh, keep_columns, outermost_subqueries, shown_columns
+from planner.walk import RELATIONS, Node, children, free_columns, inputs, replace_columns, transform, walk
+
+_SHOWN_OTHERWISE: Final = frozenset(("interval", "float4", "float8"))
+
+
+def has_equal_values(kind: SqlType) -> bool:
+    """Whether values of a type may be equal and show otherwise."""
+    return holds(kind, lambda found: found.name in _SHOWN_OTHERWISE)
+
+
+def uses_equal_values(node: Node) -> bool:
+    """Whether a node is a subquery, or has a LATERAL one, that shows outer values of such a type."""
+    match node:
+        case ScalarSubquery(relation=relation) | Exists(relation=relation) | InSubquery(relation=relation):
+            outer = free_columns(relation)
+        case Join(left=left, right=relation):
+            outer = set(left.columns)
+        case _:
+            return False
+    return any(has_equal_values(column.type) for column in outer & shown_columns(relation))
+
+
+def separate_outer_values(relation: Relation) -> Relation:
+    """An equal relation, whose subqueries an engine may compute once for outer values that are equal."""
+    if not any(map(_is_nesting, walk(relation))):
+        return relation
+    fresh = Fresh(relation)
+    result: Relation = transform(relation, lambda node: _separated(node, fresh))
+    return result
+
+
+def _is_nesting(node: Node) -> bool:
+    return isinstance(node, (*SUBQUERIES, Join))
+
+
+def _separated(node: Any, fresh: Fresh) -> Any:
+    """One operator, its inputs done already."""
+    if not isinstance(node, RELATIONS):
+        return node
+    own = [item for child in children(node) if not isinstance(child, RELATIONS) for item in outermost_subqueries(child)]
+    shown = set().union(*(shown_columns(item.relation) for item in own)) & {
+        column for below in inputs(node) for column in below.columns
+    }
+    if isinstance(node, Join):
+        shown |= shown_columns(node.right) & set(node.left.columns)
+    found = sorted((column for column in shown if has_equal_values(column.type)), key=lambda column: column.id)
+    texts = {column: fresh.column("shown", TEXT) for column in found}
+    return keep_columns(_with_texts(node, own, texts), node.columns) if texts else node
+
+
+def _with_texts(node: Any, own: list[Any], texts: dict[Column, Column]) -> Any:
+    """The operator with texts among its inputs' columns, by way of which its subqueries get the values."""
+    values = {column: _where(column, text) for column, text in texts.items()}
+    wanting = set(map(id, own))
+
+    def change(item: Any) -> Any:
+        return replace(item, relation=replace_columns(item.relation, values)) if id(item) in wanting else item
+
+    node = transform(node, change)
+    if not isinstance(node, Join):
+        return replace(node, input=_beside(node.input, texts))
+    right = replace_columns(node.right, {column: values[column] for column in texts if column in node.left.columns})
+    return replace(node, left=_beside(node.left, texts), right=_beside(right, texts))
+
+
+def _where(column: Column, text: Column) -> Scalar:
+    """The column's value, by way of its text."""
+    is_there = Call("is_not_null", (ColumnRef(text),), BOOL)
+    return Case(((is_there, ColumnRef(column)),), Literal(None, column.type), column.type)
+
+
+def _beside(relation: Relation, texts: dict[Column, Column]) -> Relation:
+    """A relation with the texts of its own columns."""
+    found = tuple((texts[column], Cast(ColumnRef(column), TEXT)) for column in relation.columns if column in texts)
+    passed = tuple((column, ColumnRef(column)) for column in relation.columns)
+    return Project(relation, (*passed, *found)) if found else relation

@@ -1,0 +1,92 @@
+"""Queries over foreign tables of files run in steps, and leave with the rows that they have still to read."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from executor import files
+from executor.database import Database
+from tests.executor.client import Client, open_database
+from tests.executor.test_separation import everywhere, leave, separable, whole
+from tests.executor.test_separation_slices import Leaving, go_on, in_slices
+
+__all__ = ["everywhere", "in_slices"]
+
+QUERIES = {
+    "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), max(s) FROM f GROUP BY 1 ORDER BY 1",
+    "groups of groups": "SELECT n, count(*) FROM (SELECT k, count(*) AS n FROM f GROUP BY k) g GROUP BY n ORDER BY n",
+    "with a table": "SELECT w, count(*), sum(v) FROM f JOIN u USING (k) GROUP BY w ORDER BY w",
+    "a table with files": "SELECT count(*), sum(u.k) FROM u WHERE k IN (SELECT k FROM f WHERE v < 500 GROUP BY k)",
+    "lines": "SELECT b, count(*), sum(a) FROM c GROUP BY b ORDER BY b",
+}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    root = tmp_path_factory.mktemp("separated-files")
+    (root / "f").mkdir()
+    for number in range(5):
+        first = number * 400
+        table = pa.table(
+            {
+                "k": pa.array([row % 97 for row in range(first, first + 400)], pa.int32()),
+                "v": pa.array([row * 7919 % 1000 for row in range(first, first + 400)], pa.int64()),
+                "s": pa.array([f"text {row}" for row in range(first, first + 400)], pa.string()),
+            }
+        )
+        pq.write_table(table, root / f"f/{number}.parquet")
+    (root / "c.csv").write_text("a,b\n" + "".join(f"{row},{row % 5}\n" for row in range(9000)))
+    database = open_database(root / "data")
+    Client(database).run(
+        f"CREATE FOREIGN TABLE f (k int, v bigint, s text) SERVER files OPTIONS (path '{root / 'f'}');"
+        f"CREATE FOREIGN TABLE c (a int, b int) SERVER files OPTIONS (path '{root / 'c.csv'}', format 'csv', "
+        "header 'true');"
+        "CREATE TABLE u (k int, w text); INSERT INTO u SELECT g % 60, 'w' || g % 11 FROM generate_series(1, 300) g"
+    )
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=["the engine reads", "we read"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "the engine reads":
+        monkeypatch.setattr(files, "_FEW_ROWS", 0)
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("name", QUERIES)
+def test_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, query = separable(database), QUERIES[name]
+    wanted = whole(client, query)
+    with monkeypatch.context() as patch:
+        seen = Leaving(patch)
+        assert client.run(query) == wanted
+    assert seen.slices
+    for after in itertools.count(1):
+        found = go_on(client, query, (after,), monkeypatch)
+        if found is None:
+            break
+        assert found == wanted, after
+    assert after == seen.stops + 1
+
+
+@pytest.mark.usefixtures("reader")
+def test_what_has_left_needs_no_files(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, query = separable(database), QUERIES["with a table"]
+    wanted = whole(client, query)
+    Leaving(monkeypatch, 2)
+    query_id = leave(client, query)
+    assert query_id is not None
+    shutil.copytree(database.options.shared_directory / "queries", tmp_path / "two/shared/queries")
+    other = open_database(tmp_path / "two")
+    try:
+        assert Client(other).run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+    finally:
+        other.close()

@@ -1,0 +1,259 @@
+"""Aggregations that read their input in slices give what they give as a whole, and leave inside a pipeline."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.errors import SqlError
+from executor.database import Database
+from executor.separation import choosing, running, service, slicing
+from executor.separation.artifact import SeparatedQueries
+from executor.separation.running import RunningQuery
+from tests.executor.client import Client, open_database
+from tests.executor.test_separation import TABLES, everywhere, leave, outcome, separable, whole
+
+__all__ = ["everywhere"]
+
+QUERIES = {
+    "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), min(s), max(d), bool_or(b), avg(n), sum(i) FROM t "
+    "GROUP BY 1 ORDER BY 1",
+    "one group": "SELECT count(*), sum(v), avg(n), max(s), var_samp(v), stddev_pop(k) FROM t WHERE k < 40",
+    "no row": "SELECT count(*), sum(v), count(v) FROM t WHERE k < 0",
+    "no group": "SELECT k, sum(v) FROM t WHERE k < 0 GROUP BY k ORDER BY k",
+    "distinct": "SELECT DISTINCT k, b FROM t ORDER BY 1, 2",
+    "filters": "SELECT k, count(*) FILTER (WHERE b), sum(v + 0.5), max(DISTINCT v) FROM t GROUP BY k ORDER BY k",
+    "having": "SELECT k, sum(v) FROM t GROUP BY k HAVING sum(v) > (SELECT avg(v) * 20 FROM t) "
+    "ORDER BY 2 DESC, 1 LIMIT 5",
+    "joins": "SELECT w, count(*), sum(v) FROM t JOIN u USING (k) JOIN (SELECT DISTINCT k FROM u WHERE k > 3) x "
+    "ON x.k = t.k GROUP BY w ORDER BY w",
+    "outer joins": "SELECT w, count(v), sum(v) FROM u RIGHT JOIN t ON u.k = t.k + 50 GROUP BY w ORDER BY w",
+    "membership": "SELECT k, count(*) FROM t WHERE k IN (SELECT k FROM u) AND NOT EXISTS "
+    "(SELECT 1 FROM u WHERE u.k = t.k AND w = 'w3') GROUP BY k ORDER BY k",
+    "groups of groups": "SELECT n, count(*), sum(a) FROM (SELECT k, count(*) AS n, avg(v) AS a FROM t GROUP BY k) g "
+    "GROUP BY n ORDER BY n",
+    "merged already": "SELECT k, sum(c), max(x) FROM (SELECT k, b, count(*) AS c, max(v) AS x FROM t GROUP BY k, b) g "
+    "GROUP BY k ORDER BY k",
+    "shared": "WITH g AS (SELECT k, sum(v) AS v FROM t GROUP BY k) SELECT g.k, g.v, h.v FROM g JOIN g h "
+    "ON h.k = g.k + 1 WHERE g.v > (SELECT avg(v) FROM g) ORDER BY 1",
+    "lateral": "SELECT t.k, sum(x.w) FROM t, LATERAL (SELECT t.k * u.k AS w FROM u WHERE u.k < 3) x GROUP BY t.k "
+    "ORDER BY t.k",
+    "elements": "SELECT e, count(*) FROM t, unnest(ARRAY[k % 3, k % 5]) AS e GROUP BY e ORDER BY e",
+    "arms": "SELECT k, count(*) FROM (SELECT k FROM t UNION ALL SELECT k FROM u) b GROUP BY k ORDER BY k",
+    "lists": "SELECT k, array_agg(id ORDER BY id), count(DISTINCT v), sum(x) FROM t JOIN u USING (k) GROUP BY k "
+    "ORDER BY k",
+    "digits": "SELECT k % 3 AS m, sum(x), avg(x) FROM u GROUP BY 1 ORDER BY 1",
+    "digits of one value": "SELECT k % 3 AS m, max(x), min(x) FROM u GROUP BY 1 ORDER BY 1",
+    "an error": "SELECT sum(1 / (id - 1500)) FROM t",
+}
+#: Whose groups cannot be put together from parts.
+WHOLE = {"lists", "arms", "digits of one value"}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = open_database(tmp_path_factory.mktemp("slices"))
+    Client(database).run(TABLES)
+    Client(database).run("DELETE FROM t WHERE id % 10 = 3; UPDATE t SET v = v + 1 WHERE id % 100 = 7")
+    yield database
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices are small, and worth it."""
+    cut_small(monkeypatch)
+
+
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for other tests."""
+    for name, value in {"SLICE": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}.items():
+        monkeypatch.setattr(slicing, name, value)
+
+
+class Leaving:
+    """Queries that are asked for their state at some of their stops: between two pipelines, or two slices."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *after: int) -> None:
+        self.stops = 0
+        self.slices = 0
+        self.progress: list[float] = []
+        asked = self
+
+        class Query(RunningQuery):
+            def advance(self, rows: int, size: int) -> None:
+                super().advance(rows, size)
+                self._stop()
+
+            def advance_slice(self, share: float, rows: int, size: int) -> None:
+                super().advance_slice(share, rows, size)
+                asked.slices += 1
+                self._stop()
+
+            def _stop(self) -> None:
+                asked.stops += 1
+                asked.progress.append(self.progress)
+                assert self.seconds_left is not None
+                if asked.stops in after:
+                    self.ask("suspend")
+
+        monkeypatch.setattr(service, "RunningQuery", Query)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    with monkeypatch.context() as patch:
+        seen = Leaving(patch)
+        assert outcome(client, QUERIES[name]) == whole(client, QUERIES[name])
+    assert bool(seen.slices) == (name not in WHOLE)
+    assert seen.progress == sorted(seen.progress)
+    assert not seen.progress or 0 < seen.progress[0] <= seen.progress[-1] <= 1
+
+
+def go_on(client: Client, query: str, after: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A query's rows, which leaves at these stops, counted over all its runs."""
+    with monkeypatch.context() as patch:
+        Leaving(patch, *after)
+        query_id = leave(client, query)
+        if query_id is None:
+            return None
+        while True:
+            try:
+                return client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+            except SqlError as error:
+                assert error.sqlstate == "57014", error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in QUERIES if name != "an error"])
+def test_leaving_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, query = separable(database), QUERIES[name]
+    wanted = whole(client, query)
+    for after in itertools.count(1):
+        found = go_on(client, query, (after,), monkeypatch)
+        if found is None:
+            break
+        assert found == wanted, after
+    assert after > 1
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_leaving_again_and_again(database: Database, data: st.DataObject) -> None:
+    """The law of separable state: wherever a query leaves, and however often, it gives what it gives as a whole."""
+    name = data.draw(st.sampled_from([name for name in QUERIES if name != "an error"]))
+    after = data.draw(st.sets(st.integers(1, 30), min_size=1, max_size=5))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        client, query = separable(database), QUERIES[name]
+        wanted = whole(client, query)
+        found = go_on(client, query, tuple(after), monkeypatch)
+        assert found is None or found == wanted
+
+
+def test_the_state_of_a_begun_aggregation_is_its_groups(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    sizes = []
+    for after in (1, 2, 3):
+        with monkeypatch.context() as patch:
+            Leaving(patch, after)
+            query_id = leave(client, "SELECT k % 7 AS m, sum(v) FROM t WHERE v < 1000 GROUP BY 1 ORDER BY 1")
+        assert query_id is not None
+        stored = database.separation.stored.get(query_id)
+        assert (stored.pipelines, stored.finished) == (3, 0)
+        groups, rest = sorted(run.rows for run in stored.runs.values())
+        assert groups == 7
+        sizes.append(rest)
+        database.separation.forget(client.session.reader.client(), query_id)
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3
+
+
+def test_explain_shows_slices(database: Database) -> None:
+    lines = [line for (line,) in separable(database).run(f"EXPLAIN {QUERIES['groups']}")]
+    assert any(line.startswith("Pipeline p1 (group, in slices of ") and line.endswith(" rows of t)") for line in lines)
+    ((text,),) = separable(database).run(f"EXPLAIN (FORMAT JSON) {QUERIES['groups']}")
+    assert json.loads(text)[0]["Pipelines"][0]["Sliced"] == "t"
+
+
+def test_short_queries_are_not_sliced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slicing, "SLICE", 0.2)
+    seen = Leaving(monkeypatch)
+    client = separable(database)
+    client.run(QUERIES["groups of groups"])
+    assert (seen.stops > 0, seen.slices) == (True, 0)
+    monkeypatch.setattr(choosing, "LONG", 1.0)
+    client.session.reader.separable = "auto"
+    client.run(QUERIES["groups"])
+    assert seen.slices == 0
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The states in which queries are written, by a session that wants a copy at each stop."""
+    monkeypatch.setattr(running, "_PAUSE", 0)
+    states: list[str] = []
+    write = SeparatedQueries.write
+
+    def written(self: SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
+        write(self, query_id, *rest, **about)
+        states.append(about["state"])
+
+    monkeypatch.setattr(SeparatedQueries, "write", written)
+    return states
+
+
+def test_copies_while_it_runs(database: Database, copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    query = QUERIES["groups of groups"]
+    wanted = whole(client, query)
+    client.run(query)
+    assert copied == []
+    client.session.reader.checkpoint_interval = 1e-9
+    seen = Leaving(monkeypatch)
+    assert client.run(query) == wanted
+    assert copied == ["checkpoint"] * seen.stops
+    assert database.separation.stored.ids() == []
+
+
+def test_what_a_crash_leaves_goes_on(database: Database, copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = separable(database)
+    client.session.reader.checkpoint_interval = 1e-9
+    query = QUERIES["groups of groups"]
+    wanted = whole(client, query)
+    monkeypatch.setattr(service.Separation, "_forget_checkpoint", lambda self, query_id: None)
+    client.run(query)
+    ((query_id, state, is_known),) = client.run(
+        "SELECT query_id, state, copied IS NOT NULL FROM millstream.queries WHERE state <> 'running'"
+    )
+    assert (state, is_known) == ("checkpoint", True)
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+    database.separation.stored.delete(query_id)
+
+
+def test_what_cannot_be_copied_is_said_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def failing(self: SeparatedQueries, query_id: str, *rest: Any, **about: Any) -> None:
+        tried.append(query_id)
+        raise SqlError("53100", "no space left on device")
+
+    monkeypatch.setattr(SeparatedQueries, "write", failing)
+    client = separable(database)
+    client.session.reader.checkpoint_interval = 1e-9
+    heard: list[SqlError] = []
+    client.session.reader.notify = heard.append
+    query = QUERIES["groups of groups"]
+    assert client.run(query) == whole(client, query)
+    assert len(tried) == 1
+    assert [(item.sqlstate, item.message[-23:]) for item in heard] == [("01000", "no space left on device")]

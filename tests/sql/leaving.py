@@ -1,0 +1,78 @@
+"""Queries of a benchmark that leave their server after every pipeline, and go on at one that has nothing but them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from executor.database import Database
+from executor.separation.service import FOLDER
+from tests.executor.client import Client, open_database
+from tests.executor.test_separation import Asked, leave, separable
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where queries begin, and a server without tables, where they go on."""
+
+    source: Database
+    target: Database
+
+    def go_on(self, query_id: str) -> Any:
+        """The rows of a query that has left, from the other server; both forget it."""
+        shutil.copytree(_folder(self.source) / query_id, _folder(self.target) / query_id)
+        found = Client(self.target).run(f"SELECT * FROM millstream.resume('{query_id}')")
+        for database in (self.source, self.target):
+            assert database.separation.stored.delete(query_id)
+        return found
+
+
+def _folder(database: Database) -> Path:
+    return database.options.shared_directory / FOLDER
+
+
+@contextmanager
+def servers(folder: Path, tables: dict[str, str], csv: Callable[[str], Path]) -> Iterator[Servers]:
+    """Two servers; the first one has the tables, with the rows of CSV files."""
+    source, target = open_database(folder / "source"), open_database(folder / "target")
+    try:
+        client = Client(source)
+        for name, columns in tables.items():
+            client.run(f"CREATE TABLE {name} ({columns})")
+            client.copy(f"COPY {name} FROM STDIN", _rows(source, name, csv(name)))
+        yield Servers(source, target)
+    finally:
+        target.close()
+        source.close()
+
+
+def _rows(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
+    columns = next(item for item in database.catalog.objects.values() if item.name == name).columns
+    kinds = pyarrow.csv.ConvertOptions(
+        column_types={column.name: column.type.arrow for column in columns}, strings_can_be_null=True
+    )
+    found: list[pa.RecordBatch] = pyarrow.csv.read_csv(path, convert_options=kinds).to_batches()
+    return found
+
+
+def leaves_everywhere(servers: Servers, query: str, wanted: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Suspends a query after each of its pipelines but the last, and compares what the other server makes of it; how
+    many times."""
+    client = separable(servers.source)
+    for after in range(1, 100):
+        with monkeypatch.context() as patch:
+            Asked(patch, after)
+            query_id = leave(client, query)
+        if query_id is None:
+            return after - 1
+        found = servers.go_on(query_id)
+        assert (found if "order by" in query.lower() else sorted(found)) == wanted, after
+    raise AssertionError("it never ends")

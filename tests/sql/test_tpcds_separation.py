@@ -1,0 +1,44 @@
+"""Queries of TPC-DS pipeline by pipeline: what they give, and what they give where they leave after any pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor.separation import choosing
+from tests.executor.test_separation import outcome, separable
+from tests.executor.test_separation import whole as as_a_whole
+from tests.rig.tpcds import TABLES, Tpcds
+from tests.sql.leaving import Servers, leaves_everywhere, servers
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+QUERIES = sorted(Path(__file__).with_name("tpcds").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+SCALE = 0.1
+#: Scalar subqueries, WITH read twice, INTERSECT, ROLLUP, windows over windows, UNION, outer joins of groups, EXISTS.
+SAMPLE = ("q1", "q8", "q9", "q12", "q27", "q36", "q44", "q51", "q60", "q75", "q95", "q97")
+
+
+@pytest.fixture(scope="module")
+def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with servers(tmp_path_factory.mktemp("tpcds"), TABLES, lambda name: tpcds.csv(SCALE, name)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+def test_a_query_leaves_after_every_pipeline(
+    path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``--whole`` all of them."""
+    if not whole and path.stem not in SAMPLE:
+        pytest.skip("a sample stands for it: --whole")
+    monkeypatch.setattr(choosing, "LONG", 0.0)
+    monkeypatch.setattr(choosing, "_PROBED", 1 << 60)  # cut at breakers alone
+    client, query = separable(both.source), path.read_text()
+    wanted = as_a_whole(client, query)
+    assert isinstance(wanted, list)
+    assert wanted
+    assert outcome(client, query) == wanted
+    leaves_everywhere(both, query, wanted, monkeypatch)
