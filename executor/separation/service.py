@@ -119,11 +119,15 @@ class Separation:
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, self._extractor(about, {})).run()
-            if self.claims.holds(query.id):  # a checkpoint that nobody needs any more, unless it was taken over
-                with contextlib.suppress(SqlError):
-                    self.stored.delete(query.id)
+            self._forget_checkpoint(query.id)
         _tell(reader, query)
         return found
+
+    def _forget_checkpoint(self, query_id: str) -> None:
+        """Nobody needs it any more; where it was taken over, it is another server's."""
+        if self.claims.holds(query_id):
+            with contextlib.suppress(SqlError):
+                self.stored.delete(query_id)
 
     @contextlib.contextmanager
     def _alone(self, query: RunningQuery) -> Iterator[None]:
