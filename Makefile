@@ -32,7 +32,7 @@ test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real cl
 	$(PYTEST) tests/clients $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev java  ## two servers with one storage, on a Spark master and two workers, as processes
+test-cluster: $(VENV)/.installed-dev  ## servers with one storage folder, as processes that are killed at every step
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/server/test_cluster.py tests/cluster
 
 # Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
