@@ -31,6 +31,10 @@ test: $(VENV)/.installed-dev java postgres clients  ## the whole test suite
 test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real clients: drivers, ORMs, frameworks and tools
 	$(PYTEST) tests/clients $(ARGS)
 
+.PHONY: test-cluster
+test-cluster: $(VENV)/.installed-dev  ## servers with one storage folder, as processes that are killed at every step
+	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/server/test_cluster.py tests/cluster
+
 # Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # ARGS may leave one of the two without tests.

@@ -121,10 +121,12 @@ class Database:
         database = cls(options)
         database.maintenance.start()
         database.watcher.start()
+        database.separation.moving.start()
         return database
 
     def close(self) -> None:
         """Ends background work and closes all files; what was acknowledged is durable."""
+        self.separation.moving.close()
         self.admission.close()
         self.view_watch.close()
         self.watcher.close()

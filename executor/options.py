@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 MaintenanceEngine = Literal["auto", "spark", "embedded"]
+_SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
+
+
+def is_server_name(name: str) -> bool:
+    """Whether a server may be called so: its name is a file's."""
+    return _SERVER_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,10 @@ class Options:
     spark_job_timeout: float = 600.0
     embedded_threads: int = 0  # 0: one per core
     storage_bandwidth: int = 200 << 20  # bytes a second, of a query's state to the storage and back
+    storage: str = ""  # the folder that servers share; empty: shared_directory
+    server_name: str = "main"  # among those of the storage
+    server_lease: float = 10.0
+    address: str = ""
 
     @property
     def server_directory(self) -> Path:
@@ -40,3 +51,8 @@ class Options:
     def shared_directory(self) -> Path:
         """Streams' sealed segments and views' states."""
         return self.data_directory / "shared"
+
+    @property
+    def storage_directory(self) -> Path:
+        """What several servers share: who they are, and queries that have left one."""
+        return Path(self.storage).resolve() if self.storage else self.shared_directory

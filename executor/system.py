@@ -118,13 +118,14 @@ def _engines(database: Database) -> Rows:
 
 
 def _queries(database: Database) -> Rows:
-    """Those that run, and those that have left; of one that has left a checkpoint and runs, the running one."""
+    """Those that run here, and those that have left, which may run on another server; of one that has left a checkpoint
+    and runs here, the running one."""
     separation = database.separation
     running = separation.running.all()
     rows: Rows = [
         (
             query.id,
-            query.client.process,
+            query.client.process or None,
             query.client.role,
             query.client.text,
             "running",
@@ -137,15 +138,33 @@ def _queries(database: Database) -> Rows:
             query.seconds,
             query.seconds_left,
             query.copied,
+            separation.registry.name,
         )
         for query in running
     ]
     ids = {query.id for query in running}
     for left in separation.stored.all():
         if left.id not in ids:
+            server = separation.claims.owner(left.id)
+            about = (left.role, left.text, "running" if server else left.state)
             sizes = (left.pipelines, left.finished, None, left.rows, left.size)
-            rows.append((left.id, None, left.role, left.text, left.state, *sizes, None, None, None, left.created))
+            rows.append((left.id, None, *about, *sizes, None, None, None, left.created, server))
     return rows
+
+
+def _servers(database: Database) -> Rows:
+    registry = database.separation.registry
+    return [
+        (
+            member.name,
+            member.address,
+            member.state,
+            member.epoch,
+            registry.beaten(member.name),
+            member.name == registry.name,
+        )
+        for member in registry.all()
+    ]
 
 
 Filler = Callable[["Database"], Rows]
@@ -225,9 +244,21 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("seconds", FLOAT8),
             ("seconds_left", FLOAT8),
             ("copied", TIMESTAMPTZ),
+            ("server", TEXT),
         ),
     ),
     "engines": (_engines, (("name", TEXT), ("status", TEXT), ("available", BOOL), ("detail", TEXT))),
+    "servers": (
+        _servers,
+        (
+            ("name", TEXT),
+            ("address", TEXT),
+            ("state", TEXT),
+            ("epoch", INT8),
+            ("heartbeat", TIMESTAMPTZ),
+            ("is_this", BOOL),
+        ),
+    ),
 }
 
 #: oids of system views lie below PostgreSQL's first user oid.

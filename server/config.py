@@ -15,7 +15,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from executor.options import MaintenanceEngine, Options
+from executor.options import MaintenanceEngine, Options, is_server_name
 
 CONFIG_FILE: Final = "millstream.toml"
 ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
@@ -55,6 +55,9 @@ class Config:
     """All settings. In the file a table may group those of one prefix: ``[spark] master = ...`` is spark_master."""
 
     data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
+    storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
+    server_name: str = _setting("main", "the server's name among those that share the storage")
+    server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
     listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
     ssl: bool = _setting(False, "speak TLS with clients that ask for it")
     ssl_cert_file: str = _setting("server.crt", "the server's certificate and what it is signed with; PEM, in data")
@@ -115,9 +118,11 @@ class Config:
                 f"metrics_listen = {self.metrics_listen}: metrics ask for no password; listen on loopback"
             )
         positive = ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "backlog_bytes")
-        for name in (*positive, "log_segment_bytes"):
+        for name in (*positive, "log_segment_bytes", "server_lease"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
+        if not is_server_name(self.server_name):
+            raise ConfigError(f"server_name = {self.server_name}: letters, digits, _ and - make a name")
 
     def shown(self) -> dict[str, str]:
         """Every setting as SHOW stores it: sizes in bytes, times in milliseconds, Booleans as on and off."""
@@ -126,7 +131,8 @@ class Config:
     def options(self) -> Options:
         """What of this the executor takes."""
         names = {item.name for item in fields(Options)} & {item.name for item in fields(Config)}
-        return Options(data_directory=self.data.resolve(), **{name: getattr(self, name) for name in names})
+        own = {name: getattr(self, name) for name in names}
+        return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
 
 
 def is_loopback(host: str) -> bool:

@@ -168,6 +168,8 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "pg_terminate_backend": signals.terminate,
     "suspend_query": signals.suspend,
     "checkpoint_query": signals.checkpoint,
+    "migrate_query": signals.migrate,
+    "drain_server": signals.drain,
     "forget_query": signals.forget,
     "current_setting": _current_setting,
     "set_config": _set_config,

@@ -114,6 +114,8 @@ class Server:
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._left = asyncio.Event()
+        #: Whether sessions end because the server does.
+        self.is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
         self.started = datetime.datetime.now(datetime.UTC)
         #: Begin where no server before this one can have come to.
@@ -182,6 +184,7 @@ class Server:
                 try:
                     await self._serve(stop, opened)
                 finally:
+                    self.is_ending = True
                     listener.close()
                     await self._drain(stop.at_once)
                     await self._end_connections()

@@ -76,7 +76,7 @@ class Session:
         self.cursors = Cursors()
         self.database_name = database_name
         self.backend = self.server.cancels.register(self.cancel, key_length)
-        db.reader.client = lambda: Client(self.backend.process, self.user, self.query)
+        db.reader.client = self._client
         self.notices = Notices(self)
         self.mailbox = Mailbox(self)
         self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
@@ -94,6 +94,10 @@ class Session:
         self.query = ""  # the last statement that was not answered by express
         self._working = False
         self._cancelled: SqlError | None = None
+
+    def _client(self) -> Client:
+        is_gone = self.connection.is_lost or self.server.is_ending
+        return Client(self.backend.process, self.user, self.query, is_gone)
 
     @property
     def user(self) -> str:

@@ -63,14 +63,27 @@ def checkpoint(session: Session, process: Value) -> str | None:
     return _leave(session, process, "checkpoint")
 
 
-def _leave(session: Session, process: Value, wish: Wish) -> str | None:
+def migrate(session: Session, process: Value, server: Value) -> str | None:
+    """Another server goes on with another session's query, whose client gets its rows as if it had stayed: the query's
+    id; None where it ended before it could leave."""
+    return None if server is None else _leave(session, process, "migrate", str(server))
+
+
+def drain(session: Session, server: Value) -> int | None:
+    """All queries that can leave a server; how many did."""
+    if not is_superuser(session):
+        raise SqlError("42501", "permission denied for function drain")
+    return None if server is None else session.database.separation.moving.drain(str(server), session.is_cancelled)
+
+
+def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> str | None:
     if process is None:
         return None
     assert isinstance(process, int)
     other = _other(session, process)
     if other is not None:
         _require_power(session, other, "suspend", "query", "query is being suspended")
-    return session.database.separation.ask(wish, process, session.is_cancelled)
+    return session.database.separation.ask(wish, process, session.is_cancelled, target)
 
 
 def forget(session: Session, query_id: Value) -> bool | None:

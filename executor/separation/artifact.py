@@ -6,7 +6,7 @@ algebra, read through an allow-list, and may have no leaves but the files that t
 manifest can compute over what lies beside it, and over nothing else.
 
     shared/queries/<id>/manifest.json       {"format": 1, "sha256": of the rest, "query": {...}}
-    shared/queries/<id>/r1-<n>.parquet      a result or an input, written for the n-th manifest
+    shared/queries/<id>/r1-<x>.parquet      a result or an input; each manifest has files of its own
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import datetime as dt
 import hashlib
 import json
 import re
+import secrets
 import shutil
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +28,8 @@ from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
 from catalog.types import Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
+from executor.cluster.claims import Claims
+from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.dialect import DuckPrinter
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
@@ -43,7 +45,7 @@ from planner.walk import RELATIONS, Node, walk
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
-_FILE: Final = re.compile(r"r\d+-\d+\.parquet")
+_FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
 _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
 #: What a plan may call, but for what differs from call to call.
@@ -72,7 +74,7 @@ class SeparatedQuery:
 
     id: str
     number: int  # of its manifest: a later one has taken its place where this one does not count
-    state: str  # suspended or checkpoint
+    state: str  # suspended, checkpoint (it goes on), or finished: nothing is left but its rows
     role: str
     text: str
     created: dt.datetime
@@ -98,9 +100,10 @@ class SeparatedQuery:
 class SeparatedQueries:
     """Those in one folder. Safe for many threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, claims: Claims) -> None:
+        """Only what is claimed is written."""
         self._folder = folder
-        self._lock = threading.Lock()
+        self._claims = claims
 
     def ids(self) -> list[str]:
         """The ids of what looks like one."""
@@ -151,42 +154,50 @@ class SeparatedQueries:
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
     def write(self, query_id: str, runs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]], **about: Any) -> None:
-        """Makes a query's artifact, or a new one in its place. Raises 53100, 58030."""
+        """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
+        query is still this server's. Raises 53100, 55000, 58030."""
         folder = self._folder / query_id
-        with self._lock:
-            try:
-                number = self._next(folder)
-                stored = {
-                    name: _store(folder / f"r{place}-{number}.parquet", *run)
-                    for place, (name, run) in enumerate(runs.items(), 1)
-                }
-                query = SeparatedQuery(query_id, number, runs=stored, **about)
-                content = _encoded(query)
-                document = {"format": _FORMAT, "sha256": _digest(content), "query": content}
-                replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
-                sync_folder(self._folder)
+        unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stored = {
+                name: _store(folder / f"r{place}-{unique}.parquet", *run)
+                for place, (name, run) in enumerate(runs.items(), 1)
+            }
+            failpoint("files")
+            with self._claims.owned(query_id):
+                number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
+                self._commit(folder, SeparatedQuery(query_id, number, runs=stored, **about))
                 _delete_others(folder, {_MANIFEST, *(run.file.name for run in stored.values())})
-            except OSError as error:
-                raise disk_error(error, f'write separated query "{query_id}"') from error
+        except OSError as error:
+            raise disk_error(error, f'write separated query "{query_id}"') from error
+        failpoint("manifest")
 
-    def _next(self, folder: Path) -> int:
-        """The number of a query's next manifest."""
-        if (folder / _MANIFEST).is_file():
-            return self.get(folder.name).number + 1
-        shutil.rmtree(folder, ignore_errors=True)  # of a write that did not come to its end
-        folder.mkdir(parents=True)
-        return 1
+    def _commit(self, folder: Path, query: SeparatedQuery) -> None:
+        content = _encoded(query)
+        document = {"format": _FORMAT, "sha256": _digest(content), "query": content}
+        replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
+        sync_folder(self._folder)
 
     def delete(self, query_id: str) -> bool:
-        """Forgets a query: first its manifest, then the rest. Whether there was one."""
+        """Forgets a query, whoever has it: first its manifest, then the rest. Whether there was one."""
         folder = self._folder / query_id
-        with self._lock:
-            if not _ID.fullmatch(query_id) or not folder.is_dir():
+        if not _ID.fullmatch(query_id):
+            return False
+        with self._claims.freed(query_id):
+            if not folder.is_dir():
                 return False
             (folder / _MANIFEST).unlink(missing_ok=True)
             sync_folder(folder)
             shutil.rmtree(folder, ignore_errors=True)
         return True
+
+    def drop_orphans(self) -> None:
+        """Deletes what was written of queries and never came to a manifest."""
+        found = [path for path in self._folder.glob("*") if not (path / _MANIFEST).exists()]
+        for path in found:
+            if _ID.fullmatch(path.name) and self._claims.get(path.name) is None:
+                self.delete(path.name)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -18,26 +18,31 @@ from typing import Final, Literal
 
 from catalog.errors import SqlError
 
-Wish = Literal["suspend", "checkpoint"]
+Wish = Literal["suspend", "checkpoint", "migrate"]
 #: How many times longer than a copy of its state takes a query runs on before the next one.
 _PAUSE: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """For whom a query runs: the process number of the session, its role, and the statement's text."""
+    """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
+    there any more to take the rows."""
 
     process: int = 0
     role: str = ""
     text: str = ""
+    is_gone: bool = False
 
 
 @dataclass(slots=True)
 class Request:
-    """Something asked of a running query, until it is answered; ``by_cost``: at the moment and with the results that
-    make it cheapest, else at the next stop with all."""
+    """Something asked of a running query, until it is answered; ``target`` is the server to which it is to migrate.
+
+    ``by_cost``: at the moment and with the results that make it cheapest, else at the next stop with all.
+    """
 
     wish: Wish
+    target: str = ""
     by_cost: bool = True
     #: Whether it was found better to wait for the pipeline that runs now.
     is_waiting: bool = False
@@ -52,6 +57,11 @@ class Request:
         """The asking thread goes on."""
         self.done, self.error, self.ended = done, error, time.monotonic()
         self._answered.set()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self._answered.is_set()
 
     def wait(self, is_cancelled: Callable[[], bool], step: float = 0.05) -> bool:
         """Whether the state is on storage. Raises what prevented it, and 57014."""
@@ -122,9 +132,9 @@ class RunningQuery:
         """So much of the pipeline that runs now has finished."""
         self.share, self.rows, self.size = share, rows, size
 
-    def ask(self, wish: Wish, by_cost: bool = True) -> Request:
+    def ask(self, wish: Wish, target: str = "", by_cost: bool = True) -> Request:
         """Asks for something between two pipelines."""
-        request = Request(wish, by_cost)
+        request = Request(wish, target, by_cost)
         with self._lock:
             if not self._ended:
                 self._requests.append(request)
@@ -197,8 +207,8 @@ class RunningQueries:
             return tuple(self._queries.values())
 
     def of_process(self, process: int) -> RunningQuery | None:
-        """The query of a session."""
-        return next((query for query in self.all() if query.client.process == process), None)
+        """The query of a session; those of other servers have none."""
+        return next((query for query in self.all() if query.client.process == process != 0), None)
 
 
 def new_id() -> str:

@@ -18,6 +18,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
 from catalog.types import SqlType
 from executor.analytics import leaves_of
+from executor.cluster.claims import Claims
+from executor.cluster.failpoints import failpoint
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files import folders
@@ -25,10 +29,11 @@ from executor.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
+from executor.separation.moving import Moving
 from executor.separation.on_spark import SparkResults
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.slicing import EngineName
-from executor.separation.stepwise import NotInSteps, Results, Stepwise
+from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
 from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.separation import inputs_apart
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from executor.transaction import Transaction
 
 FOLDER: Final = "queries"
+#: What the rows of a finished query are called.
+_ROWS: Final = "rows"
 #: A run's rows and its columns' types.
 _Run = tuple[pa.Table, tuple[SqlType, ...]]
 
@@ -54,7 +61,14 @@ class Separation:
         self.counts = RowCounts(database.tables)
         self.known = KnownSteps(lambda: database.tables_lsn)
         self.running = RunningQueries()
-        self.stored = SeparatedQueries(database.options.shared_directory / FOLDER)
+        options = database.options
+        storage = Storage(options.storage_directory)
+        self.registry = Registry(storage, options.server_name, options.address, options.server_lease)
+        self.claims = Claims(storage, self.registry)
+        self.stored = SeparatedQueries(storage.folder / FOLDER, self.claims)
+        self.claims.drop_void()
+        self.stored.drop_orphans()
+        self.moving = Moving(database, self)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -74,10 +88,28 @@ class Separation:
         def run(moment: Moment) -> pa.Table:
             return self._run(reader, steps, outputs, reader.bound(plan, moment, parameters), moment)
 
-        with contextlib.suppress(NotInSteps):
-            found: pa.Table = reader.at_moment(plan, transaction, run)
-            return found
-        return None
+        return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run))
+
+    def _here_or_there(self, reader: Reader, run: Callable[[], pa.Table]) -> pa.Table | None:
+        """The rows of a query that runs in steps, wherever it ends; None where it is to run whole."""
+        try:
+            return run()
+        except Moved as moved:
+            return self._back(reader, moved.query_id)
+        except NotInSteps:
+            return None
+
+    def _back(self, reader: Reader, query_id: str) -> pa.Table:
+        """The rows of a query that has migrated; nothing of it is left, unless its client is gone."""
+        is_ended = False
+        try:
+            found = self.moving.rows(reader, query_id)
+            is_ended = True
+        finally:
+            if is_ended or (reader.is_cancelled() and not reader.client().is_gone):
+                with contextlib.suppress(SqlError):
+                    self.stored.delete(query_id)
+        return found
 
     def answer_on_spark(
         self,
@@ -93,14 +125,18 @@ class Separation:
             return None
         analytics = self._database.analytics
         query, about = self._begun(reader, steps, outputs)
-        with self.running.during(query), analytics.job() as job, contextlib.suppress(NotInSteps):
-            inputs = reader.stored(plan, leaves_of(steps.plan.whole), parameters, transaction, job[1])
-            results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
-            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
-            found = Stepwise(steps.plan, {}, query, results, self._extractor(about, dict), forecasting).run()
-            self._ended(reader, query)
-            return found
-        return None
+        leaves, forecasting = leaves_of(steps.plan.whole), Forecasting(self._database, steps.plan, steps.efforts)
+
+        def run() -> pa.Table:
+            with self._alone(query), analytics.job() as job:
+                inputs = reader.stored(plan, leaves, parameters, transaction, job[1])
+                results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
+                extract = self._extractor(about, dict)
+                found = Stepwise(forecasting.plan, {}, query, results, extract, forecasting).run()
+                self._ended(reader, query)
+                return found
+
+        return self._here_or_there(reader, run)
 
     def _begun(self, reader: Reader, steps: Steps, outputs: tuple[Output, ...]) -> tuple[RunningQuery, dict[str, Any]]:
         """A query that is to run, and what its artifact says of it."""
@@ -111,9 +147,11 @@ class Separation:
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole)}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
-        """It has all its rows: nobody needs a copy of its state any more."""
-        if query.id in self.stored.ids():
-            self.stored.delete(query.id)
+        """It has all its rows: nobody needs a copy of its state any more; where it was taken over, it is another
+        server's."""
+        if self.claims.holds(query.id):
+            with contextlib.suppress(SqlError):
+                self.stored.delete(query.id)
         _tell(reader, query)
 
     def _run(
@@ -123,15 +161,25 @@ class Separation:
         query, about = self._begun(reader, steps, outputs)
         if folders(bindings):
             bindings = reader.with_tables(steps.plan.whole, bindings, moment)
-        with self.running.during(query), self._connection(reader, moment, bindings) as connection:
+        with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
             extract = self._extractor(about, dict)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
-        self._ended(reader, query)
+            self._ended(reader, query)
         return found
+
+    @contextlib.contextmanager
+    def _alone(self, query: RunningQuery) -> Iterator[None]:
+        """A query runs, here; what was claimed for it meanwhile is free afterwards. Raises 55006."""
+        with self.running.during(query):
+            try:
+                yield
+            finally:
+                with contextlib.suppress(SqlError):  # it is void where it cannot be released
+                    self.claims.release(query.id)
 
     @contextlib.contextmanager
     def _connection(self, reader: Reader, moment: Moment, bindings: Bindings) -> Iterator[Connection]:
@@ -143,16 +191,19 @@ class Separation:
 
     # Leaving ----------------------------------------------------------------------------------------------------
 
-    def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool]) -> str | None:
-        """Takes the state of a session's query to storage, after the pipeline that runs now; the query's id, and None
-        where the query ended first. Raises 55000 where no query of the session runs in steps."""
+    def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool], target: str = "") -> str | None:
+        """Takes the state of a session's query to storage, after the pipeline that runs now, and where it is to migrate
+        to another server there; the query's id, and None where the query ended first. Raises 55000 where no query of
+        the session runs in steps, or the target takes none, and 42704."""
+        if wish == "migrate":
+            self.moving.require_target(target)
         query = self.running.of_process(process)
         if query is None:
             hint = (
                 "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
             )
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
-        return query.id if query.ask(wish).wait(is_cancelled) else None
+        return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
     def _extractor(self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, _Run]]) -> Callable[..., None]:
         """What writes a query's artifact; ``bound`` gives runs that it had from the beginning."""
@@ -167,21 +218,21 @@ class Separation:
             unread = read - parts.keys()  # a run that is read no more may have left its name to another one
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound().items() if name in unread}
-            now = dt.datetime.now(dt.UTC)
-            self.stored.write(
-                query.id,
-                runs,
-                state="suspended" if request.wish == "suspend" else "checkpoint",
-                created=now,
-                server=self._database.options.server_id,
-                pipelines=len(query.names),
-                finished=query.finished,
-                relation=relation,
-                **about,
-            )
-            query.copied = now
+            if not self.claims.holds(query.id):
+                self.claims.take(query.id)
+            failpoint("claimed")
+            kind = "suspended" if request.wish == "suspend" else "checkpoint"
+            self._write(query, runs, about, state=kind, finished=query.finished, relation=relation)
+            query.copied = dt.datetime.now(dt.UTC)
+            if request.wish == "migrate":
+                self.claims.give(query.id, request.target)
+                failpoint("given")
 
         return extract
+
+    def _write(self, query: RunningQuery, runs: Mapping[str, _Run], about: Mapping[str, Any], **more: Any) -> None:
+        server, now = self.registry.name, dt.datetime.now(dt.UTC)
+        self.stored.write(query.id, runs, created=now, server=server, pipelines=len(query.names), **about, **more)
 
     # Going on ---------------------------------------------------------------------------------------------------
 
@@ -194,20 +245,35 @@ class Separation:
         """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
         query = self.stored.get(scan.name)
         self._require_owner(reader.client(), query)
-        rows = self._rest(reader, query)
+        rows = self.rest(reader, query)
         columns = [rows.column(int(source)) for source in scan.sources]
         kinds = [column.type for column in columns]
         if kinds != [column.type.arrow for column in scan.columns]:
             raise SqlError("XX001", f'separated query "{query.id}" has other columns than before')
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
-    def _rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+    def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+        """The rows of what is left of a query, computed here unless it migrates. Raises 55006, XX001."""
+        try:
+            return self.go_on(reader, query)
+        except Moved as moved:
+            return self.moving.rows(reader, moved.query_id)
+
+    def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> pa.Table:
+        """The same, on this server; ``keep``: the rows stay on storage as all that is left of it. Raises Moved, too."""
+        if query.state == "finished":
+            return self._kept_rows(query)
         engine: EngineName = "spark" if reader.query_engine == "spark" else "embedded"
         steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()}, engine)
         assert steps.plan is not None
         running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
-        with self.running.during(running):
-            return (self._on_spark if engine == "spark" else self._embedded)(reader, query, steps, running)
+        with self._alone(running):
+            self.claims.take(query.id)
+            failpoint("begun")
+            found = (self._on_spark if engine == "spark" else self._embedded)(reader, query, steps, running)
+            if keep:
+                self._keep(running, query, found)
+            return found
 
     def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
@@ -243,6 +309,16 @@ class Separation:
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
         return Forecasting(self._database, steps.plan, steps.efforts, query.runs)
+
+    def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
+        result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
+        runs = {_ROWS: (rows, _types(query.relation))}
+        self._write(running, runs, _about(query), state="finished", finished=len(running.names), relation=result)
+
+    def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
+        if not isinstance(query.relation, Snapshot):
+            raise SqlError("XX001", f'separated query "{query.id}" has not finished as its manifest says')
+        return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
         """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may

@@ -47,6 +47,14 @@ class Results(Protocol):
 Extract = Callable[[RunningQuery, Relation, dict[str, Relation], Results, Request], None]
 
 
+class Moved(Exception):
+    """A query goes on on another server."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(query_id)
+        self.query_id = query_id
+
+
 class NotInSteps(Exception):
     """A pipeline failed, which the whole query may not."""
 
@@ -67,7 +75,7 @@ class Stepwise:
     _took: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> pa.Table:
-        """The query's rows. Raises 57014 where it was suspended or cancelled, and NotInSteps."""
+        """The query's rows. Raises 57014 where it was suspended or cancelled, Moved, and NotInSteps."""
         try:
             return self._run()
         except SqlError as error:
@@ -140,25 +148,37 @@ class Stepwise:
 
     def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
         """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
-        suspended."""
-        for request in self.query.asked():
-            finished = self._leaving(request, bool(begun))
-            if finished is None:
-                self.query.postpone(request)
-                continue
-            left, names = remaining(plan, finished)
-            by_name = {item.name: item.result for item in plan.pipelines}
-            state = {**{name: by_name[name] for name in names}, **begun}
-            try:
-                self.extract(self.query, left, state, self.results, request)
-            except SqlError as error:
-                request.answer(False, error)
-                if error.sqlstate == "57014":
-                    raise
-                continue
-            request.answer(True)
-            if request.wish == "suspend":
-                raise suspended(self.query.id)
+        suspended, and Moved."""
+        asked = self.query.asked()
+        try:
+            for request in asked:
+                self._give(request, plan, begun)
+        except BaseException:
+            for request in asked:
+                if not request.is_answered:
+                    request.answer(False)
+            raise
+
+    def _give(self, request: Request, plan: Pipelined, begun: dict[str, Relation]) -> None:
+        finished = self._leaving(request, bool(begun))
+        if finished is None:
+            self.query.postpone(request)
+            return
+        left, names = remaining(plan, finished)
+        by_name = {item.name: item.result for item in plan.pipelines}
+        state = {**{name: by_name[name] for name in names}, **begun}
+        try:
+            self.extract(self.query, left, state, self.results, request)
+        except SqlError as error:
+            request.answer(False, error)
+            if error.sqlstate == "57014":
+                raise
+            return
+        request.answer(True)
+        if request.wish == "suspend":
+            raise suspended(self.query.id)
+        if request.wish == "migrate":
+            raise Moved(self.query.id)
 
 
 def suspended(query_id: str) -> SqlError:

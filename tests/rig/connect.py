@@ -17,7 +17,7 @@ from tests.rig.process import die_with_parent, free_port, wait_until
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: It lives for a minute: code that is compiled once, and quickly, is better than good code.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Endpoint:
@@ -37,15 +37,10 @@ class Endpoint:
 
     def start(self) -> None:
         """Starts it; ``wait`` waits for it."""
-        found = importlib.util.find_spec("pyspark")
-        java = find_java(os.environ)
-        assert found is not None and found.origin is not None and isinstance(java, Java)
-        home = Path(found.origin).parent
-        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        own["PYSPARK_PYTHON"] = sys.executable
+        own = spark_environment()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(home / "bin" / "spark-submit"), *_options(self.port, self._folder), "spark-internal"],
+                [f"{own['SPARK_HOME']}/bin/spark-submit", *_options(self.port, self._folder), "spark-internal"],
                 cwd=self._folder,
                 env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
@@ -76,6 +71,15 @@ class Endpoint:
             return client.connect_ex(("127.0.0.1", self.port)) == 0
 
 
+def spark_environment() -> dict[str, str]:
+    """What the scripts that pyspark brings along need to know."""
+    found = importlib.util.find_spec("pyspark")
+    java = find_java(os.environ)
+    assert found is not None and found.origin is not None and isinstance(java, Java)
+    own = {"SPARK_HOME": str(Path(found.origin).parent), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**own, "PYSPARK_PYTHON": sys.executable}
+
+
 def _options(port: int, folder: Path) -> list[str]:
     """spark-submit's options; its shell scripts become the JVM, so that our child is the JVM."""
     settings = {
@@ -87,7 +91,7 @@ def _options(port: int, folder: Path) -> list[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
     }
-    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", _JAVA, "--class", _SERVER]
+    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", JAVA, "--class", _SERVER]
     for name, value in settings.items():
         words += ["--conf", f"{name}={value}"]
     return words

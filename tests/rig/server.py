@@ -35,10 +35,16 @@ def java_is_there() -> bool:
 class Millstream:
     """One server. ``settings`` are those of its configuration; the folder is made when none is given, and removed."""
 
-    def __init__(self, data: Path | None = None, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._own = Path(tempfile.mkdtemp(prefix="millstream-test-"))
         self.data = data or self._own / "data"
         self.settings = dict(settings or {})
+        self.environment = dict(environment or {})
         self.port = free_port()
         self._log = (self._own / "log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,7 +78,7 @@ class Millstream:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "server", *_arguments(flags)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **self.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,

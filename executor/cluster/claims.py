@@ -1,0 +1,182 @@
+"""Whose a separated query is: at most one server's at any moment, by compare-and-swap under the storage's lock.
+
+Owns: the claims. One counts only in the epoch of its server: as soon as that is over (``registry``), all its claims are
+void at once, and who acts on one is refused before it writes. A claim may be **ordered**: given by another server,
+whose query its new owner has to begin.
+
+    <storage>/claims/<query id>.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
+
+_FOLDER: Final = "claims"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A query is a server's, in one of its epochs."""
+
+    server: str
+    epoch: int
+    ordered: bool = False
+
+
+class Claims:
+    """Those of a storage, as a server sees them. Safe for many threads."""
+
+    def __init__(self, storage: Storage, registry: Registry) -> None:
+        self._storage = storage
+        self._registry = registry
+        self._folder = storage.folder / _FOLDER
+        #: The queries that this server has and works on.
+        self._held: set[str] = set()
+
+    def _path(self, query_id: str) -> Path:
+        return self._folder / f"{query_id}.json"
+
+    def get(self, query_id: str) -> Claim | None:
+        """The claim to a query that counts; None where nobody has it. Raises XX001."""
+        found = self._read(query_id)
+        return found if found is not None and self._counts(found) else None
+
+    def owner(self, query_id: str) -> str | None:
+        """The server that has a query; None also where nobody can tell."""
+        with suppress(SqlError):
+            found = self.get(query_id)
+            return None if found is None else found.server
+        return None
+
+    def all(self) -> dict[str, Claim]:
+        """All, also those that do not count, by query; without those that cannot be read, for which nobody answers."""
+        found: dict[str, Claim] = {}
+        for path in self._folder.glob("*.json"):
+            try:
+                claim = self._read(path.stem)
+            except SqlError:
+                continue
+            if claim is not None:
+                found[path.stem] = claim
+        return found
+
+    def is_mine(self, claim: Claim) -> bool:
+        """Whether it is this server's, and now."""
+        return (claim.server, claim.epoch) == (self._registry.name, self._registry.epoch)
+
+    def holds(self, query_id: str) -> bool:
+        """Whether this server works on a query that is its own."""
+        return query_id in self._held
+
+    def take(self, query_id: str) -> None:
+        """A query becomes this server's, to work on. Raises 55006 where it is another's, and 55000 for a zombie."""
+        with self._storage.exclusive():
+            self._registry.require_current()
+            self._require_free(query_id)
+            self._put(query_id, Claim(self._registry.name, self._registry.epoch))
+            self._held.add(query_id)
+
+    def inherit(self, query_id: str, void: Claim) -> bool:
+        """A query of a server that is gone is to be begun by this one; False where it is somebody's by now."""
+        with self._storage.exclusive():
+            self._registry.require_current()
+            if self._read(query_id) != void or self._counts(void):
+                return False
+            self._put(query_id, Claim(self._registry.name, self._registry.epoch, ordered=True))
+            return True
+
+    def give(self, query_id: str, server: str) -> None:
+        """A query of this server's becomes another's to begin. Raises 55000 where that one takes none."""
+        with self._storage.exclusive():
+            self._require_own(query_id)
+            target = self._registry.require(server)
+            if target.state != "up":
+                raise SqlError("55000", f'server "{server}" is {target.state} and takes no queries')
+            self._put(query_id, Claim(server, target.epoch, ordered=True))
+            self._held.discard(query_id)
+
+    @contextmanager
+    def owned(self, query_id: str) -> Iterator[None]:
+        """What is written now counts: nobody else can take the query meanwhile. Raises 55000 where it is not ours."""
+        with self._storage.exclusive():
+            self._require_own(query_id)
+            yield
+
+    @contextmanager
+    def freed(self, query_id: str) -> Iterator[None]:
+        """A query is being deleted, whoever works on it: who does is refused from now on."""
+        with self._storage.exclusive():
+            self._registry.require_current()
+            yield
+            self._storage.delete(self._path(query_id))
+            self._held.discard(query_id)
+
+    def release(self, query_id: str) -> None:
+        """This server does not work on a query any more."""
+        if query_id in self._held:
+            self.decline(query_id)
+
+    def decline(self, query_id: str) -> None:
+        """This server has not got a query, if it had it, not even to begin."""
+        self._held.discard(query_id)
+        with self._storage.exclusive():
+            found = self._read(query_id)
+            if found is not None and self.is_mine(found):
+                self._storage.delete(self._path(query_id))
+
+    def free(self, query_id: str) -> None:
+        """Nobody is to work on a query."""
+        with self.freed(query_id):
+            pass
+
+    def drop_unheld(self, query_id: str) -> None:
+        """Deletes a claim of this server's that it does not work on."""
+        with self._storage.exclusive():
+            found = self._read(query_id)
+            if found is not None and self.is_mine(found) and not found.ordered and query_id not in self._held:
+                self._storage.delete(self._path(query_id))
+
+    def drop_void(self) -> None:
+        """Deletes this server's own claims of its earlier lives: who wants these queries asks for them."""
+        with self._storage.exclusive():
+            for query_id, claim in self.all().items():
+                if claim.server == self._registry.name and not self._counts(claim):
+                    self._storage.delete(self._path(query_id))
+
+    def _read(self, query_id: str) -> Claim | None:
+        document = self._storage.read(self._path(query_id))
+        if document is None:
+            return None
+        try:
+            found = Claim(**document)
+        except TypeError:
+            found = Claim("", 0)
+        if type(found.epoch) is not int or type(found.server) is not str or not found.server:
+            raise SqlError("XX001", f'the claim to query "{query_id}" is not what was written')
+        return found
+
+    def _counts(self, claim: Claim) -> bool:
+        owner = self._registry.get(claim.server)
+        return owner is not None and owner.is_living and owner.epoch == claim.epoch
+
+    def _require_free(self, query_id: str) -> None:
+        found = self._read(query_id)
+        if found is not None and self._counts(found) and not self.is_mine(found):
+            raise SqlError("55006", f'query "{query_id}" is running on server "{found.server}"')
+
+    def _require_own(self, query_id: str) -> None:
+        self._registry.require_current()
+        found = self._read(query_id)
+        if found is None or not self.is_mine(found):
+            raise SqlError("55000", f'query "{query_id}" does not belong to server "{self._registry.name}" any more')
+
+    def _put(self, query_id: str, claim: Claim) -> None:
+        self._storage.write(self._path(query_id), asdict(claim))

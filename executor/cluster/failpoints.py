@@ -1,0 +1,20 @@
+"""Places at which a process can be made to die or to stand still, to show that what is left there can be gone on with.
+
+Owns: their meaning. One place can be armed, by an environment variable that only tests set: ``claimed`` kills the
+process there as ``kill -9`` does, ``claimed:stop`` lets it stand still until somebody continues it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+VARIABLE: Final = "MILLSTREAM_FAILPOINT"
+_NAME, _, _ACTION = os.environ.get(VARIABLE, "").partition(":")
+
+
+def failpoint(name: str) -> None:
+    """Nothing, unless it is armed."""
+    if name == _NAME:
+        os.kill(os.getpid(), signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)

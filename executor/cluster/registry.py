@@ -1,0 +1,218 @@
+"""Which servers share a storage, and who of them lives: an entry for each, with a lease and an epoch.
+
+Owns: the entries. A server that joins, and one whose lease has run out, get the next **epoch**: whatever was claimed in
+an older one counts no more, and who still acts in an older one, since it stood still for a while, finds that out before
+each write (the fencing token of Kleppmann's "How to do distributed locking"; leases: Gray and Cheriton, SOSP 1989). No
+clocks are compared: a heartbeat touches the entry, and each other server measures by its own clock for how long nothing
+came.
+
+    <storage>/servers/<name>.json    its entry, touched by its heartbeat
+    <storage>/servers/<name>.lock    held by its process: a name belongs to one
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.cluster.storage import Storage
+from executor.options import is_server_name
+
+_FOLDER: Final = "servers"
+#: States of a server that does its work; a drained one gets none from others.
+LIVING: Final = frozenset(("up", "draining", "drained"))
+#: Heartbeats in a lease.
+_BEATS: Final = 4
+#: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
+LOOKS: Final = 0.5
+_STOOD_STILL: Final = 2 * LOOKS
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
+    ``moved`` is how many queries have left it since it was to be drained."""
+
+    name: str
+    address: str
+    epoch: int
+    lease: float
+    state: str = "up"
+    moved: int = 0
+
+    @property
+    def is_living(self) -> bool:
+        """Whether it has neither ended nor been lost."""
+        return self.state in LIVING
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The heartbeat of another server that was seen last, and for how many seconds there was no other."""
+
+    epoch: int
+    beat: int
+    silent: float = 0.0
+
+
+class Registry:
+    """The servers of a storage, and this one's place among them. Safe for many threads, but for ``silent``."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        address: str,
+        lease: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Joins. Raises 55006 where a server has that name already."""
+        self.name = name
+        self._storage = storage
+        self._folder = storage.folder / _FOLDER
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._held: int | None = self._hold()
+        self._watched: dict[str, _Watched] = {}
+        self._clock = clock
+        self._looked = clock()
+        with storage.exclusive():
+            before = self.get(name)
+            self.epoch = 1 if before is None else before.epoch + 1
+            self._put(Member(name, address, self.epoch, lease))
+        #: Seconds between two heartbeats.
+        self.pause = lease / _BEATS
+
+    def _hold(self) -> int:
+        """The descriptor that keeps others from this name, as long as the process lives."""
+        file = os.open(self._folder / f"{self.name}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            raise SqlError("55006", f'a server called "{self.name}" uses this storage already') from None
+        return file
+
+    def close(self) -> None:
+        """Leaves in order: nobody has to wait for the lease's end."""
+        if self._held is None:
+            return
+        with suppress(SqlError), self._storage.exclusive():
+            own = self.get(self.name)
+            if own is not None and own.epoch == self.epoch:
+                self._put(replace(own, state="stopped"))
+        os.close(self._held)
+        self._held = None
+
+    # Who there is -----------------------------------------------------------------------------------------------
+
+    def all(self) -> list[Member]:
+        """All that ever joined, by name."""
+        names = sorted(path.stem for path in self._folder.glob("*.json") if is_server_name(path.stem))
+        return [member for member in map(self.get, names) if member is not None]
+
+    def get(self, name: str) -> Member | None:
+        """A server; None where there is none of that name. Raises XX001 for an entry that no server wrote."""
+        if not is_server_name(name):
+            return None
+        document = self._storage.read(self._folder / f"{name}.json")
+        if document is None:
+            return None
+        try:
+            found = Member(**document)
+        except TypeError:
+            found = Member("", "", 0, 0.0)
+        if found.name != name or type(found.epoch) is not int or type(found.lease) not in (int, float):
+            raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
+        return found
+
+    def require(self, name: str) -> Member:
+        """A server. Raises 42704."""
+        found = self.get(name)
+        if found is None:
+            raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers shows those there are.")
+        return found
+
+    def targets(self) -> list[Member]:
+        """The other servers that take what leaves this one."""
+        return [member for member in self.all() if member.state == "up" and member.name != self.name]
+
+    def beaten(self, name: str) -> dt.datetime | None:
+        """When a server's last heartbeat was, by the storage's clock."""
+        with suppress(FileNotFoundError):
+            return dt.datetime.fromtimestamp((self._folder / f"{name}.json").stat().st_mtime, dt.UTC)
+        return None
+
+    # Leases -----------------------------------------------------------------------------------------------------
+
+    def beat(self) -> bool:
+        """Renews the lease; False where it has been taken over. Raises OSError."""
+        os.utime(self._folder / f"{self.name}.json")
+        own = self.get(self.name)
+        return own is not None and own.epoch == self.epoch
+
+    def require_current(self) -> None:
+        """Raises 55000 where this server's lease was taken over: it must not write. The caller has the lock."""
+        own = self.get(self.name)
+        if own is None or own.epoch != self.epoch:
+            raise SqlError(
+                "55000",
+                f'server "{self.name}" must not write to the storage: its lease was taken over',
+                hint="Restart it, and it joins again.",
+            )
+
+    def silent(self) -> list[Member]:
+        """The living servers of which no heartbeat came for as long as their leases are.
+
+        Time in which this server itself did not look does not count: it may have stood still.
+        """
+        now = self._clock()
+        step, self._looked = min(now - self._looked, _STOOD_STILL), now
+        found = []
+        for member in self.all():
+            if member.name == self.name or not member.is_living:
+                self._watched.pop(member.name, None)
+                continue
+            beat = self._beat_of(member.name)
+            seen = self._watched.get(member.name)
+            if seen is None or (seen.epoch, seen.beat) != (member.epoch, beat):
+                self._watched[member.name] = _Watched(member.epoch, beat)
+                continue
+            seen.silent += step
+            if seen.silent > member.lease:
+                found.append(member)
+        return found
+
+    def take_over(self, member: Member) -> bool:
+        """Ends a server's epoch, and with it all that it had claimed; False where somebody did, or it lives."""
+        with self._storage.exclusive():
+            self.require_current()
+            seen = self._watched.get(member.name)
+            if seen is None or self.get(member.name) != member or self._beat_of(member.name) != seen.beat:
+                return False
+            self._put(replace(member, epoch=member.epoch + 1, state="lost"))
+            return True
+
+    def mark(self, name: str, state: str, moved: int = 0) -> None:
+        """A living server is in another state. Raises 42704, 55000."""
+        with self._storage.exclusive():
+            member = self.require(name)
+            if not member.is_living:
+                raise SqlError("55000", f'server "{name}" does not run')
+            if name == self.name:
+                self.require_current()
+            self._put(replace(member, state=state, moved=moved))
+
+    def _beat_of(self, name: str) -> int:
+        with suppress(FileNotFoundError):
+            return (self._folder / f"{name}.json").stat().st_mtime_ns
+        return 0
+
+    def _put(self, member: Member) -> None:
+        self._storage.write(self._folder / f"{member.name}.json", asdict(member))

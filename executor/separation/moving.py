@@ -1,0 +1,221 @@
+"""Queries that go from server to server: given away, waited for, taken up, and taken over from who died.
+
+Owns: the thread that renews this server's lease and does what others want of it. There are no messages between servers
+but what lies on their storage: a claim that is **ordered** is a query to begin, an entry that is ``draining`` tells its
+server to give away what it runs, and rows come back as the artifact of a finished query. So it makes no difference who
+of them dies when, and rows for which nobody waits any more stay where they are, to be asked for by the query's id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.cluster.failpoints import failpoint
+from executor.cluster.registry import LOOKS, Member
+from executor.separation.running import Client, Request
+from executor.separation.stepwise import Moved
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.queries import Reader
+    from executor.separation.service import Separation
+    from executor.session import DatabaseSession
+
+#: Seconds between two looks at the storage, and of who waits there for a query.
+_LOOK: Final = 0.1
+_WAIT: Final = 0.02
+#: Queries of others that run at once.
+_AT_ONCE: Final = 8
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Pace:
+    """What is to be done each so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._done = -seconds
+
+    def is_due(self) -> bool:
+        """Whether it is to be done now; then it counts as done."""
+        now = time.monotonic()
+        if now - self._done < self._seconds:
+            return False
+        self._done = now
+        return True
+
+
+class Moving:
+    """What moves to and from one server."""
+
+    def __init__(self, database: Database, separation: Separation) -> None:
+        self._database = database
+        self._separation = separation
+        self._registry = separation.registry
+        self._claims = separation.claims
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
+        self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
+        #: Queries of others that were begun here, with what cancels them.
+        self._begun: dict[str, DatabaseSession] = {}
+        #: While it is drained: what is asked of its queries, those that cannot leave, and how many have left.
+        self._drained: dict[str, Request] = {}
+        self._staying: set[str] = set()
+        self._moved = 0
+        self._draining = False
+
+    def start(self) -> None:
+        """Renews the lease from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Leaves the storage to the others; what runs here for them is cancelled, and theirs to go on with."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        while self._begun:
+            for session in tuple(self._begun.values()):
+                session.cancel()
+            time.sleep(_WAIT)
+        self._workers.shutdown()
+        self._registry.close()
+
+    # For sessions -----------------------------------------------------------------------------------------------
+
+    def require_target(self, name: str) -> Member:
+        """Another server that takes queries. Raises 42704, 55000."""
+        found = self._registry.require(name)
+        if found.name == self._registry.name:
+            raise SqlError("55000", f'server "{name}" is this one')
+        if found.state != "up":
+            raise SqlError("55000", f'server "{name}" is {found.state} and takes no queries')
+        return found
+
+    def rows(self, reader: Reader, query_id: str) -> pa.Table:
+        """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
+        more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone."""
+        while self._claims.get(query_id) is not None:
+            if reader.is_cancelled():
+                if not reader.client().is_gone:
+                    self._claims.free(query_id)
+                raise SqlError("57014", "canceling statement due to user request")
+            time.sleep(_WAIT)
+        failpoint("ended")
+        return self._separation.rest(reader, self._separation.stored.get(query_id))
+
+    def drain(self, name: str, is_cancelled: Callable[[], bool]) -> int:
+        """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
+        left. Raises 42704, 55000, 57014."""
+        member = self._registry.require(name)
+        if all(other.name == name or other.state != "up" for other in self._registry.all()):
+            raise SqlError("55000", f'there is no server to which the queries of "{name}" could go')
+        self._registry.mark(name, "draining")
+        while True:
+            now = self._registry.require(name)
+            if now.state == "drained":
+                return now.moved
+            if now.epoch != member.epoch or not now.is_living:
+                raise SqlError("55000", f'server "{name}" has ended')
+            if is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            time.sleep(_WAIT)
+
+    # The server's own thread ------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        beat, others = Pace(self._registry.pause), Pace(LOOKS)
+        while not self._stop.wait(_LOOK):
+            try:
+                if beat.is_due() and not self._registry.beat():
+                    _LOGGER.critical("the lease was taken over: nothing is written to the storage until a restart")
+                    return
+                if others.is_due():
+                    self._take_over()
+                self._look()
+            except (OSError, SqlError) as error:
+                _LOGGER.warning("the storage cannot be used: %s", error)
+
+    def _take_over(self) -> None:
+        """Queries of servers that are gone are continued here, from what they have left on storage."""
+        for member in self._registry.silent():
+            if not self._registry.take_over(member):
+                continue
+            _LOGGER.warning("server %s is lost: its queries are taken over", member.name)
+            for query_id, claim in self._claims.all().items():
+                if (claim.server, claim.epoch) == (member.name, member.epoch):
+                    self._claims.inherit(query_id, claim)
+
+    def _look(self) -> None:
+        own = self._registry.require(self._registry.name)
+        claims = self._claims.all()
+        mine = {query_id: claim for query_id, claim in claims.items() if self._claims.is_mine(claim)}
+        for query_id, session in tuple(self._begun.items()):
+            if query_id not in mine:
+                session.cancel()  # it was deleted
+        for query_id, claim in mine.items():
+            if not claim.ordered and not self._claims.holds(query_id):
+                self._claims.drop_unheld(query_id)  # that was to be released, and could not
+        ordered = [query_id for query_id, claim in mine.items() if claim.ordered and query_id not in self._begun]
+        if own.state == "up":
+            for query_id in ordered:
+                self._begin(query_id)
+        elif own.state != "stopped":
+            self._drain(own, ordered)
+
+    def _begin(self, query_id: str) -> None:
+        session = self._database.session("", "")
+        self._begun[query_id] = session
+        self._workers.submit(self._run, query_id, session)
+
+    def _run(self, query_id: str, session: DatabaseSession) -> None:
+        """Goes on with a query of another server's; its rows, or what is left of it, are on storage then."""
+        try:
+            with contextlib.suppress(Moved):
+                self._finish(query_id, session.reader)
+                self._claims.decline(query_id)
+        except Exception as error:  # whatever it is: who waits for the query goes on with it
+            _LOGGER.warning("query %s of another server cannot go on: %s", query_id, error)
+            with contextlib.suppress(SqlError):
+                self._claims.decline(query_id)
+        finally:
+            del self._begun[query_id]
+
+    def _finish(self, query_id: str, reader: Reader) -> None:
+        if self._stop.is_set():
+            return
+        query = self._separation.stored.get(query_id)
+        reader.client = lambda: Client(0, query.role, query.text)
+        self._separation.go_on(reader, query, keep=True)
+        failpoint("kept")
+
+    def _drain(self, own: Member, ordered: list[str]) -> None:
+        if own.state == "draining" and not self._draining:
+            self._draining, self._moved = True, 0
+        targets = itertools.cycle(member.name for member in self._registry.targets())
+        for query_id, request in tuple(self._drained.items()):
+            if request.is_answered:
+                del self._drained[query_id]
+                self._moved += request.done
+                if request.error is not None and request.error.sqlstate == "0A000":
+                    self._staying.add(query_id)
+        running = [query for query in self._separation.running.all() if query.id not in self._staying]
+        for query, target in zip(running, targets, strict=False):
+            if query.id not in self._drained:
+                self._drained[query.id] = query.ask("migrate", target)
+        for query_id, target in zip(ordered, targets, strict=False):
+            self._claims.give(query_id, target)
+            self._moved += 1
+        if not running and not ordered and not self._drained and (own.state, own.moved) != ("drained", self._moved):
+            self._draining = False
+            self._registry.mark(own.name, "drained", self._moved)

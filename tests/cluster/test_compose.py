@@ -1,0 +1,93 @@
+"""The compose files, as far as they can be held without a container engine: against each other, the Dockerfile, the
+settings that there are, and the commands that the image has."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from server.config import ENVIRONMENT_PREFIX, choose, parser
+from tests.rig.server import ROOT
+
+DOCKER = ROOT / "docker"
+SERVERS = {"one", "two"}
+SPARK = {"spark-master", "spark-worker-one", "spark-worker-two"}
+#: What compose has for a service that these files use.
+KEYS = {
+    *("build", "network_mode", "restart", "volumes", "depends_on", "stop_grace_period", "environment"),
+    *("entrypoint", "command", "healthcheck"),
+}
+
+
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DOCKER / name).read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster() -> dict[str, Any]:
+    return read("compose.cluster.yaml")
+
+
+def test_every_container_is_run_like_the_single_node(cluster: dict[str, Any]) -> None:
+    (single,) = read("compose.yaml")["services"].values()
+    services = cluster["services"]
+    assert services.keys() == SERVERS | SPARK
+    for service in services.values():
+        assert service.keys() <= KEYS
+        for key in ("build", "network_mode", "restart"):
+            assert service[key] == single[key]
+        (mount,) = service["volumes"]
+        volume, _, place = mount.partition(":")
+        assert volume in cluster["volumes"]
+        assert place == single["volumes"][0].partition(":")[2], "which the Dockerfile gives to the image's user"
+        assert set(service.get("depends_on", ())) <= services.keys()
+    assert (DOCKER.parent / services["one"]["build"]["dockerfile"]).is_file()
+
+
+def configured(service: dict[str, Any]) -> Any:
+    """The server's configuration in a container."""
+    image = {"MILLSTREAM_LISTEN": "127.0.0.1:5433", "MILLSTREAM_DATA": "/var/lib/millstream/data"}
+    flags = parser("millstream", "").parse_args(["--config", "/dev/null"])
+    return choose(flags, {**image, **service["environment"]}).config
+
+
+def test_the_servers_share_a_storage_and_nothing_else(cluster: dict[str, Any]) -> None:
+    found = {name: configured(cluster["services"][name]) for name in SERVERS}
+    for name, config in found.items():
+        assert config.server_name == name
+        own = {key for key in cluster["services"][name]["environment"] if key.startswith(ENVIRONMENT_PREFIX)}
+        assert own == cluster["services"]["one"]["environment"].keys() & own, "they set the same"
+    one, two = found["one"], found["two"]
+    assert one.storage == two.storage
+    assert one.data != two.data
+    assert one.listen != two.listen
+    volume = Path("/var/lib/millstream/data")
+    assert all(Path(path).is_relative_to(volume) for path in (one.storage, one.data, two.data))
+    assert len({one.storage, str(one.data), str(two.data)}) == 3
+
+
+def test_all_speak_to_one_master(cluster: dict[str, Any]) -> None:
+    services = cluster["services"]
+    words = services["spark-master"]["command"]
+    address = dict(zip(words[::2], words[1::2], strict=True))
+    master = f"spark://{address['--host']}:{address['--port']}"
+    assert address["--host"] == "127.0.0.1", "which asks for no password"
+    assert {configured(services[name]).spark_master for name in SERVERS} == {master}
+    for name in SPARK - {"spark-master"}:
+        assert services[name]["command"][0] == master
+    cores = sum(int(services[name]["command"][4]) for name in SPARK - {"spark-master"})
+    each = int(services["spark-master"]["environment"]["SPARK_MASTER_OPTS"].partition("=")[2])
+    assert each * len(SERVERS) <= cores, "no server waits for another's"
+
+
+def test_the_image_has_what_is_run(cluster: dict[str, Any]) -> None:
+    dockerfile = (DOCKER / "Dockerfile").read_text()
+    commands = dockerfile.partition('ENTRYPOINT ["')[2].partition('millstream"]')[0]
+    assert {cluster["services"][name]["entrypoint"][0] for name in SPARK} == {f"{commands}spark-class"}
+    scripts = {str(path) for path in importlib.metadata.files("pyspark") or ()}
+    assert any(path.endswith("bin/spark-class") for path in scripts)

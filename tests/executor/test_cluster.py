@@ -1,0 +1,205 @@
+"""Servers of one storage: who lives, whose a query is, and that nobody writes who has lost it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.cluster import storage as storage_module
+from executor.cluster.claims import Claim, Claims
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
+
+#: Joins the storage under a name.
+Join = Callable[[str], "Server"]
+ID = "0123456789abcdef"
+
+
+class Clock:
+    """Time as a test says it passes."""
+
+    now = 100.0
+
+
+class Server:
+    """One server's view of a storage."""
+
+    def __init__(self, folder: Path, name: str, clock: Clock) -> None:
+        self.storage = Storage(folder)
+        self.registry = Registry(self.storage, name, f"127.0.0.1:{name}", 4.0, lambda: clock.now)
+        self.claims = Claims(self.storage, self.registry)
+
+    def states(self) -> dict[str, tuple[str, int]]:
+        return {member.name: (member.state, member.epoch) for member in self.registry.all()}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def join(tmp_path: Path, clock: Clock) -> Iterator[Join]:
+    """Makes servers."""
+    made: list[Server] = []
+
+    def join(name: str) -> Server:
+        made.append(Server(tmp_path, name, clock))
+        return made[-1]
+
+    yield join
+    for server in made:
+        server.registry.close()
+
+
+def sqlstate(call: object, *arguments: object) -> str:
+    with pytest.raises(SqlError) as raised:
+        call(*arguments)  # type: ignore[operator]
+    return raised.value.sqlstate
+
+
+def test_a_name_belongs_to_one_server(join: Join) -> None:
+    one = join("a")
+    assert sqlstate(join, "a") == "55006"
+    one.registry.close()
+    again, other = join("a"), join("b")
+    assert other.states() == {"a": ("up", 2), "b": ("up", 1)}
+    assert [member.name for member in again.registry.targets()] == ["b"]
+    other.registry.close()
+    assert again.states() == {"a": ("up", 2), "b": ("stopped", 1)}
+    assert again.registry.targets() == []
+    again.registry.close()
+
+
+def test_a_lease_runs_out_by_the_clock_of_who_watches(join: Join, clock: Clock) -> None:
+    a, b = join("a"), join("b")
+    for _ in range(9):
+        assert b.registry.silent() == []
+        assert a.registry.beat()
+        clock.now += 1
+    clock.now += 1000  # the watching server stood still: that says nothing of the other
+    assert b.registry.silent() == []
+    clock.now += 1
+    assert b.registry.silent() == []
+    for _ in range(4):
+        clock.now += 1
+        found = b.registry.silent()
+    assert [member.name for member in found] == ["a"]
+    assert b.registry.take_over(found[0])
+    assert not b.registry.take_over(found[0]), "once"
+    assert b.states()["a"] == ("lost", 2)
+    assert not a.registry.beat(), "it learns that"
+    a.registry.close()
+    assert b.states()["a"] == ("lost", 2)
+    b.registry.close()
+
+
+def test_a_heartbeat_at_the_last_moment(join: Join, clock: Clock) -> None:
+    a, b = join("a"), join("b")
+    for _ in range(7):
+        found = b.registry.silent()
+        clock.now += 1
+    assert a.registry.beat()
+    assert [b.registry.take_over(member) for member in found] == [False]
+    assert b.states()["a"] == ("up", 1)
+
+
+def test_a_query_has_one_owner(join: Join) -> None:
+    a, b, c = (join(name) for name in "abc")
+    a.claims.take(ID)
+    assert sqlstate(b.claims.take, ID) == "55006"
+    assert (b.claims.owner(ID), b.claims.holds(ID), a.claims.holds(ID)) == ("a", False, True)
+    a.claims.give(ID, "b")
+    assert not a.claims.holds(ID)
+    assert sqlstate(a.claims.give, ID, "c") == "55000"
+    assert c.claims.get(ID) == Claim("b", 1, ordered=True)
+    b.claims.take(ID)
+    assert c.claims.get(ID) == Claim("b", 1)
+    b.claims.release(ID)
+    assert c.claims.get(ID) is None
+    c.claims.take(ID)
+    with c.claims.freed(ID):
+        pass
+    assert sqlstate(c.claims.owned(ID).__enter__) == "55000"
+
+
+def test_only_who_is_up_is_given_anything(join: Join) -> None:
+    a, b = join("a"), join("b")
+    a.claims.take(ID)
+    assert sqlstate(a.claims.give, ID, "c") == "42704"
+    assert sqlstate(a.registry.mark, "c", "draining") == "42704"
+    a.registry.mark("b", "draining")
+    assert sqlstate(a.claims.give, ID, "b") == "55000"
+    b.registry.close()
+    assert sqlstate(a.claims.give, ID, "b") == "55000"
+    assert sqlstate(a.registry.mark, "b", "draining") == "55000"
+    assert a.claims.holds(ID), "it has it still"
+
+
+def test_a_zombie_writes_nothing(join: Join, clock: Clock) -> None:
+    a, b = join("a"), join("b")
+    a.claims.take(ID)
+    void = b.claims.get(ID)
+    assert void is not None
+    for _ in range(7):
+        found = b.registry.silent()
+        clock.now += 1
+    assert b.registry.take_over(found[0])
+    assert b.claims.get(ID) is None, "all that it had claimed is void"
+    assert b.claims.inherit(ID, void)
+    assert not b.claims.inherit(ID, void), "once"
+    for call in (a.claims.take, lambda query: a.claims.give(query, "b"), lambda q: a.claims.owned(q).__enter__()):
+        assert sqlstate(call, ID) == "55000"
+    assert sqlstate(a.claims.freed(ID).__enter__) == "55000"
+    a.claims.release(ID)
+    assert b.claims.get(ID) == Claim("b", 1, ordered=True)
+    a.registry.close()
+    again = join("a")
+    again.claims.drop_void()
+    assert sqlstate(again.claims.take, ID) == "55006"
+    assert again.states()["a"] == ("up", 3)
+
+
+def test_claims_of_an_earlier_life_are_void(join: Join) -> None:
+    a = join("a")
+    a.claims.take(ID)
+    a.registry.close()
+    b = join("b")
+    assert b.claims.get(ID) is None, "it ended"
+    again = join("a")
+    assert again.claims.get(ID) is None
+    again.claims.drop_void()
+    assert again.claims.all() == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"format": 1}', '{"format": 1, "name": "b"}', '{"format": 1, "server": 1, "epoch": "x"}'],
+)
+def test_what_no_server_wrote(text: str, tmp_path: Path, join: Join) -> None:
+    a = join("a")
+    (tmp_path / "servers/b.json").write_text(text)
+    assert sqlstate(a.registry.get, "b") == "XX001"
+    a.claims.take(ID)
+    (tmp_path / f"claims/{ID}.json").write_text(text)
+    assert sqlstate(a.claims.get, ID) == "XX001"
+    assert (a.claims.all(), a.claims.owner(ID)) == ({}, None)
+
+
+def test_a_format_of_a_later_version(tmp_path: Path, join: Join) -> None:
+    a = join("a")
+    (tmp_path / "servers/b.json").write_text('{"format": 2}')
+    assert sqlstate(a.registry.get, "b") == "0A000"
+
+
+def test_the_lock_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_module, "_PATIENCE", 0.0)
+    one, two = Storage(tmp_path), Storage(tmp_path)
+    with one.exclusive():
+        assert sqlstate(two.exclusive().__enter__) == "55P03"
+        assert sqlstate(one.exclusive().__enter__) == "55P03"
+    with two.exclusive():
+        pass

@@ -1,0 +1,187 @@
+"""Two servers with one storage folder, as processes: kill -9 at every step of a migration, drain, and a zombie."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from executor.cluster.failpoints import VARIABLE
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+from tests.server.test_separation import LONG, Running, is_running
+
+pytestmark = pytest.mark.slow
+
+TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
+NUMBERS = itertools.count(1000)
+
+
+class Cluster:
+    """A storage folder, and a server ``s`` that survives all tests of this file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = folder
+        self._names = (f"x{number}" for number in itertools.count())
+        self.survivor = self.server("s", 600)
+
+    def server(self, name: str, lease: float, failpoint: str = "") -> Millstream:
+        """A server, not started."""
+        settings = {"storage": self.storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
+        return Millstream(settings=settings, environment={VARIABLE: failpoint})
+
+    def doomed(self, failpoint: str) -> Millstream:
+        """A server that dies, or stands still, at a failpoint, and is lost soon after."""
+        return self.server(next(self._names), 3, failpoint)
+
+    def queries(self) -> list[str]:
+        """What is left of queries on storage, whether it counts or not."""
+        return sorted(path.name for path in self.storage.glob("queries/*"))
+
+    def settled(self) -> None:
+        """Waits until no query is anybody's that lives."""
+        with self.survivor.connect() as client:
+            query = "SELECT count(*) FROM millstream.queries WHERE state = 'running'"
+            wait_until(lambda: client.execute(query).fetchone() == (0,), 60, "end of all queries")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("storage"))
+    with cluster.survivor as survivor, survivor.connect() as client:
+        client.execute(TABLE)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def wanted(cluster: Cluster) -> list[Any]:
+    with cluster.survivor.connect() as client:
+        return client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+
+
+def name_of(server: Millstream) -> str:
+    return str(server.settings["server_name"])
+
+
+def begun(server: Millstream, client: psycopg.Connection[Any]) -> Running:
+    running = Running(server, LONG.format(next(NUMBERS)))
+    wait_until(lambda: is_running(client, running.pid), 60, "the query")
+    return running
+
+
+def lost(cluster: Cluster, server: Millstream) -> None:
+    """Waits until the others know that a server is gone."""
+    with cluster.survivor.connect() as client:
+        query = f"SELECT state FROM millstream.servers WHERE name = '{name_of(server)}'"
+        wait_until(lambda: client.execute(query.encode()).fetchone() == ("lost",), 60, "the end of the lease")
+
+
+def test_a_query_migrates(cluster: Cluster, wanted: list[Any]) -> None:
+    with cluster.doomed("") as server, server.connect() as client:
+        client.execute(TABLE)
+        running = begun(server, client)
+        ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 's')", (running.pid,)).fetchall()
+        running.wait()
+        assert running.rows == wanted
+        cluster.settled()
+        assert query_id is not None
+        assert cluster.queries() == []
+        for statement in ("SELECT millstream.migrate(1, 's')", f"SELECT millstream.migrate(1, '{name_of(server)}')"):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                client.execute(statement.encode())
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            client.execute("SELECT millstream.migrate(1, 'nobody')")
+
+
+@pytest.mark.parametrize("failpoint", ["claimed", "files", "manifest", "given", "ended"])
+def test_the_source_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    with cluster.doomed(failpoint) as server, server.connect() as client:
+        client.execute(TABLE)
+        running = begun(server, client)
+        with contextlib.suppress(psycopg.OperationalError):  # it died before it could answer
+            client.execute("SELECT millstream.migrate(%s, 's')", (running.pid,))
+        running.wait()
+        assert server.wait(60) == -signal.SIGKILL
+        assert isinstance(running.error, psycopg.OperationalError)
+        lost(cluster, server)
+        cluster.settled()
+        with cluster.survivor.connect() as other:
+            left = other.execute("SELECT query_id, state FROM millstream.queries").fetchall()
+            assert [state for _, state in left] == ([] if failpoint in ("claimed", "files") else ["finished"])
+            for query_id, _ in left:
+                assert other.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode()).fetchall() == wanted
+                assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+        server.environment = {}
+        server.restart()
+        with server.connect() as again:
+            state = again.execute("SELECT state, epoch, address FROM millstream.servers WHERE is_this").fetchall()
+            assert state == [("up", 3, f"127.0.0.1:{server.port}")]
+        assert cluster.queries() == [], "nor what never counted"
+
+
+@pytest.mark.parametrize("failpoint", ["begun", "files", "manifest", "kept"])
+def test_the_target_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    with cluster.doomed(failpoint) as target, cluster.survivor.connect() as client:
+        running = begun(cluster.survivor, client)
+        client.execute("SELECT millstream.migrate(%s, %s)", (running.pid, name_of(target)))
+        running.wait()
+        assert running.rows == wanted
+        assert target.wait(60) == -signal.SIGKILL
+        cluster.settled()
+    assert cluster.queries() == []
+
+
+def test_a_zombie(cluster: Cluster, wanted: list[Any]) -> None:
+    """It stands still between the manifest and the claim, is taken over, and goes on: it has lost the query."""
+    with cluster.doomed("manifest:stop") as server, server.connect() as client:
+        client.execute(TABLE)
+        running = begun(server, client)
+        asking = server.connect()
+        asking.pgconn.send_query(f"SELECT millstream.checkpoint({running.pid})".encode())
+        lost(cluster, server)
+        cluster.settled()
+        os.kill(server.pid, signal.SIGCONT)
+        running.wait()
+        assert running.rows == wanted, "its own client's, in its own snapshot"
+        asking.close()
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="no query that can leave"):
+            client.execute("SELECT millstream.checkpoint(%s)", (running.pid,))
+        again = begun(server, client)
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="its lease was taken over"):
+            client.execute("SELECT millstream.checkpoint(%s)", (again.pid,))
+        again.wait()
+        assert again.rows == wanted
+    with cluster.survivor.connect() as other:
+        ((query_id, state),) = other.execute("SELECT query_id, state FROM millstream.queries").fetchall()
+        assert state == "finished"
+        assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+
+
+def test_a_server_is_drained(cluster: Cluster, wanted: list[Any]) -> None:
+    with cluster.doomed("") as server, server.connect() as client, cluster.survivor.connect() as other:
+        client.execute(TABLE)
+        running = [begun(server, client) for _ in range(4)]
+        ((moved,),) = other.execute("SELECT millstream.drain(%s)", (name_of(server),)).fetchall()
+        for query in running:
+            query.wait()
+        assert [query.rows for query in running] == [wanted] * 4
+        assert 0 < moved <= 4
+        state = other.execute("SELECT state FROM millstream.servers WHERE name = %s", (name_of(server),)).fetchone()
+        assert state == ("drained",)
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            other.execute("SELECT millstream.drain('s')")
+        client.execute("CREATE ROLE other LOGIN")
+        with (
+            psycopg.connect(server.dsn().replace("user=millstream", "user=other"), autocommit=True) as guest,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            guest.execute("SELECT millstream.drain('s')")
+    cluster.settled()
+    assert cluster.queries() == []
