@@ -230,7 +230,7 @@ def test_what_a_crash_leaves_goes_on(database: Database, copied: list[str], monk
     client.session.reader.checkpoint_interval = 1e-9
     query = QUERIES["groups of groups"]
     wanted = whole(client, query)
-    monkeypatch.setattr(service.Separation, "_forget_checkpoint", lambda self, query_id: None)
+    monkeypatch.setattr(service.Separation, "_ended", lambda self, reader, query: None)
     client.run(query)
     ((query_id, state, is_known),) = client.run(
         "SELECT query_id, state, copied IS NOT NULL FROM millstream.queries WHERE state <> 'running'"
