@@ -17,7 +17,8 @@ from tests.executor.test_separation import TABLES as SMALL
 from tests.executor.test_separation import Asked, leave, separable
 from tests.executor.test_separation_slices import Leaving, cut_small
 from tests.rig.tpch import TABLES, Tpch
-from tests.sql.test_tpch_separation import QUERIES, SCALE, _rows
+from tests.sql.leaving import rows_of
+from tests.sql.test_tpch_separation import QUERIES, SCALE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -34,7 +35,7 @@ def database(spark: SparkEngine, tpch: Tpch, tmp_path_factory: pytest.TempPathFa
     client.run(SMALL)
     for name, columns in TABLES.items():
         client.run(f"CREATE TABLE {name} ({columns})")
-        client.copy(f"COPY {name} FROM STDIN", _rows(opened, tpch.csv(SCALE, name)))
+        client.copy(f"COPY {name} FROM STDIN", rows_of(opened, name, tpch.csv(SCALE, name)))
     yield opened
     opened.close()
 

@@ -56,10 +56,10 @@ def load(database: Database, tables: dict[str, str], csv: Callable[[str], Path])
     client = Client(database)
     for name, columns in tables.items():
         client.run(f"CREATE TABLE {name} ({columns})")
-        client.copy(f"COPY {name} FROM STDIN", _rows(database, name, csv(name)))
+        client.copy(f"COPY {name} FROM STDIN", rows_of(database, name, csv(name)))
 
 
-def _rows(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
+def rows_of(database: Database, name: str, path: Path) -> list[pa.RecordBatch]:
     columns = next(item for item in database.catalog.objects.values() if item.name == name).columns
     kinds = pyarrow.csv.ConvertOptions(
         column_types={column.name: column.type.arrow for column in columns}, strings_can_be_null=True
