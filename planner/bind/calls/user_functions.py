@@ -42,11 +42,11 @@ from planner.walk import walk
 def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """The value of a call of a user's function; None where it means another. Raises 42501, 42725 and 0A000."""
     binding, names = env.binding, names_of(node.funcname)
-    known = binding.context.catalog.functions
-    if names[-1] not in known:
+    name, known = names[-1], binding.context.catalog.functions
+    if name not in known:
         return None
     schemas = (names[-2],) if len(names) > 1 else binding.context.search_path
-    visible = named(known, names[-1], schemas)
+    visible = named(known, name, schemas)
     if not visible:
         return None
     node, arguments = without_voids(node, [bind(env, item) for item in node.args or ()])

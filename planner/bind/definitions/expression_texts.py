@@ -290,10 +290,10 @@ class _Writer:
 
     def call(self, node: Any) -> _Text:
         names = names_of(node.funcname)
+        name, given = names[-1], [self.part(item) for item in node.args or ()]
         special = (node.agg_order, node.agg_filter, node.over, node.agg_within_group, node.agg_star)
         if any(special) or node.agg_distinct or node.func_variadic or (len(names) > 1 and names[0] != "pg_catalog"):
             raise _AsWrittenError
-        name, given = names[-1], [self.part(item) for item in node.args or ()]
         found = function_call(name, [item.oid for item in given])
         if not isinstance(found, Candidate) or found.spread:
             raise _AsWrittenError
