@@ -9,6 +9,7 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -75,10 +76,11 @@ class Database:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.plans = PlanCache()
-        self.engine = EmbeddedEngine(threads=options.embedded_threads)
-        directory = options.server_directory
+        directory, spill = options.server_directory, options.spill_directory
         directory.mkdir(parents=True, exist_ok=True)
-        self.tables = TableStore.open(directory / "tables.duckdb")
+        shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
+        self.engine = EmbeddedEngine(options.embedded_threads, spill)
+        self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
         self.log = Log(directory / "log", options.log_segment_bytes, files=background_files())
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()

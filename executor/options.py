@@ -48,6 +48,11 @@ class Options:
         return self.data_directory / "servers" / self.server_id
 
     @property
+    def spill_directory(self) -> Path:
+        """What exceeds the engine's memory, while it computes."""
+        return self.server_directory / "spill"
+
+    @property
     def shared_directory(self) -> Path:
         """Streams' sealed segments and views' states."""
         return self.data_directory / "shared"

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -72,9 +73,10 @@ class EmbeddedEngine:
 
     name = "embedded"
 
-    def __init__(self, threads: int = 0) -> None:
-        """``threads`` of one statement; 0 is one per core."""
+    def __init__(self, threads: int = 0, spill: Path | None = None) -> None:
+        """``threads`` of one statement; 0 is one per core. ``spill`` takes what exceeds the memory."""
         self._threads = threads
+        self._spill = spill
         #: Those without files, by their threads: an instance takes a twentieth of a second to make.
         self._by_threads: dict[int, Instance] = {}
         #: Those that read files, by the folder to which they are bound.
@@ -102,7 +104,7 @@ class EmbeddedEngine:
         wanted = self._threads if threads is None else threads
         with self._lock:
             if wanted not in self._by_threads:
-                self._by_threads[wanted] = Instance(wanted)
+                self._by_threads[wanted] = Instance(wanted, spill=self._spill)
             return self._by_threads[wanted]
 
     def _suited(self, bindings: Bindings) -> Instance:
@@ -138,7 +140,7 @@ class EmbeddedEngine:
                 idle = [name for name, found in self._of_files.items() if found.is_idle()]
                 for old in idle[: max(0, len(self._of_files) + 1 - _FOLDERS)]:
                     self._of_files.pop(old).close()
-                self._of_files[folder] = Instance(self._threads, folders=(folder,))
+                self._of_files[folder] = Instance(self._threads, folders=(folder,), spill=self._spill)
             self._of_files.move_to_end(folder)
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 

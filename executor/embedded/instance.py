@@ -50,11 +50,13 @@ _MACROS: Final[list[Any]] = []
 
 class Instance:
     """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
-    outside ``folders``.
+    outside ``folders`` and ``spill``, where it writes what exceeds its memory (53200 without one).
     """
 
-    def __init__(self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = ()) -> None:
-        config = {**_SETTINGS, **({"threads": threads} if threads else {})}
+    def __init__(
+        self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = (), spill: Path | None = None
+    ) -> None:
+        config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
         for family in (
             documents,

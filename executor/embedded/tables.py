@@ -97,9 +97,9 @@ class ReadSnapshot:
 class TableStore:
     """All tables of a server. Methods may be called from any thread."""
 
-    def __init__(self, path: Path, threads: int = 0) -> None:
+    def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
         self._path = path
-        self._database = Instance(threads, path)
+        self._database = Instance(threads, path, spill=spill)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
         #: What the file does not have yet.
@@ -126,9 +126,9 @@ class TableStore:
         self._database.release(connection)
 
     @classmethod
-    def open(cls, path: Path, threads: int = 0) -> TableStore:
-        """Opens the file, or creates it."""
-        return cls(path, threads)
+    def open(cls, path: Path, threads: int = 0, spill: Path | None = None) -> TableStore:
+        """Opens the file, or creates it. ``spill`` takes what exceeds the memory."""
+        return cls(path, threads, spill)
 
     def adopt(self, tables: Iterable[Table]) -> None:
         """Makes equal definitions the same objects."""

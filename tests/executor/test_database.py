@@ -12,6 +12,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
+from executor.embedded import instance
 from tests.executor.client import Client, open_database
 
 
@@ -247,3 +248,21 @@ def test_views_can_be_dropped_while_they_are_maintained(tmp_path: Path) -> None:
         client.run(f"DROP VIEW v{number}")
     assert client.run("SELECT count(*) FROM millstream.views") == [(0,)]
     database.close()
+
+
+@pytest.mark.slow
+def test_what_exceeds_the_engines_memory_goes_to_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    monkeypatch.setitem(instance._SETTINGS, "memory_limit", "100MB")
+    with closing(open_database(tmp_path / "data", embedded_threads=1)) as database:
+        client = Client(database)
+        client.run("CREATE TABLE wide AS SELECT n, md5(n::text) AS a FROM generate_series(1, 1000000) AS g (n)")
+        text = "SELECT count(*), min(a) FROM (SELECT a, row_number() OVER (ORDER BY a DESC, n) AS r FROM wide) x"
+        ((rows, least),) = client.run(text + " WHERE r > 0")
+        assert (rows, str(least)[:3]) == (1000000, "000")
+        assert database.options.spill_directory.exists()
+    assert list(working.iterdir()) == []
