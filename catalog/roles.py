@@ -78,6 +78,7 @@ DATABASE_OWNER: Final = _PREDEFINED["pg_database_owner"]
 READ_ALL_DATA: Final = _PREDEFINED["pg_read_all_data"]
 WRITE_ALL_DATA: Final = _PREDEFINED["pg_write_all_data"]
 READ_SERVER_FILES: Final = _PREDEFINED["pg_read_server_files"]
+WRITE_SERVER_FILES: Final = _PREDEFINED["pg_write_server_files"]
 
 
 @dataclass(frozen=True, slots=True)

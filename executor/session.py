@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, undefined_table
 from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
 from executor import changing, ddl, drawing
@@ -277,8 +277,6 @@ class DatabaseSession:
                 return self._define(statement, transaction)
             case Explain():
                 return explain(self.reader, statement, parameters, transaction)
-            case CopyOut():
-                raise unsupported("COPY TO a file on the server", "use COPY ... TO STDOUT, or psql's \\copy")
             case SetConstraints(named=named, deferred=deferred):
                 transaction.set_constraints(named, deferred)
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
@@ -295,7 +293,7 @@ class DatabaseSession:
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
 
     def copy_out(self, statement: CopyOut) -> Result:
-        """COPY ... TO STDOUT: the rows; the server formats them."""
+        """COPY ... TO: the rows; the server formats them."""
         with self._statement() as transaction:
             if statement.query.locking is not None:
                 lock_rows(statement.query.locking, transaction)

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import fields
 from functools import partial
+from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
+from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from planner.statements import CopyIn as CopyInStatement
@@ -164,9 +167,8 @@ def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> 
 
 
 def is_with_client(plan: Plan) -> bool:
-    """Whether the statement is COPY FROM STDIN, COPY FROM a file (which the server reads) or COPY TO STDOUT."""
-    statement = plan.statement
-    return isinstance(statement, CopyInStatement) or (isinstance(statement, CopyOut) and statement.path is None)
+    """Whether the statement is a COPY, with the client or with a file of the server."""
+    return isinstance(plan.statement, CopyInStatement | CopyOut)
 
 
 async def begin(session: Session, plan: Plan, then: Then | None) -> None:
@@ -273,17 +275,23 @@ def _read(file: object, path: str) -> bytes:
 def _file_error(path: str, error: OSError) -> SqlError:
     if isinstance(error, IsADirectoryError):
         return SqlError("42809", f'"{path}" is a directory')
-    states = {"FileNotFoundError": "58P01", "PermissionError": "42501"}
+    return _opening_error(path, error, "COPY FROM", "read")
+
+
+def _opening_error(path: str, error: OSError, statement: str, action: str) -> SqlError:
+    states = {"FileNotFoundError": "58P01", "IsADirectoryError": "42809", "PermissionError": "42501"}
     hint = (
-        "COPY FROM instructs the PostgreSQL server process to read a file. "
+        f"{statement} instructs the PostgreSQL server process to {action} a file. "
         "You may want a client-side facility such as psql's \\copy."
     )
-    state, message = states.get(type(error).__name__, "58030"), f'could not open file "{path}" for reading'
-    return SqlError(state, f"{message}: {error.strerror}", hint=hint if state != "58030" else None)
+    state = states.get(type(error).__name__, "58030")
+    doing = "reading" if action == "read" else "writing"
+    message = f'could not open file "{path}" for {doing}: {error.strerror}'
+    return SqlError(state, message, hint=hint if state in ("58P01", "42501") else None)
 
 
 async def send_out(session: Session, plan: Plan) -> None:
-    """COPY TO STDOUT."""
+    """COPY TO STDOUT, or to a file of the server."""
     session.starts_statement(plan)
     statement = plan.statement
     if plan.calls_session:
@@ -291,7 +299,12 @@ async def send_out(session: Session, plan: Plan) -> None:
     assert isinstance(statement, CopyOut)
     outputs = statement.query.outputs
     types, names = [item.type for item in outputs], [item.name for item in outputs]
-    writer = CopyWriter(types, names, _format(statement.options), session.settings.value("TimeZone"))
+    is_framed = statement.path is None
+    writer = CopyWriter(types, names, _format(statement.options), session.settings.value("TimeZone"), is_framed)
+    if statement.path is not None:
+        rows = await session.work(_write_file, session, statement, statement.path, writer)
+        session.connection.send(encoder.command_complete(f"COPY {rows}"))
+        return
     result = await session.work(session.db.copy_out, statement)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(statement.query.outputs), binary))
@@ -308,3 +321,30 @@ async def send_out(session: Session, plan: Plan) -> None:
         session.connection.send(data)
         await session.connection.drain()
     session.connection.send(writer.trailer() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
+
+
+def _write_file(session: Session, statement: CopyOut, path: str, writer: CopyWriter) -> int:
+    """COPY TO a file; the number of rows. In a worker thread. Raises 42602, 58P01 and the like, and 53100."""
+    if not os.path.isabs(path):
+        raise SqlError("42602", "relative path not allowed for COPY to file")
+    try:
+        file = open(path, "wb", buffering=0)  # noqa: SIM115 -- closed below; errors of opening are the statement's own
+    except OSError as error:
+        raise _opening_error(path, error, "COPY TO", "write") from None
+    rows = 0
+    with contextlib.closing(file):
+        _write(file, writer.header())
+        for batch in session.db.copy_out(statement).batches or ():
+            _write(file, writer.encode(batch))
+            rows += batch.num_rows
+        _write(file, writer.trailer())
+    return rows
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise disk_error(error, "write to COPY file") from None

@@ -27,7 +27,7 @@ from catalog.objects import (
     View,
 )
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE
-from catalog.roles import READ_SERVER_FILES
+from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from planner.algebra import Project, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.relations import require_room
@@ -46,7 +46,7 @@ from planner.definitions import (
     Truncate,
 )
 from planner.expression import Column, ColumnRef
-from planner.statements import CopyIn, Delete, Explain, Insert, Merge, Modifying, Statement, Update
+from planner.statements import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
 from planner.walk import used_columns, walk
 
 #: System relations that show what is nobody else's business.
@@ -68,6 +68,7 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
     """Raises 42501 where a role may not do what a statement does in its name."""
     role = binding.reader
     if role is not None:
+        _require_copied_file(binding, statement, role)
         for target, letters in _changed(statement):
             _require(binding, target, letters, role)
     if not isinstance(statement, CreateView) or statement.view.continuous:  # others read when they are read
@@ -95,6 +96,22 @@ def _kind(item: CatalogObject) -> str:
     if isinstance(item, SystemView):
         return "view" if item.definition or item.name == "pg_hba_file_rules" else "table"
     return _WORDS[type(item)]
+
+
+def _require_copied_file(binding: Binding, statement: Statement, role: int) -> None:
+    """A file of COPY is the server's own."""
+    match statement:
+        case CopyIn(path=str()):
+            needed, doing = READ_SERVER_FILES, "from"
+        case CopyOut(path=str()):
+            needed, doing = WRITE_SERVER_FILES, "to"
+        case _:
+            return
+    roles = binding.context.catalog.roles
+    if not roles.has_role(role, needed):
+        message = f"must be superuser or have privileges of the {roles.name(needed)} role to COPY {doing} a file"
+        hint = "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."
+        raise SqlError("42501", message, hint=hint)
 
 
 # --- changes of rows -------------------------------------------------------------------------------------------------

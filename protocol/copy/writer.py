@@ -22,20 +22,29 @@ from protocol.copy.encodings import encoded, encoded_text
 from protocol.copy.format import CopyFormat
 from protocol.encoder import copy_data
 from protocol.rowmessages import line_messages, row_messages, slice_rows
-from protocol.values.codec import value_bytes
+from protocol.values.codec import Vector, value_bytes
 from protocol.values.registry import encode_binary, encode_text
 
+#: Bytes of a message before what it carries: its kind and its length.
+_HEAD: Final = 5
 _ESCAPES: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 class CopyWriter:
-    """One COPY TO: ``header()``, then ``encode()`` of each batch, then ``trailer()``; all return messages."""
+    """One COPY TO: ``header()``, then ``encode()`` of each batch, then ``trailer()``; all return messages, or, not
+    ``framed``, what these carry, for a file."""
 
-    __slots__ = ("_format", "_names", "_special", "_start", "_timezone", "_types")
+    __slots__ = ("_format", "_framed", "_names", "_special", "_start", "_timezone", "_types")
 
     def __init__(
-        self, types: Sequence[SqlType], names: Sequence[str], format_: CopyFormat, timezone: str = "UTC"
+        self,
+        types: Sequence[SqlType],
+        names: Sequence[str],
+        format_: CopyFormat,
+        timezone: str = "UTC",
+        framed: bool = True,
     ) -> None:
+        self._framed = framed
         self._types = tuple(types)
         self._names = tuple(names)
         self._format = format_
@@ -50,7 +59,7 @@ class CopyWriter:
         if self._format.format == "binary" or not self._format.header:
             return b""
         names = [self._protected(pa.array([name]))[0].as_py() for name in self._names]
-        return copy_data(encoded_text(self._format.delimiter.join(names) + "\n", self._format))
+        return self._message(encoded_text(self._format.delimiter.join(names) + "\n", self._format))
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> bytes:
         """The batch's rows."""
@@ -58,8 +67,10 @@ class CopyWriter:
         messages = b"".join([rows(part) for part in _parts(batch)])
         if not self._start or not messages:
             return messages
-        first = 1 + int.from_bytes(messages[1:5])
         start, self._start = self._start, b""
+        if not self._framed:
+            return start + messages
+        first = 1 + int.from_bytes(messages[1:5])
         return copy_data(start + messages[5:first]) + messages[first:]
 
     def trailer(self) -> bytes:
@@ -67,11 +78,24 @@ class CopyWriter:
         if self._format.format != "binary":
             return b""
         start, self._start = self._start, b""
-        return copy_data(start + TRAILER)
+        return self._message(start + TRAILER)
+
+    def _message(self, data: bytes) -> bytes:
+        return copy_data(data) if self._framed else data
+
+    def _rows(self, messages: memoryview, lengths: Vector) -> bytes:
+        if self._framed:
+            return bytes(messages)
+        data = np.frombuffer(messages, np.uint8)
+        carried = np.ones(len(data), bool)
+        starts = np.cumsum(lengths) - lengths
+        for place in range(_HEAD):
+            carried[starts + place] = False
+        return data[carried].tobytes()
 
     def _binary_rows(self, batch: pa.RecordBatch) -> bytes:
         columns = [encode_binary(column, type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
-        return bytes(row_messages(b"d", columns, batch.num_rows)[0])
+        return self._rows(*row_messages(b"d", columns, batch.num_rows))
 
     def _text_rows(self, batch: pa.RecordBatch) -> bytes:
         null = self._format.null
@@ -80,12 +104,12 @@ class CopyWriter:
             for place, (column, type_) in enumerate(zip(batch.columns, self._types, strict=True))
         ]
         if not columns:
-            return copy_data(b"\n") * int(batch.num_rows)
+            return self._message(b"\n") * int(batch.num_rows)
         delimiter = self._format.delimiter
         if self._format.is_recoded:  # row by row, whose first error is the one to raise
             columns = [encoded(pc.binary_join_element_wise(*columns, constant(delimiter)), self._format)]
         parts = [column.view(pa.binary()) for column in columns]
-        return bytes(line_messages(b"d", delimiter.encode(), b"\n", parts, batch.num_rows)[0])
+        return self._rows(*line_messages(b"d", delimiter.encode(), b"\n", parts, batch.num_rows))
 
     def _protected(self, texts: pa.Array, place: int | None = None) -> pa.Array:
         """The texts of the column at a place (None: a header's), escaped or quoted where they must be."""

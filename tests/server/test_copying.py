@@ -236,3 +236,38 @@ def test_a_copy_that_is_known_is_still_checked(wire: Wire) -> None:
     assert tags(wire.until_ready()) == ["COPY 1"]
     assert rows(wire.query("COPY known_copy TO STDOUT")) == []
     assert rows(wire.query("SELECT * FROM known_copy")) == [(b"3", b"x")]
+
+
+def test_a_file_of_the_server(sql: Client, tmp_path: Path) -> None:
+    sql.execute("CREATE TABLE filed (a int, b text)")
+    sql.execute("INSERT INTO filed VALUES (1, 'x,y'), (2, NULL)")
+    for options in ("(FORMAT text)", "(FORMAT csv, HEADER)", "(FORMAT binary)"):
+        file = tmp_path / "out"
+        assert sql.execute(f"COPY (SELECT * FROM filed ORDER BY a) TO '{file}' {options}".encode()).rowcount == 2
+        assert file.read_bytes() == copy_out(sql, f"COPY (SELECT * FROM filed ORDER BY a) TO STDOUT {options}")
+        sql.execute("DELETE FROM filed")
+        assert sql.execute(f"COPY filed FROM '{file}' {options}".encode()).rowcount == 2
+    for path, error, message in (
+        ("out", psycopg.errors.InvalidName, "relative path not allowed for COPY to file"),
+        (str(tmp_path), psycopg.errors.WrongObjectType, "for writing: Is a directory"),
+        (f"{tmp_path}/no/where", psycopg.errors.UndefinedFile, "for writing: No such file or directory"),
+    ):
+        with pytest.raises(error, match=message):
+            sql.execute(f"COPY filed TO '{path}'".encode())
+
+
+def test_files_of_the_server_are_not_everybodys(running: Millstream, sql: Client, tmp_path: Path) -> None:
+    sql.execute("CREATE ROLE reader_of_files; CREATE TABLE own_rows (a text); GRANT ALL ON own_rows TO reader_of_files")
+    with running.connect() as client:
+        for direction, role in (("FROM", "pg_read_server_files"), ("TO", "pg_write_server_files")):
+            text = f"COPY own_rows {direction} '{tmp_path}/rows'".encode()
+            client.execute("SET ROLE reader_of_files")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"{role} role to COPY"):
+                client.execute(text)
+            client.execute("RESET ROLE")
+            client.execute(f"GRANT {role} TO reader_of_files".encode())
+            client.execute("SET ROLE reader_of_files")
+            (tmp_path / "rows").write_text("one\n")
+            assert client.execute(text).rowcount == 1
+            client.execute("RESET ROLE")
+    sql.execute("DROP TABLE own_rows; DROP ROLE reader_of_files")
