@@ -16,13 +16,20 @@ from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
 
 # How long an example takes says more about the machine's other work than about the code.
-settings.register_profile("millstream", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("millstream")
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _PATIENT, derandomize=True)
+settings.register_profile("whole", _PATIENT)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Properties meet the same examples each time, so that a change fails by what it does; ``--whole`` looks for new
+    ones."""
+    settings.load_profile("whole" if config.getoption("--whole") else "same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
-    parser.addoption("--whole", action="store_true", help="also what a sample stands for: minutes of Spark")
+    parser.addoption("--whole", action="store_true", help="also what a sample stands for, and new examples")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
