@@ -23,7 +23,7 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 	@exec $(BIN)/python -m server --listen 127.0.0.1:$(PORT) --data $(DATA)
 
 .PHONY: test
-test: $(VENV)/.installed-dev java postgres clients  ## the whole test suite
+test: $(VENV)/.installed-dev java postgres clients  ## the test suite (ARGS="--whole": also what samples stand for)
 	$(PYTEST) $(ARGS) -m "not spark" $(OR_NONE)
 	$(BIN)/python -m pytest $(ARGS) -m spark $(OR_NONE)
 

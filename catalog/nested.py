@@ -12,7 +12,7 @@ from typing import Final
 from catalog.errors import SqlError, unsupported
 
 #: What C's isspace() takes for blank.
-_BLANKS: Final = " \t\n\v\f\r"
+BLANKS: Final = " \t\n\v\f\r"
 _ELEMENT: Final = re.compile(
     r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
     re.DOTALL,
@@ -23,40 +23,42 @@ _PART: Final = re.compile(r'\\(.)|"((?:[^"\\]|\\.|"")*)"|([^"\\]+)', re.DOTALL)
 _QUOTED: Final = re.compile(r'\\(.)|""', re.DOTALL)
 
 
-def _bad_array(text: str, detail: str) -> SqlError:
+def malformed_array(text: str, detail: str) -> SqlError:
+    """22P02."""
     return SqlError("22P02", f'malformed array literal: "{text}"', detail)
 
 
 def split_array(text: str) -> Iterator[str | None]:
     """The elements' texts of an array's text. Raises 22P02."""
-    body = text.strip(_BLANKS)
+    body = text.strip(BLANKS)
     if body.startswith("["):
         raise unsupported("an array with bounds", "Write the elements in braces alone.")
     if not body.startswith("{"):
-        raise _bad_array(text, 'Array value must start with "{" or dimension information.')
+        raise malformed_array(text, 'Array value must start with "{" or dimension information.')
     if not body.endswith("}"):
-        raise _bad_array(text, "Unexpected end of input.")
-    if not body[1:-1].strip(_BLANKS):
+        raise malformed_array(text, "Unexpected end of input.")
+    if not body[1:-1].strip(BLANKS):
         return
-    if body[1:].lstrip(_BLANKS).startswith("{"):
+    if body[1:].lstrip(BLANKS).startswith("{"):
         raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
     position, end = 1, ","
     while end == ",":
         match = _ELEMENT.match(body, position)
         if match is None:
-            raise _bad_array(text, "Unexpected array element.")
+            raise malformed_array(text, "Unexpected array element.")
         position, end = match.end(), match["end"]
-        yield _element(match, text)
+        yield element_text(match, text, f'Unexpected "{end}" character.')
     if position != len(body):
-        raise _bad_array(text, "Junk after closing right brace.")
+        raise malformed_array(text, "Junk after closing right brace.")
 
 
-def _element(match: re.Match[str], text: str) -> str | None:
+def element_text(match: re.Match[str], text: str, detail: str) -> str | None:
+    """An element's text, None for NULL: what matched, ``quoted`` or ``plain``. Raises 22P02 with ``detail``."""
     if match["quoted"] is not None:
         return _ESCAPE.sub(r"\1", match["quoted"])
-    plain = match["plain"].strip(_BLANKS)
+    plain = match["plain"].strip(BLANKS)
     if not plain:
-        raise _bad_array(text, f'Unexpected "{match["end"]}" character.')
+        raise malformed_array(text, detail)
     return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
 
 
@@ -66,7 +68,7 @@ def _bad_row(text: str, detail: str) -> SqlError:
 
 def split_row(text: str, width: int) -> Iterator[str | None]:
     """The texts of a row's ``width`` fields. Raises 22P02."""
-    body = text.strip(_BLANKS)
+    body = text.strip(BLANKS)
     if not body.startswith("("):
         raise _bad_row(text, "Missing left parenthesis.")
     position, end, count = 1, ",", 0

@@ -79,6 +79,8 @@ READ_ALL_DATA: Final = _PREDEFINED["pg_read_all_data"]
 WRITE_ALL_DATA: Final = _PREDEFINED["pg_write_all_data"]
 READ_SERVER_FILES: Final = _PREDEFINED["pg_read_server_files"]
 WRITE_SERVER_FILES: Final = _PREDEFINED["pg_write_server_files"]
+READ_ALL_STATS: Final = _PREDEFINED["pg_read_all_stats"]
+SIGNAL_BACKEND: Final = _PREDEFINED["pg_signal_backend"]
 
 
 @dataclass(frozen=True, slots=True)

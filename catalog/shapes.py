@@ -16,18 +16,17 @@ from math import prod
 from typing import Final
 
 from catalog.errors import SqlError
+from catalog.nested import BLANKS, element_text, malformed_array
 
 Shape = tuple[int, ...]
 EMPTY: Final[Shape] = (0,)
 #: PostgreSQL's MAXDIM.
 MOST: Final = 6
-_BLANKS: Final = " \t\n\v\f\r"
 _BOUNDS: Final = re.compile(r"((?:\[\s*[+-]?\d+(?:\s*:\s*[+-]?\d+)?\s*\])+)\s*=\s*", re.ASCII)
 _BOUND: Final = re.compile(r"\[\s*([+-]?\d+)(?:\s*:\s*([+-]?\d+))?\s*\]", re.ASCII)
 _TOKEN: Final = re.compile(
     r'[ \t\n\v\f\r]*(?:(?P<mark>[{},])|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))', re.DOTALL
 )
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _RAGGED: Final = "Multidimensional arrays must have sub-arrays with matching dimensions."
 
 
@@ -37,7 +36,11 @@ def shaped(dimensions: Sequence[int], lowers: Sequence[int] = ()) -> Shape:
         raise too_many(len(dimensions))
     if not prod(dimensions) or not dimensions:
         return EMPTY
-    return len(dimensions), *dimensions, *(lowers or (1,) * len(dimensions))
+    found = lowers or (1,) * len(dimensions)
+    for size, low in zip(dimensions, found, strict=True):
+        if not -(1 << 31) <= low <= (1 << 31) - 1 - size:
+            raise SqlError("54000", f"array lower bound is too large: {low}")
+    return len(dimensions), *dimensions, *found
 
 
 def too_many(count: int) -> SqlError:
@@ -115,13 +118,9 @@ def sliced(shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> tup
     return places, shaped([len(span) for span in spans])
 
 
-def _malformed(text: str, detail: str) -> SqlError:
-    return SqlError("22P02", f'malformed array literal: "{text}"', detail)
-
-
 def split_shaped(text: str) -> tuple[list[str | None], Shape]:
     """The elements' texts of an array's text, and its shape (array_in()). Raises 22P02, 2202E and 54000."""
-    body = text.strip(_BLANKS)
+    body = text.strip(BLANKS)
     bounds = _BOUNDS.match(body)
     items, found = _elements(text, body, bounds.end() if bounds else 0)
     if bounds is None:
@@ -134,14 +133,14 @@ def split_shaped(text: str) -> tuple[list[str | None], Shape]:
         lower.append(first)
         sizes.append(last - first + 1)
     if sizes != found:
-        raise _malformed(text, "Specified array dimensions do not match array contents.")
+        raise malformed_array(text, "Specified array dimensions do not match array contents.")
     return items, shaped(sizes, lower)
 
 
 def _elements(text: str, body: str, position: int) -> tuple[list[str | None], list[int]]:
     """The elements within braces, and the dimensions that these say."""
     if not body.startswith("{", position):
-        raise _malformed(text, 'Array value must start with "{" or dimension information.')
+        raise malformed_array(text, 'Array value must start with "{" or dimension information.')
     items: list[str | None] = []
     counts: list[int] = []  # in the open braces
     sizes: dict[int, int] = {}  # by depth, once one was closed
@@ -149,11 +148,11 @@ def _elements(text: str, body: str, position: int) -> tuple[list[str | None], li
     while before != "}" or counts:
         match = _TOKEN.match(body, position)
         if match is None:
-            raise _malformed(text, "Unexpected end of input.")
+            raise malformed_array(text, "Unexpected end of input.")
         position, mark = match.end(), match["mark"]
         if mark == "{" and before in ("", "{", ","):
             if leaves and len(counts) >= leaves:
-                raise _malformed(text, 'Unexpected "{" character.')
+                raise malformed_array(text, 'Unexpected "{" character.')
             counts.append(0)
             if len(counts) > MOST:
                 raise too_many(len(counts))
@@ -161,30 +160,21 @@ def _elements(text: str, body: str, position: int) -> tuple[list[str | None], li
             pass
         elif mark == "}" and before in ("{", "}", "item"):
             if sizes.setdefault(len(counts), counts[-1]) != counts.pop():
-                raise _malformed(text, _RAGGED)
+                raise malformed_array(text, _RAGGED)
             if counts:
                 counts[-1] += 1
         elif mark is None and before in ("{", ","):
             leaves = leaves or len(counts)
             if leaves != len(counts):
-                raise _malformed(text, _RAGGED)
+                raise malformed_array(text, _RAGGED)
             counts[-1] += 1
-            items.append(_item(match, text))
+            items.append(element_text(match, text, "Unexpected array element."))
         else:
-            raise _malformed(text, f'Unexpected "{mark}" character.' if mark else "Unexpected array element.")
+            raise malformed_array(text, f'Unexpected "{mark}" character.' if mark else "Unexpected array element.")
         before = mark or "item"
-    if body[position:].strip(_BLANKS):
-        raise _malformed(text, "Junk after closing right brace.")
+    if body[position:].strip(BLANKS):
+        raise malformed_array(text, "Junk after closing right brace.")
     return items, [sizes[depth] for depth in sorted(sizes)] if items else []
-
-
-def _item(match: re.Match[str], text: str) -> str | None:
-    if match["quoted"] is not None:
-        return _ESCAPE.sub(r"\1", match["quoted"])
-    plain = match["plain"].strip(_BLANKS)
-    if not plain:
-        raise _malformed(text, "Unexpected array element.")
-    return None if plain.lower() == "null" else _ESCAPE.sub(r"\1", plain)
 
 
 def is_shaped(text: str) -> bool:

@@ -101,6 +101,10 @@ class KeyedRows:
         """The keys by which rows are found here."""
         return tuple(self._indexes)
 
+    def is_of(self, table: Table) -> bool:
+        """Whether these are the rows of a table as it is defined now."""
+        return self.definition is table or self.definition == table
+
     @property
     def is_worn(self) -> bool:
         """Whether so much has changed that the table should be read anew."""

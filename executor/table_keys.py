@@ -86,13 +86,12 @@ class TableKeys:
     def find(self, table: Table) -> KeyedRows | None:
         """A table's rows for the one who has the table writer's lock: all that is committed, visible or about to be."""
         rows = self.prepare(table)
-        return rows if rows is not None and (rows.definition is table or rows.definition == table) else None
+        return rows if rows is not None and rows.is_of(table) else None
 
     def at_hand(self, table: Table) -> KeyedRows | None:
         """The same where it takes no time."""
         rows = self._rows.get(table.oid)
-        is_ours = rows is not None and not rows.is_worn and (rows.definition is table or rows.definition == table)
-        return rows if is_ours else None
+        return rows if rows is not None and not rows.is_worn and rows.is_of(table) else None
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str

@@ -213,9 +213,9 @@ def _drivers(relation: Relation) -> Iterator[Driver]:
                 pass
 
 
-def in_slice(relation: Relation, leaf: Leaf, low: int, high: int | None, fresh: Fresh | None = None) -> Relation:
+def in_slice(relation: Relation, leaf: Leaf, low: int, high: int) -> Relation:
     """A relation that reads those rows of a leaf alone that its engine numbers from ``low`` to below ``high``."""
-    return _with(relation, leaf, _slice(leaf, low, high, fresh or Fresh(relation)))
+    return _with(relation, leaf, _slice(leaf, low, high, Fresh(relation)))
 
 
 def _slice(leaf: Leaf, low: int, high: int | None, fresh: Fresh) -> Relation:

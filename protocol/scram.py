@@ -28,7 +28,7 @@ PLUS: Final = "SCRAM-SHA-256-PLUS"
 _BINDING: Final = "tls-server-end-point"
 #: Header (binding flag and authorization identity), then user name (which the start-up packet has said) and nonce.
 _FIRST: Final = re.compile(
-    r"(?P<flag>[ny]|p=(?P<kind>[^,]*)),(?P<identity>[^,]*),(?P<bare>n=[^,]*,r=(?P<nonce>[!-+\--~]+)(,.*)?)"
+    r"(?P<flag>[ny]|p=(?P<kind>[^,]*)),(?P<identity>[^,]*),(?P<bare>(?:m=[^,]*,)?n=[^,]*,r=(?P<nonce>[!-+\--~]+)(,.*)?)"
 )
 _FINAL: Final = re.compile(r"(?P<rest>c=(?P<binding>[^,]*),r=(?P<nonce>[^,]*)(,.*)?),p=(?P<proof>[^,]*)")
 

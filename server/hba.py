@@ -230,8 +230,11 @@ def _from(fields: list[tuple[Word, ...]]) -> tuple[tuple[Network, ...], str, str
     mask = _one(rest[0], "netmask")
     try:
         if ":" in text:
-            bits = bin(int(ipaddress.IPv6Address(mask)))[2:]
-            return (ipaddress.ip_network(f"{text}/{bits.count('1')}", strict=False),), text, mask, rest[1:]
+            bits = int(ipaddress.IPv6Address(mask))
+            length = bits.bit_count()
+            if bits != (1 << 128) - (1 << 128 - length):
+                raise ValueError("the bits of a mask stand together")
+            return (ipaddress.ip_network(f"{text}/{length}", strict=False),), text, mask, rest[1:]
         return (ipaddress.ip_network(f"{text}/{mask}", strict=False),), text, mask, rest[1:]
     except ValueError:
         raise HbaError(f'invalid IP mask "{mask}"') from None

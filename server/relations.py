@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.postgres import rows
 from catalog.privileges import DATABASE
+from catalog.roles import READ_ALL_STATS
 from catalog.system.naming import DATABASE_NAME
 from catalog.system.relations import named
 from catalog.system.rows import Own, Row
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "server": "postmaster"}
 #: pg_read_all_stats.
-_READ_STATISTICS: Final = 3375
 #: What sessions of others look like to who may not see them.
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",
@@ -139,7 +139,7 @@ def _may_see(session: Session, other: str) -> bool:
     own, its = roles.find(session.user), roles.find(other)
     if own is None or own.superuser:
         return own is not None
-    return bool(roles.groups(own.oid, inherited=True) & {_READ_STATISTICS, -1 if its is None else its.oid})
+    return bool(roles.groups(own.oid, inherited=True) & {READ_ALL_STATS, -1 if its is None else its.oid})
 
 
 def _session_row(other: Session) -> Row:

@@ -7,9 +7,10 @@ https://www.postgresql.org/docs/15/functions-admin.html#FUNCTIONS-ADMIN-SIGNAL
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SqlError
+from catalog.roles import SIGNAL_BACKEND
 from executor.separation.running import Wish
 from planner.expression import Value
 from server.identity import is_superuser
@@ -17,8 +18,6 @@ from server.serving import SHUTDOWN
 
 if TYPE_CHECKING:
     from server.session import Session
-
-_SIGNAL_BACKEND: Final = 4200
 
 
 def reload(session: Session) -> bool:
@@ -109,5 +108,5 @@ def _require_power(session: Session, other: Session, word: str, what: str, done:
     if its is not None and its.superuser:
         raise SqlError("42501", f"must be a superuser to {word} superuser {what}")
     groups = frozenset() if own is None else roles.groups(own.oid, inherited=True)
-    if not groups & {_SIGNAL_BACKEND, -1 if its is None else its.oid}:
+    if not groups & {SIGNAL_BACKEND, -1 if its is None else its.oid}:
         raise SqlError("42501", f"must be a member of the role whose {done} or member of pg_signal_backend")

@@ -260,7 +260,7 @@ class Tunnel(asyncio.Protocol):
 
     @property
     def common_name(self) -> str:
-        """The name in the client's certificate; '' where it has shown none."""
+        """The first name in the client's certificate; '' where it has shown none."""
         found: Any = self._tls.getpeercert() or {}
         names = [pair[1] for part in found.get("subject", ()) for pair in part if pair[0] == "commonName"]
-        return str(names[-1]) if names else ""
+        return str(names[0]) if names else ""

@@ -27,7 +27,7 @@ from executor.options import is_server_name
 
 _FOLDER: Final = "servers"
 #: States of a server that does its work; a drained one gets none from others.
-LIVING: Final = frozenset(("up", "draining", "drained"))
+_LIVING: Final = frozenset(("up", "draining", "drained"))
 #: Heartbeats in a lease.
 _BEATS: Final = 4
 #: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
@@ -50,7 +50,7 @@ class Member:
     @property
     def is_living(self) -> bool:
         """Whether it has neither ended nor been lost."""
-        return self.state in LIVING
+        return self.state in _LIVING
 
 
 @dataclass(slots=True)

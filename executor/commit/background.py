@@ -53,8 +53,8 @@ class BackgroundFiles(Files):
             descriptor = os.open(path, _DIRECT)
         except OSError:
             return None
-        block = mmap.mmap(-1, BLOCK)
         try:
+            block = mmap.mmap(-1, BLOCK)
             with open(path, "rb") as file:
                 known = file.readinto(block)
             if known == BLOCK and os.pwrite(descriptor, block, 0) == BLOCK:

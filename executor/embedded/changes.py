@@ -53,6 +53,12 @@ class Change:
     inserted: pa.Table
     updated: int = 0
 
+    def keeps(self, columns: Sequence[str]) -> bool:
+        """Whether as many rows come as go, with the same values in these columns row by row."""
+        names = list(columns)
+        same: bool = self.deleted.select(names).equals(self.inserted.select(names))
+        return same
+
     @property
     def replaced(self) -> Change:
         """The pairs alone."""

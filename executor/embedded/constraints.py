@@ -91,7 +91,7 @@ class Checker:
 
     def _check_unique(self, table: Table, constraint: UniqueKey | Index, change: Change) -> None:
         key = key_of(table, constraint)
-        if not change.inserted.num_rows or _keeps(change, key.uses):
+        if not change.inserted.num_rows or change.keeps(key.uses):
             return
         self._bind(table)
         if isinstance(constraint, UniqueKey) and self._timing.waits(table, constraint):
@@ -134,7 +134,7 @@ class Checker:
 
     def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
         """Every row that comes has its partner."""
-        kept = reference.target not in self.changes and _keeps(change, reference.columns)
+        kept = reference.target not in self.changes and change.keeps(reference.columns)
         if not change.inserted.num_rows or kept:
             return
         target = self._definitions[reference.target]
@@ -178,7 +178,7 @@ class Checker:
         old = change.deleted.select(list(columns))
         if not change.inserted.num_rows:
             return old
-        if _keeps(change, columns):
+        if change.keeps(columns):
             return None
         names = {f"__before{table.oid}": old, f"__after{table.oid}": change.inserted.select(list(columns))}
         self._connection.bind(names)
@@ -293,10 +293,3 @@ def _with(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), values)
     return rows
-
-
-def _keeps(change: Change, columns: tuple[str, ...]) -> bool:
-    """Whether as many rows come as go, with the same values in these columns row by row."""
-    names = list(columns)
-    same: bool = change.deleted.select(names).equals(change.inserted.select(names))
-    return same

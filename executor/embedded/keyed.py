@@ -285,7 +285,7 @@ class KeyedWriter:
     def _is_free(self, table: Table, key: UniqueKey, change: Change) -> bool:
         if key.deferrable:
             return False
-        if not change.inserted.num_rows or _keeps(change, key.columns):
+        if not change.inserted.num_rows or change.keeps(key.columns):
             return True
         if key.columns not in keys_of(table):
             return False
@@ -296,12 +296,12 @@ class KeyedWriter:
 
     def _may_meet(self, table: Table, index: Index, change: Change) -> bool:
         """Whether a unique index over expressions, or of a part of the rows, must be asked."""
-        return change.inserted.num_rows > 0 and not _keeps(change, key_of(table, index).uses)
+        return change.inserted.num_rows > 0 and not change.keeps(key_of(table, index).uses)
 
     def _has_partner(self, table: Table, reference: ForeignKey, change: Change) -> bool:
         if reference.deferrable or reference.target == table.oid:
             return False
-        if not change.inserted.num_rows or _keeps(change, reference.columns):
+        if not change.inserted.num_rows or change.keeps(reference.columns):
             return True
         target = self._definitions[reference.target]
         if reference.target_columns not in keys_of(target):
@@ -314,7 +314,7 @@ class KeyedWriter:
         if not change.deleted.num_rows:
             return False
         return any(
-            reference.target == table.oid and not _keeps(change, reference.target_columns)
+            reference.target == table.oid and not change.keeps(reference.target_columns)
             for other in self._definitions.values()
             for reference in other.foreign_keys
         )
@@ -332,13 +332,6 @@ class KeyedWriter:
         for entry in journal:
             assert isinstance(entry, Changed)
             self.note(entry)
-
-
-def _keeps(change: Change, columns: Columns) -> bool:
-    """Whether the new rows have the old ones' values in some columns, row by row."""
-    names = list(columns)
-    same: bool = change.deleted.select(names).equals(change.inserted.select(names))
-    return same
 
 
 def literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:

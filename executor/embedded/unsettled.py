@@ -23,7 +23,8 @@ _Changed = dict[Key, tuple[int, Row]]
 
 
 class Unsettled:
-    """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock."""
+    """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
+    under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
     def __init__(self) -> None:
         self._settled: Final = threading.Condition()

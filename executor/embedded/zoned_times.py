@@ -51,7 +51,7 @@ CREATE MACRO ms_timetz_of(local, instant) AS CASE WHEN isfinite(local)
     THEN ms_timetz(epoch_us(CAST(local AS TIME)), ms_west_of(local, instant)) END;
 CREATE MACRO ms_timetz_moment(day, x) AS timezone('UTC', CAST(day AS TIMESTAMP) + to_microseconds(ms_timetz_utc(x)));
 """
-#: Parts of the number, by field, as microseconds or whole seconds.
+#: Seconds of the unit of a zone's field.
 _ZONE_PARTS: Final = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}
 
 

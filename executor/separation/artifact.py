@@ -11,6 +11,7 @@ manifest can compute over what lies beside it, and over nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import json
@@ -73,7 +74,7 @@ class SeparatedQuery:
     """What is left of a query: ``relation`` over ``runs``, whose columns are ``outputs`` position by position."""
 
     id: str
-    number: int  # of its manifest: a later one has taken its place where this one does not count
+    number: int  # how often its manifest has been written
     state: str  # suspended, checkpoint (it goes on), or finished: nothing is left but its rows
     role: str
     text: str
@@ -165,8 +166,9 @@ class SeparatedQueries:
                 for place, (name, run) in enumerate(runs.items(), 1)
             }
             failpoint("files")
+            # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
+            number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
             with self._claims.owned(query_id):
-                number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
                 self._commit(folder, SeparatedQuery(query_id, number, runs=stored, **about))
                 _delete_others(folder, {_MANIFEST, *(run.file.name for run in stored.values())})
         except OSError as error:
@@ -194,10 +196,12 @@ class SeparatedQueries:
 
     def drop_orphans(self) -> None:
         """Deletes what was written of queries and never came to a manifest."""
-        found = [path for path in self._folder.glob("*") if not (path / _MANIFEST).exists()]
-        for path in found:
-            if _ID.fullmatch(path.name) and self._claims.get(path.name) is None:
-                self.delete(path.name)
+        for path in list(self._folder.glob("*")):
+            with contextlib.suppress(SqlError):  # a claim that cannot be read stays, and what it is of
+                # Claimed before it is made, and until it has a manifest: so the claim is looked at first.
+                is_free = _ID.fullmatch(path.name) and self._claims.get(path.name) is None
+                if is_free and not (path / _MANIFEST).exists():
+                    self.delete(path.name)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

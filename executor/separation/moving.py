@@ -170,7 +170,7 @@ class Moving:
         if own.state == "up":
             for query_id in ordered:
                 self._begin(query_id)
-        elif own.state != "stopped":
+        elif own.is_living:
             self._drain(own, ordered)
 
     def _begin(self, query_id: str) -> None:

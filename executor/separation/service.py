@@ -123,16 +123,16 @@ class Separation:
         steps = steps_of(reader, plan, parameters, transaction, "spark")
         if steps.plan is None:
             return None
-        analytics = self._database.analytics
+        analytics, pipelined = self._database.analytics, steps.plan
         query, about = self._begun(reader, steps, outputs)
-        leaves, forecasting = leaves_of(steps.plan.whole), Forecasting(self._database, steps.plan, steps.efforts)
+        forecasting = Forecasting(self._database, pipelined, steps.efforts)
 
         def run() -> pa.Table:
             with self._alone(query), analytics.job() as job:
-                inputs = reader.stored(plan, leaves, parameters, transaction, job[1])
+                inputs = reader.stored(plan, leaves_of(pipelined.whole), parameters, transaction, job[1])
                 results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
                 extract = self._extractor(about, dict)
-                found = Stepwise(forecasting.plan, {}, query, results, extract, forecasting).run()
+                found = Stepwise(pipelined, {}, query, results, extract, forecasting).run()
                 self._ended(reader, query)
                 return found
 
@@ -338,8 +338,9 @@ class Separation:
             raise SqlError("42501", f'must be owner of separated query "{query.id}"')
 
     def _is_superuser(self, client: Client) -> bool:
-        own = self._database.catalog.roles.find(client.role)
-        return own is not None and own.superuser
+        roles = self._database.catalog.roles
+        own = roles.find(client.role)
+        return own is not None and roles.is_superuser(own.oid)
 
 
 def _about(query: SeparatedQuery) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from planner.algebra import Aggregate, Relation, Scan
 from planner.placement import BREAKERS, EMBEDDED_ROWS
 from planner.rules.cardinality import Cardinality
 from planner.separation import Pipelined
-from planner.slicing import Leaf, driver, in_slice, in_two_phases, partials
+from planner.slicing import Driver, Leaf, driver, in_slice, in_two_phases, partials
 from planner.statistics import Statistics
 from planner.walk import walk
 
@@ -84,9 +84,9 @@ class Slicing:
         changed = in_two_phases(relation, self._is_wanted)
         parts = partials(changed)
         for node in walk(changed):
-            if isinstance(node, Aggregate) and id(node) in parts and self._rows_of_slice(node):
-                found = driver(node, self._rows)
-                self._beside.update(map(id, found.beside if found else ()))
+            chosen = self._chosen(node) if isinstance(node, Aggregate) and id(node) in parts else None
+            if chosen is not None:
+                self._beside.update(map(id, chosen[0].beside))
         return changed
 
     def is_beside(self, relation: Relation) -> bool:
@@ -99,23 +99,21 @@ class Slicing:
         found = {}
         for item in plan.pipelines[:-1]:
             if id(item.place) in parts and isinstance(item.relation, Aggregate):
-                chosen = driver(item.relation, self._rows)
-                rows = self._rows_of_slice(item.relation)
-                if chosen is not None and rows:
-                    found[item.name] = Sliced(chosen.leaf, rows, -(-int(self._rows(chosen.leaf)) // rows))
+                chosen = self._chosen(item.relation)
+                if chosen is not None:
+                    leaf, rows = chosen[0].leaf, chosen[1]
+                    found[item.name] = Sliced(leaf, rows, -(-int(self._rows(leaf)) // rows))
         return found
 
     def _is_wanted(self, node: Aggregate) -> bool:
-        chosen = driver(node, self._rows)
-        if chosen is None or not self._rows_of_slice(node):
-            return False
-        return self._groups.rows(node) * _FEWER <= self._rows(chosen.leaf)
+        chosen = self._chosen(node)
+        return chosen is not None and self._groups.rows(node) * _FEWER <= self._rows(chosen[0].leaf)
 
-    def _rows_of_slice(self, node: Aggregate) -> int:
-        """How many rows of its leaf go into a slice; 0 where there is only one."""
+    def _chosen(self, node: Aggregate) -> tuple[Driver, int] | None:
+        """What is read in slices, and how many rows go into each; None where there would be only one."""
         chosen = driver(node, self._rows)
         if chosen is None:
-            return 0
+            return None
         rows = self._rows(chosen.leaf)
         passes = 1 + sum(isinstance(item, BREAKERS) for item in walk(node))
         beside = sum(self._rows(item) for part in chosen.beside for item in walk(part) if isinstance(item, Leaf))
@@ -123,8 +121,8 @@ class Slicing:
         if beside:
             count = min(count, _BESIDE * rows / beside)
         if count < 2:
-            return 0
-        return -(-int(rows / int(count)) // self._least) * self._least
+            return None
+        return chosen, -(-int(rows / int(count)) // self._least) * self._least
 
     def _rows(self, leaf: Leaf) -> float:
         return float(rows_of(self._counts, leaf))

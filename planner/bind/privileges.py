@@ -24,13 +24,12 @@ from catalog.objects import (
     SystemView,
     Table,
     UserType,
-    View,
 )
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from planner.algebra import Project, Relation, Scan
 from planner.bind.context import Binding
-from planner.bind.relations import require_room
+from planner.bind.relations import WORDS, require_room
 from planner.definitions import (
     AlterSchema,
     AlterSequence,
@@ -53,14 +52,6 @@ from planner.walk import used_columns, walk
 _SECRET: Final = frozenset(
     ("pg_authid", "pg_shadow", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings", "pg_user_mapping")
 )
-_WORDS: Final[dict[type, str]] = {
-    Table: "table",
-    Stream: "foreign table",
-    FileTable: "foreign table",
-    View: "view",
-    SystemView: "view",
-    Sequence: "sequence",
-}
 _ACTIONS: Final = {"insert": "a", "update": "w", "delete": "d"}
 
 
@@ -95,7 +86,7 @@ def _require(binding: Binding, item: CatalogObject, letters: str, role: int) -> 
 def _kind(item: CatalogObject) -> str:
     if isinstance(item, SystemView):
         return "view" if item.definition or item.name == "pg_hba_file_rules" else "table"
-    return _WORDS[type(item)]
+    return WORDS[type(item)]
 
 
 def _require_copied_file(binding: Binding, statement: Statement, role: int) -> None:
@@ -228,7 +219,7 @@ def require_droppable(binding: Binding, item: CatalogObject | Schema | UserType,
     elif isinstance(item, UserType):
         raise SqlError("42501", f"must be owner of type {item}")
     else:
-        raise SqlError("42501", f"must be owner of {what or f'{_WORDS[type(item)]} {item.name}'}")
+        raise SqlError("42501", f"must be owner of {what or f'{WORDS[type(item)]} {item.name}'}")
 
 
 def _owns_schema(binding: Binding, name: str, role: int) -> bool:
@@ -239,7 +230,7 @@ def _owns_schema(binding: Binding, name: str, role: int) -> bool:
 
 def _require_owner(binding: Binding, item: CatalogObject, role: int) -> None:
     if item.schema != PG_TEMP and not owns(binding, item.oid, role):
-        raise SqlError("42501", f"must be owner of {_WORDS[type(item)]} {item.name}")
+        raise SqlError("42501", f"must be owner of {WORDS[type(item)]} {item.name}")
 
 
 def _require_own_schema(binding: Binding, schema: Schema, role: int) -> None:

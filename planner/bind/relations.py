@@ -118,7 +118,7 @@ def shown(binding: Binding, item: CatalogObject) -> str:
     return f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
-_WORDS: Final[dict[type, str]] = {
+WORDS: Final[dict[type, str]] = {
     Table: "table",
     Stream: "foreign table",
     FileTable: "foreign table",
@@ -130,7 +130,7 @@ _WORDS: Final[dict[type, str]] = {
 
 def describe(binding: Binding, item: CatalogObject) -> str:
     """An object as errors name it."""
-    return f"{_WORDS[type(item)]} {shown(binding, item)}"
+    return f"{WORDS[type(item)]} {shown(binding, item)}"
 
 
 # --- new relations ---------------------------------------------------------------------------------------------------

@@ -141,6 +141,13 @@ def coerce(
     return Cast(scalar, target, level == "explicit")
 
 
+def coerced_implicitly(binding: Binding, scalar: Scalar, target: SqlType, node: Any) -> Scalar:
+    """An argument of an overload, which was chosen so that there is such a cast."""
+    found = coerce(binding, scalar, target, "implicit", node)
+    assert found is not None
+    return found
+
+
 def _is_text(scalar: Scalar) -> bool:
     return isinstance(scalar, Literal) and scalar.value is not None
 

@@ -21,9 +21,10 @@ from catalog.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
 from planner.algebra import Aggregate, Join, Project, Relation, SortKey, Window
 from planner.expression import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.functions import AGGREGATES
-from planner.rules.support import Fresh, conjunction, keep_columns, substitute, volatility
+from planner.lowering.outer_values import has_equal_values
+from planner.rules.number_rows import is_constant
+from planner.rules.support import TRUE, Fresh, conjunction, keep_columns, substitute, volatility
 
-_TRUE: Final = Literal(True, BOOL)
 _INTEGERS: Final = ("int2", "int4")
 _TIMES: Final = {"date": TIMESTAMP, "timestamp": TIMESTAMP}
 #: Aggregates that depend on the order of a frame's rows.
@@ -48,7 +49,7 @@ def joined_frames(node: Any, fresh: Fresh) -> Any:
 
 def _is_moved(call: WindowCall) -> bool:
     """Whether it is of a row at a distance that is computed."""
-    return call.function in _MOVED and len(call.arguments) > 1 and not isinstance(_bare(call.arguments[1]), Literal)
+    return call.function in _MOVED and len(call.arguments) > 1 and not is_constant(call.arguments[1])
 
 
 def _is_framed(call: WindowCall) -> bool:
@@ -60,12 +61,6 @@ def _is_framed(call: WindowCall) -> bool:
     if call.mode != "range" or not call.offsets:
         return True
     return call.order_by[0].expression.type.name in ("timestamptz", *_TIMES, *_INTEGERS)
-
-
-def _bare(value: Scalar) -> Scalar:
-    while isinstance(value, Cast):
-        value = value.argument
-    return value
 
 
 def _has_months(offset: Scalar) -> bool:
@@ -128,7 +123,7 @@ def _pairs(relation: Relation, call: WindowCall, fresh: Fresh) -> _Pairs:
     )
     copied, mapping = fresh.rename(left)
     present = fresh.column("present", BOOL)
-    right = Project(copied, (*((column, ColumnRef(column)) for column in copied.columns), (present, _TRUE)))
+    right = Project(copied, (*((column, ColumnRef(column)) for column in copied.columns), (present, TRUE)))
     renamed: dict[Column, Scalar] = {column: ColumnRef(mapping[column]) for column in left.columns}
     return _Pairs(left, right, renamed, present, number, rank, group, partition, order)
 
@@ -136,7 +131,7 @@ def _pairs(relation: Relation, call: WindowCall, fresh: Fresh) -> _Pairs:
 def _tie(column: Column) -> Scalar:
     """A column's value as one that has an order, in which other values are other."""
     value = ColumnRef(column)
-    return Cast(value, TEXT) if column.type.name in ("json", "interval") else value
+    return Cast(value, TEXT) if column.type.name == "json" or has_equal_values(column.type) else value
 
 
 # -- one call ----------------------------------------------------------------------------------------------------------

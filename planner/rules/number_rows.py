@@ -54,7 +54,7 @@ def _checked(value: Scalar, state: str, clause: str) -> Scalar:
 
 
 def is_constant(value: Scalar | None) -> bool:
-    """Whether a limit is a number, or none."""
+    """Whether a value is a literal, perhaps below casts, or is not there."""
     while isinstance(value, Cast):
         value = value.argument
     return value is None or isinstance(value, Literal)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from struct import error as StructError
 from struct import pack, unpack_from
 from typing import Any, Final
@@ -45,9 +46,8 @@ def _element(type_: SqlType) -> SqlType:
 def _parts(array: pa.Array) -> tuple[pa.Array, list[int], list[Sequence[int] | None]]:
     """All elements, where each row's begin, and the rows' shapes; None for NULL."""
     items, shapes = array.flatten()
-    rows = [None if shape is None else shape for shape in shapes.to_pylist()]
     lengths = np.asarray(pc.list_value_length(items).fill_null(0))
-    return items.flatten(), [0, *np.cumsum(lengths).tolist()], rows
+    return items.flatten(), [0, *np.cumsum(lengths).tolist()], shapes.to_pylist()
 
 
 def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -101,9 +101,11 @@ def split_shaped_binary(data: bytes, element: SqlType) -> tuple[list[bytes | Non
         shape = shaped([size for size, _ in sizes], [low for _, low in sizes])
         position = 12 + 8 * count
         items: list[bytes | None] = []
-        for _ in range(int(np.prod(dimensions(shape))) if shape != EMPTY else 0):
+        for _ in range(prod(dimensions(shape)) if shape != EMPTY else 0):
             (length,) = unpack_from(">i", data, position)
             position += 4
+            if length < -1:
+                raise bad_binary("array")
             items.append(None if length < 0 else data[position : position + length])
             position += max(length, 0)
     except StructError:

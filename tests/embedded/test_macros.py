@@ -54,6 +54,7 @@ def rounded(number: Decimal, digits: int) -> Decimal:
     scale=st.sampled_from((0, 2, 6, 18)),
     negative=st.booleans(),
 )
+@pytest.mark.slow
 def test_quotients(duck: duckdb.DuckDBPyConnection, a: int, b: int, scale: int, negative: bool) -> None:
     assume(a != 0)
     b = -b if negative else b

@@ -97,6 +97,7 @@ def fill(database: Database) -> Client:
     return client
 
 
+@pytest.mark.slow
 def test_writers_wait_for_maintenance_which_then_puts_nothing_off(resting: Database) -> None:
     """Neither the rows nor the idle time would make the view due, and the waiting COPY counts as load."""
     client, other = fill(resting), Client(resting)
@@ -114,6 +115,7 @@ def test_writers_wait_for_maintenance_which_then_puts_nothing_off(resting: Datab
     assert client.run("SELECT n FROM v") == [(10_021,)]
 
 
+@pytest.mark.slow
 def test_a_waiting_writer_can_be_cancelled_and_its_transaction_fails(resting: Database) -> None:
     client = fill(resting)
     (oid,) = resting.streams
@@ -140,6 +142,7 @@ def test_a_transaction_does_not_wait_for_itself(resting: Database) -> None:
     assert client.run("SELECT n FROM v") == [(240_000,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["DROP VIEW v", "error"])
 def test_a_view_that_is_dropped_or_in_error_lets_writers_go_on(resting: Database, end: str) -> None:
     client = fill(resting)

@@ -31,6 +31,7 @@ def run(database: Database, *texts: str) -> object:
     return [Client(database).run(text) for text in texts][-1]
 
 
+@pytest.mark.slow
 def test_columns_come_and_go_and_old_records_are_read(database: Database, tmp_path: Path) -> None:
     run(
         database,
@@ -57,6 +58,7 @@ def test_columns_come_and_go_and_old_records_are_read(database: Database, tmp_pa
     again.close()
 
 
+@pytest.mark.slow
 def test_statements_that_began_before_keep_their_columns(database: Database) -> None:
     """A COPY and a transaction that hold rows, and a statement that was bound, when the stream is altered."""
     client, other = Client(database), Client(database)

@@ -71,6 +71,7 @@ def test_every_step_survives_a_crash(tmp_path: Path) -> None:
     at_every_step(tmp_path, check)
 
 
+@pytest.mark.slow
 def test_the_steps_give_what_they_say(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
@@ -114,6 +115,7 @@ def test_a_query_planned_before_its_columns_went_says_so(tmp_path: Path, change:
         assert caught.value.sqlstate == "40001"
 
 
+@pytest.mark.slow
 def test_statements_are_planned_again_where_their_table_changed_meanwhile(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client, other = Client(database), Client(database)
@@ -158,6 +160,7 @@ def test_a_query_begins_again_where_its_table_changes_before_its_moment(tmp_path
         assert caught.value.sqlstate == "40001"
 
 
+@pytest.mark.slow
 def test_a_change_waits_for_an_alteration_and_is_planned_for_its_outcome(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client, other = Client(database), Client(database)
@@ -242,6 +245,7 @@ def test_what_a_continuous_view_stands_on_stays(standing: Client, text: str) -> 
     assert caught.value.sqlstate in ("0A000", "2BP01")
 
 
+@pytest.mark.slow
 def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
@@ -258,6 +262,7 @@ def test_continuous_views_stay_right_beside_what_does_not_concern_them(tmp_path:
         assert client.run("SELECT * FROM higher ORDER BY k") == [(1, 16, "ONE"), (2, 21, "two")]
 
 
+@pytest.mark.slow
 def test_a_stream_under_another_name_feeds_its_views(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
@@ -271,6 +276,7 @@ def test_a_stream_under_another_name_feeds_its_views(tmp_path: Path) -> None:
         assert client.run("SELECT * FROM high ORDER BY k") == [(1, 16, "one"), (2, 22, "two")]
 
 
+@pytest.mark.slow
 def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)

@@ -91,6 +91,7 @@ _A = "INSERT INTO a VALUES ($1, 'x')"
 _B = "INSERT INTO b VALUES ($1, $2)"
 
 
+@pytest.mark.slow
 def test_rows_of_a_turn_are_one_record_and_one_sync(loop: Loop, disk: CountingDisk) -> None:
     loop.insert(_A, (1,))
     loop.turn(1)
@@ -162,6 +163,7 @@ def test_without_syncs_in_the_background_the_writer_waits(
     assert loop.client.run("SELECT * FROM sums") == [("x", 1, 1)]
 
 
+@pytest.mark.slow
 def test_what_is_in_the_way_sends_the_rows_to_the_writer(loop: Loop) -> None:
     loop.insert(_A, (1,))
     loop.turn(1)

@@ -176,6 +176,7 @@ def test_a_grouping_of_a_stream_is_the_continuous_view_of_its_lifetime(bench: Be
     assert came.result(30) == [row for step in rows for row in step]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
@@ -216,6 +217,7 @@ def test_rows_that_no_view_needs_stay_for_a_scan_and_go_with_it(bench: Bench) ->
     assert ring.buffered_rows == 0
 
 
+@pytest.mark.slow
 def test_rows_that_memory_has_no_room_for_end_the_scan_that_lags_and_hold_nobody(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ring_bytes=20_000)
     try:
@@ -235,6 +237,7 @@ def test_rows_that_memory_has_no_room_for_end_the_scan_that_lags_and_hold_nobody
         bench.close()
 
 
+@pytest.mark.slow
 def test_rows_that_left_memory_are_read_from_the_log_while_it_has_them(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ring_bytes=20_000, maintenance_rows=1 << 30, maintenance_idle=1e6)
     try:
@@ -278,6 +281,7 @@ def test_dropping_the_stream_ends_the_scan(bench: Bench) -> None:
     assert caught.value.sqlstate == "42P01"
 
 
+@pytest.mark.slow
 def test_an_error_of_a_row_is_the_query_s(bench: Bench) -> None:
     for text in ("SELECT 1 / v FROM s", "SELECT sum(1 / v) FROM s", "SELECT 1 / v FROM s ORDER BY 1"):
         _, future = bench.start(text)
@@ -297,6 +301,7 @@ def test_a_scan_says_how_far_it_is(bench: Bench) -> None:
     assert client.notices[0] == 'stream "s": 0 rows so far'
 
 
+@pytest.mark.slow
 def test_a_block_sees_what_is_committed_while_the_query_runs(bench: Bench) -> None:
     bench.client.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM names")
     writer = Client(bench.database)
@@ -326,6 +331,7 @@ def test_a_query_of_two_streams_says_what_to_do(bench: Bench) -> None:
     assert "continuous view" in (caught.value.hint or "")
 
 
+@pytest.mark.slow
 def test_explain_analyze_runs_the_query(bench: Bench) -> None:
     _, future = bench.start("EXPLAIN ANALYZE SELECT * FROM s ORDER BY v")
     bench.client.run("INSERT INTO s VALUES (1, 1, NULL), (1, 2, NULL)")

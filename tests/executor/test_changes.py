@@ -167,6 +167,7 @@ VIEWS: Final = {
 }
 
 
+@pytest.mark.slow
 def test_every_kind_of_view(database: Database) -> None:
     client = Client(database)
     client.run(
@@ -189,6 +190,7 @@ def test_every_kind_of_view(database: Database) -> None:
         reader.check()
 
 
+@pytest.mark.slow
 def test_a_large_view_tells_what_has_changed_of_it(database: Database) -> None:
     client = Client(database)
     client.run(
@@ -203,6 +205,7 @@ def test_a_large_view_tells_what_has_changed_of_it(database: Database) -> None:
     reader.check()
 
 
+@pytest.mark.slow
 def test_since(database: Database) -> None:
     client = Client(database)
     client.run("CREATE FOREIGN TABLE s (k int) SERVER stream; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")
@@ -240,6 +243,7 @@ def test_what_is_forgotten_is_an_error(database: Database, monkeypatch: pytest.M
     slow.check()
 
 
+@pytest.mark.slow
 def test_a_reader_that_ends_while_it_looks_takes_nothing_from_others(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +268,7 @@ def test_a_reader_that_ends_while_it_looks_takes_nothing_from_others(
     other.check()
 
 
+@pytest.mark.slow
 def test_a_query_waits_for_changes_and_ends_with_its_view(database: Database) -> None:
     client, reading = Client(database), Client(database)
     client.run("CREATE FOREIGN TABLE s (k int) SERVER stream; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")

@@ -73,6 +73,7 @@ def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:
     assert total(database) == [(2,)]
 
 
+@pytest.mark.slow
 def test_many_runs_of_readers_are_merged_on_both_sides_of_a_claim(database: Database) -> None:
     runtime, progress = path_of(database)
     start = progress.durable
@@ -106,6 +107,7 @@ def test_a_reader_amid_a_committed_run_goes_on_from_storage(database: Database) 
     assert total(database) == [(3,)]
 
 
+@pytest.mark.slow
 def test_what_readers_computed_is_committed_and_not_computed_again(database: Database) -> None:
     insert(database)
     total(database)

@@ -123,6 +123,7 @@ def test_group_that_spans_segments_is_written_whole(folder: Path) -> None:
     log.close()
 
 
+@pytest.mark.slow
 def test_large_write_goes_in_many_vectors(folder: Path) -> None:
     log = Log(folder)
     encoded = encode_record(tuple(StreamRows(stream, (batch(*range(100)),)) for stream in range(1, 20)))

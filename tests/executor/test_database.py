@@ -109,6 +109,7 @@ def test_a_table_joined_below_the_grouping_is_read_once(client: Client) -> None:
     assert client.run("SELECT * FROM v") == [("a", 50)]
 
 
+@pytest.mark.slow
 def test_a_large_copy_is_one_commit(database: Database, client: Client) -> None:
     client.run(CLICKS)
     client.run("CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page")
@@ -140,6 +141,7 @@ def test_views_with_and_without_arrival_order_read_the_same_large_rows(tmp_path:
             assert client.run("SELECT a FROM listed WHERE k = 7") == [([7, 20_007, 40_007],)]
 
 
+@pytest.mark.slow
 def test_an_expression_that_fails_is_the_views_error_only(client: Client) -> None:
     client.run(CLICKS)
     client.run("CREATE VIEW bad AS SELECT sum(10 / n) AS s FROM clicks")
@@ -154,6 +156,7 @@ def test_an_expression_that_fails_is_the_views_error_only(client: Client) -> Non
     assert client.run("SELECT error_sqlstate FROM millstream.views WHERE name = 'bad'") == [("22012",)]
 
 
+@pytest.mark.slow
 def test_the_error_of_a_view_outlives_a_restart(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)
@@ -196,6 +199,7 @@ def test_a_failed_transaction_refuses_until_it_ends(client: Client) -> None:
     assert client.run("SELECT count(*) FROM t") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_point_read_follows_the_rows(database: Database, client: Client) -> None:
     client.run("CREATE FOREIGN TABLE s (k int, v int) SERVER stream")
     client.run("CREATE VIEW sums AS SELECT k, sum(v) AS total FROM s GROUP BY k HAVING sum(v) > 0")

@@ -18,6 +18,7 @@ TABLES = (
 ORPHANS = "SELECT count(*) FROM c WHERE p IS NOT NULL AND p NOT IN (SELECT id FROM p)"
 
 
+@pytest.mark.slow
 def test_a_commit_that_misses_a_partner_leaves_nothing(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)

@@ -35,6 +35,7 @@ def create(client: Client, name: str, path: Path, columns: str = "i bigint, kind
     client.run(f"CREATE FOREIGN TABLE {name} ({columns}) SERVER files OPTIONS (path '{path}', format 'delta'{options})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 250_000], ids=["engine", "reader"])
 def test_a_version_has_its_rows(client: Client, lake: Path, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_FEW_ROWS", few)

@@ -156,6 +156,7 @@ def test_parameters_are_constants_and_changes_read_files_too(client: Client) -> 
     assert client.run("SELECT count(*) FROM small JOIN n USING (i)") == [(4,)]
 
 
+@pytest.mark.slow
 def test_the_engine_reaches_the_folder_of_the_files_alone(alone: Client, many: Path, tmp_path: Path) -> None:
     create(alone, many)
     assert alone.run("SELECT count(*) FROM n") == [(ROWS,)]

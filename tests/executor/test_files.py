@@ -110,6 +110,7 @@ def test_what_it_is_not_for(client: Client, folder: Path, text: str, sqlstate: s
     assert caught.value.sqlstate == sqlstate
 
 
+@pytest.mark.slow
 def test_it_serves_views_and_changes_and_survives_a_restart(tmp_path: Path, folder: Path) -> None:
     database = open_database(tmp_path / "data")
     client = Client(database)

@@ -66,6 +66,7 @@ def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -
     database.close()
 
 
+@pytest.mark.slow
 def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
     """Of Parquet by their footers, of text by their lines; also of files that were cleared away since."""
     folder = tmp_path / "incoming"
@@ -122,6 +123,7 @@ def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_pat
     database.close()
 
 
+@pytest.mark.slow
 def test_files_are_found_while_background_work_is_busy(tmp_path: Path) -> None:
     """Nothing is maintained here, as if a long job were running; readers see the files all the same."""
     folder = tmp_path / "incoming"
@@ -142,6 +144,7 @@ def test_files_are_found_while_background_work_is_busy(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()
@@ -168,6 +171,7 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     database.close()
 
 
+@pytest.mark.slow
 def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -71,6 +71,7 @@ def reordered(text: str, names: str) -> str:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "names"),
     [

@@ -76,6 +76,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_rows_are_the_same(database: Database, query: str) -> None:
     client = Client(database)

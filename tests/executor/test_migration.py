@@ -20,6 +20,8 @@ from tests.executor.test_separation import TABLES, Asked, everywhere, leave, out
 from tests.executor.test_separation_artifact import QUERY
 from tests.rig.process import wait_until
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["everywhere"]
 
 #: Longer than any test here takes.

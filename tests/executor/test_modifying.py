@@ -13,6 +13,7 @@ CLICKS = "CREATE FOREIGN TABLE clicks (page text, n int) SERVER stream"
 COUNTS = "CREATE VIEW counts AS SELECT page, count(*) AS c, sum(n) AS s FROM clicks GROUP BY page"
 
 
+@pytest.mark.slow
 def test_changes_read_continuous_views_everywhere(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)
@@ -37,6 +38,7 @@ def test_changes_read_continuous_views_everywhere(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_views_and_restarts_see_what_one_statement_changed(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)

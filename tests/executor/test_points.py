@@ -85,6 +85,7 @@ def test_rows_of_many_chunks() -> None:
     assert sorted(taken.column("a").to_pylist()) == sorted([-4, 0, 1, -1, 4])
 
 
+@pytest.mark.slow
 def test_many_runs_between_two_reads(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)
@@ -112,6 +113,7 @@ def test_an_error_of_the_final_relation_leaves_no_half_index(database: Database)
     assert _read(database, "SELECT q FROM v WHERE k = 2") == [(5,)]
 
 
+@pytest.mark.slow
 def test_what_is_a_look_up(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)

@@ -88,6 +88,7 @@ def test_states_shrink_on_storage_and_in_memory(database: Database) -> None:
     assert shown == [("aggregate", 4), ("distinct", 4), ("concatenate", 4), ("aggregate", 1)]
 
 
+@pytest.mark.slow
 def test_late_rows_count_until_their_group_is_gone(database: Database, tmp_path: Path) -> None:
     client = Client(database)
     client.run(STREAM)
@@ -132,6 +133,7 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
     again.close()
 
 
+@pytest.mark.slow
 def test_final_groups_are_shown_when_their_window_is_closed(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)
@@ -151,6 +153,7 @@ SESSIONS = """
 """
 
 
+@pytest.mark.slow
 def test_a_session_goes_with_its_last_row(database: Database, tmp_path: Path) -> None:
     client = Client(database)
     client.run(STREAM)
@@ -179,6 +182,7 @@ def test_a_session_goes_with_its_last_row(database: Database, tmp_path: Path) ->
     again.close()
 
 
+@pytest.mark.slow
 def test_a_grouping_above_reads_only_groups_that_are_kept(database: Database) -> None:
     client = Client(database)
     client.run(STREAM)

@@ -20,6 +20,7 @@ DEFINITIONS = """
 """
 
 
+@pytest.mark.slow
 def test_functions_are_there_after_a_restart(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     Client(database).run(DEFINITIONS)
@@ -50,6 +51,7 @@ def test_a_schema_and_its_functions_have_another_name(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_replaced_body_is_everybodys_with_the_commit(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     one, other = Client(database), Client(database)

@@ -108,6 +108,7 @@ def test_what_is_taken_does_what_the_engines_way_does(served: Database, seed: in
         assert Client(copy).run("SELECT * FROM t ORDER BY k") == client.run("SELECT * FROM t ORDER BY k")
 
 
+@pytest.mark.slow
 def test_changes_of_a_turn_are_one_record_and_one_sync(served: Database, disk: CountingDisk) -> None:
     loop, clients, before = Loop(served), [Client(served) for _ in range(8)], disk.syncs
     lsn = served.sequencer.visible

@@ -28,6 +28,7 @@ SAME_NAMES = """
 """
 
 
+@pytest.mark.slow
 def test_same_names_in_two_schemas_over_restarts(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     Client(database).run(SAME_NAMES)
@@ -45,6 +46,7 @@ def test_same_names_in_two_schemas_over_restarts(tmp_path: Path) -> None:
         database.close()
 
 
+@pytest.mark.slow
 def test_what_was_renamed_and_moved_is_there_after_a_restart(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)

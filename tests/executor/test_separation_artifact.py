@@ -20,6 +20,8 @@ from planner.algebra import Relation, Snapshot
 from tests.executor.client import Client, open_database
 from tests.executor.test_separation import TABLES, Asked, everywhere, leave, separable, whole
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["everywhere"]
 
 QUERY = (

@@ -17,6 +17,8 @@ from tests.executor.client import Client, open_database
 from tests.executor.test_separation import everywhere, leave, separable, whole
 from tests.executor.test_separation_slices import Leaving, go_on, in_slices
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["everywhere", "in_slices"]
 
 QUERIES = {

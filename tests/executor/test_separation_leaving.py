@@ -62,6 +62,7 @@ def choosing_by(
     return requests, decisions
 
 
+@pytest.mark.slow
 def test_small_states_move_at_once(client: Client, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = whole(client, QUERY)
     with monkeypatch.context() as patch:
@@ -99,6 +100,7 @@ def test_a_smaller_state(
     assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
 
 
+@pytest.mark.slow
 def test_an_older_result_is_kept_while_it_may_leave(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing unfinished reads the groups any more, but their pairs would be dearer to carry."""
     query = (

@@ -90,6 +90,7 @@ def test_sessions_never_share_a_value(tmp_path: Path) -> None:
     assert sorted(given) == list(range(1, len(given) + 1))
 
 
+@pytest.mark.slow
 def test_rows_of_copy_and_of_a_select_take_their_range_at_once(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
@@ -129,6 +130,7 @@ def test_definitions_and_values_are_there_after_a_restart(tmp_path: Path) -> Non
         assert int(number) > 6
 
 
+@pytest.mark.slow
 def test_two_tables_created_at_the_same_time_have_sequences_of_their_own(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client, other = Client(database), Client(database)
@@ -142,6 +144,7 @@ def test_two_tables_created_at_the_same_time_have_sequences_of_their_own(tmp_pat
         assert client.run("SELECT currval('late_id_seq'), currval('early_id_seq')") == [(2, 1)]
 
 
+@pytest.mark.slow
 def test_parents_and_children_of_one_statement_survive_a_restart(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client = Client(database)

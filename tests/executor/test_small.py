@@ -47,6 +47,7 @@ def _row(chance: random.Random) -> str:
     return f"({', '.join(_literal(None if chance.random() < 0.15 else value) for value in values)})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", VIEWS)
 def test_views_are_what_the_engine_makes_of_them(
     database: Database, client: Client, monkeypatch: pytest.MonkeyPatch, text: str

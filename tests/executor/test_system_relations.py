@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import pytest
+
 from tests.executor.client import Client, open_database
 
 
+@pytest.mark.slow
 def test_oids_stay_over_a_restart(tmp_path: Path) -> None:
     query = "SELECT oid, relname FROM pg_class WHERE oid >= 16384 ORDER BY oid"
     found = []

@@ -216,6 +216,7 @@ def test_what_is_no_read_by_key(database: Database, client: Client) -> None:
     client.session.discard_temporary()
 
 
+@pytest.mark.slow
 def test_reads_pay_for_the_rows_and_memory_is_bounded(tmp_path: Path) -> None:
     with closing(open_database(tmp_path, table_keys_bytes=100_000)) as database:
         client = Client(database)

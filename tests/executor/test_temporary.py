@@ -12,6 +12,7 @@ from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_logged_or_kept(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)
@@ -35,6 +36,7 @@ def test_nothing_of_it_is_logged_or_kept(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_what_a_crash_leaves_is_dropped(tmp_path: Path) -> None:
     database = open_database(tmp_path / "data")
     client = Client(database)
@@ -103,6 +105,7 @@ def test_a_failed_commit_leaves_the_relations_as_they_were(tmp_path: Path) -> No
     database.close()
 
 
+@pytest.mark.slow
 def test_temporary_rows_beside_streams_and_continuous_views(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     client = Client(database)

@@ -294,6 +294,7 @@ def test_long_chains_bind_and_deep_nesting_is_an_error(database: Database) -> No
         assert caught.value.sqlstate == "54001"
 
 
+@pytest.mark.slow
 def test_with_queries_that_multiply_are_bounded(database: Database) -> None:
     queries = ["q0 as (select 1 as x)"]
     queries += [f"q{n} as (select l.x from q{n - 1} l, q{n - 1} r)" for n in range(1, 30)]

@@ -274,6 +274,7 @@ def test_a_key_of_two_columns_counts_once() -> None:
     assert Cardinality(joined, without).rows(joined) == pytest.approx(60_000)
 
 
+@pytest.mark.slow
 def test_deep_plans_are_estimated() -> None:
     relation: Relation = rel(FACT)
     for value in range(3000):

@@ -91,6 +91,7 @@ def test_values_that_json_lacks(value: Any) -> None:
     assert str(read.value) == str(value)
 
 
+@pytest.mark.slow
 def test_deep_expressions_do_not_overflow_the_stack() -> None:
     leaf = stream("s", "k")
     value: Scalar = leaf.k

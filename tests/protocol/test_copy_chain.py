@@ -56,6 +56,7 @@ def walk(data: bytes, position: int, width: int) -> tuple[list[list[tuple[int, i
     st.integers(0, 3),
     st.integers(0, 9),
 )
+@pytest.mark.slow
 def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
     data = b"".join(pieces)
     start = min(start, len(data))
@@ -67,6 +68,7 @@ def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
 
 @settings(max_examples=200)
 @given(ROWS, st.integers(1, 40), st.integers(1, 60), st.booleans())
+@pytest.mark.slow
 def test_any_portions_and_blocks_give_the_rows(
     rows: list[tuple[Field, Field]], portion: int, block: int, ends: bool
 ) -> None:

@@ -43,6 +43,7 @@ def slow_rows(columns: list[pa.Array], types: list[SqlType], formats: list[int],
 
 @settings(max_examples=80)
 @given(st.data())
+@pytest.mark.slow
 def test_rows_equal_those_encoded_one_by_one(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=4))
     types = [type_ for type_, _ in chosen]
@@ -128,6 +129,7 @@ def test_rows_beyond_one_arrow_array_are_made_in_halves(monkeypatch: pytest.Monk
     assert [bytes(rows.rows(row, row + 1)) for row in range(10)] == expected
 
 
+@pytest.mark.slow
 def test_rows_of_many_columns() -> None:
     """As many as a result may have: fewer rows are put together at once."""
     names = [f"c{place}" for place in range(1600)]

@@ -78,7 +78,7 @@ def test_the_certificate_is_bound() -> None:
         (PLUS, BINDING, b"p=tls-unique,," + FIRST[3:], "08P01"),
         (PLAIN, BINDING, b"y" + FIRST[1:], "28000"),  # somebody has cut our offer
         (PLAIN, None, b"n,a=other," + FIRST[3:], "0A000"),
-        (PLAIN, None, b"n,,m=x," + FIRST[3:], "08P01"),
+        (PLAIN, None, b"n,,m=x," + FIRST[3:], "0A000"),
         (PLAIN, None, b"n,,n=user", "08P01"),
         (PLAIN, None, b"n,,n=user,r=\xff", "08P01"),
         (PLAIN, None, b"", "08P01"),

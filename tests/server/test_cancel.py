@@ -38,6 +38,7 @@ def numbers(running: Millstream) -> Millstream:
     return running
 
 
+@pytest.mark.slow
 def test_cancel_request_stops_a_query_and_keeps_the_session(numbers: Millstream) -> None:
     with numbers.connect() as client:
         timer = threading.Timer(0.3, client.cancel_safe)
@@ -75,6 +76,7 @@ def test_a_cancel_of_an_idle_session_does_nothing(running: Millstream, wire: Wir
     assert rows(wire.query("SELECT 1")) == [(b"1",)]
 
 
+@pytest.mark.slow
 def test_a_wrong_key_does_nothing(numbers: Millstream) -> None:
     with Wire(numbers.port) as wire:
         wire.start()
@@ -100,6 +102,7 @@ def test_cancel_during_copy(running: Millstream, wire: Wire) -> None:
     assert rows(wire.query("SELECT count(*) FROM cancelled")) == [(b"0",)]
 
 
+@pytest.mark.slow
 def test_a_vanished_client_stops_working(numbers: Millstream) -> None:
     """Its query ends: the server is otherwise idle soon after."""
     with Wire(numbers.port) as wire:

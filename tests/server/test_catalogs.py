@@ -66,6 +66,7 @@ def test_every_command_of_psql_is_answered(described: Millstream) -> None:
     assert "foreign table" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
 def test_pgbench_makes_its_tables_and_runs(running: Millstream) -> None:
     program = shutil.which("pgbench")
@@ -79,6 +80,7 @@ def test_pgbench_makes_its_tables_and_runs(running: Millstream) -> None:
         client.execute("DROP TABLE pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")
 
 
+@pytest.mark.slow
 def test_asyncpg_introspects_types(described: Millstream) -> None:
     async def run() -> None:
         client = await asyncpg.connect(host="127.0.0.1", port=described.port, user=USER, database=DATABASE)
@@ -151,6 +153,7 @@ def test_changed_rows_are_counted(described: Millstream) -> None:
         client.execute("DROP TABLE counted")
 
 
+@pytest.mark.slow
 def test_relations_can_be_read_as_a_whole(described: Millstream) -> None:
     names = ("pg_stats", "pg_locks", "pg_stat_database", "pg_shadow", "pg_roles", "pg_rules", "pg_timezone_names")
     names += tuple(f"information_schema.{name}" for name in ("columns", "table_privileges", "routines", "parameters"))

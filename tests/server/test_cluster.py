@@ -16,12 +16,11 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_separation import LONG, Running, is_running
+from tests.server.test_separation import LONG, NUMBERS, begun
 
 pytestmark = pytest.mark.slow
 
 TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
-NUMBERS = itertools.count(1000)
 
 
 class Cluster:
@@ -68,12 +67,6 @@ def wanted(cluster: Cluster) -> list[Any]:
 
 def name_of(server: Millstream) -> str:
     return str(server.settings["server_name"])
-
-
-def begun(server: Millstream, client: psycopg.Connection[Any]) -> Running:
-    running = Running(server, LONG.format(next(NUMBERS)))
-    wait_until(lambda: is_running(client, running.pid), 60, "the query")
-    return running
 
 
 def lost(cluster: Cluster, server: Millstream) -> None:

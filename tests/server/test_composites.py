@@ -128,7 +128,7 @@ def test_malformed_rows_are_told(client: psycopg.Connection[Any]) -> None:
     ):
         with pytest.raises(psycopg.errors.InvalidTextRepresentation) as caught:
             client.execute("INSERT INTO t (id, home) VALUES (9, %t::text::address)", (text,))
-        assert detail in (caught.value.diag.message_detail or detail)
+        assert caught.value.diag.message_primary == f'malformed record literal: "{text}"'
         copying = client.cursor().copy("COPY t (home) FROM STDIN")
         with pytest.raises(psycopg.errors.InvalidTextRepresentation) as caught, copying as copy:
             copy.write(f"{text}\n".encode())

@@ -190,6 +190,7 @@ def test_prepared_statements_survive_ddl(wire: Wire) -> None:
     assert fields["R"] == "RevalidateCachedQuery"  # by which drivers know that they may prepare it again
 
 
+@pytest.mark.slow
 def test_pipelined_messages_are_answered_in_order(wire: Wire) -> None:
     steps = []
     for number in range(200):

@@ -97,6 +97,7 @@ def files(certificates: Path, name: str) -> dict[str, object]:
     return {"sslcert": certificates / f"{name}.crt", "sslkey": certificates / f"{name}.key"}
 
 
+@pytest.mark.slow
 def test_a_password_with_and_without_tls(server: Millstream, certificates: Path) -> None:
     spoken = "SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     root = {"sslmode": "verify-full", "sslrootcert": certificates / "root.crt"}
@@ -188,6 +189,7 @@ def test_psql(server: Millstream, certificates: Path) -> None:
         assert (done.returncode, done.stdout) == (status, "bob\n" if status == 0 else "")
 
 
+@pytest.mark.slow
 def test_a_large_result_and_a_large_copy_over_tls(server: Millstream) -> None:
     with server.connect(sslmode="require") as client:
         client.execute("CREATE TABLE big (a int, b text)")

@@ -193,6 +193,7 @@ def test_carriers_give_back_what_they_were_given(values: list[Any], kind: pa.Dat
     assert unpacked(packed(given), kind).equals(given)
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_doubles_is_the_kernel_s() -> None:
     leaf, c = snapshot("s", {"f": FLOAT8})
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from catalog.shapes import Shape, listed, stacked
+from catalog.shapes import stacked
 from catalog.types import INT4, TEXT, SqlType, array, shaped
 from planner.bind.calls.overloads import Overload
 from planner.bind.environment import Environment
-from planner.bind.types import coerce, common_type
+from planner.bind.types import coerced_implicitly, common_type
 from planner.expression import Call, Literal, Scalar
 
 #: Bounds that a slice does not say.
@@ -61,12 +61,16 @@ def call_of_shaped(
         return None
     if chosen.name == "array_cat" and all(item.type.element is not None for item in arguments):
         kind = _common(env, arguments, nodes)
-        left, right = (_coerced(env, item, kind, node) for item, node in zip(arguments, nodes, strict=True))
+        left, right = (
+            coerced_implicitly(env.binding, item, kind, node) for item, node in zip(arguments, nodes, strict=True)
+        )
         return Call("shaped_cat", (left, right), kind)
     name = "shaped_upper" if written == "array_upper" else _SAME.get(chosen.name)
     if name is None:
         return None
-    others = [_coerced(env, item, INT4, node) for item, node in zip(arguments[1:], nodes[1:], strict=True)]
+    others = [
+        coerced_implicitly(env.binding, item, INT4, node) for item, node in zip(arguments[1:], nodes[1:], strict=True)
+    ]
     return Call(name, (arguments[0], *others), TEXT if chosen.name == "array_dims" else INT4)
 
 
@@ -76,17 +80,11 @@ def _common(env: Environment, arguments: Sequence[Scalar], nodes: Sequence[Any])
     return shaped(kind.element)
 
 
-def _coerced(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
-    found = coerce(env.binding, scalar, kind, "implicit", node)
-    assert found is not None, "the overload was chosen so that its arguments coerce"
-    return found
-
-
 def array_of_arrays(env: Environment, scalars: Sequence[Scalar], nodes: Sequence[Any], place: Any) -> Scalar:
     """ARRAY[...] of arrays: one more dimension. Raises 2202E where constants are not alike."""
     kind = _common(env, scalars, nodes)
     assert kind.element is not None
-    given = [_coerced(env, item, kind, node) for item, node in zip(scalars, nodes, strict=True)]
+    given = [coerced_implicitly(env.binding, item, kind, node) for item, node in zip(scalars, nodes, strict=True)]
     values = [item.value for item in given if isinstance(item, Literal) and isinstance(item.value, tuple)]
     if len(values) < len(given):
         return Call("stacked", (Call("array", tuple(given), array(kind)),), kind)
@@ -96,11 +94,6 @@ def array_of_arrays(env: Environment, scalars: Sequence[Scalar], nodes: Sequence
         error.position = None
         raise
     return Literal((tuple(item for value in values for item in value[0]), shape), kind)
-
-
-def as_shaped(value: object) -> tuple[object, Shape] | None:
-    """A list's value as one of an array that says its dimensions."""
-    return (value, listed(len(value))) if isinstance(value, tuple) else None
 
 
 def subscripted(scalar: Scalar, indices: Sequence[Any], place: Callable[[Any], Scalar]) -> Scalar:

@@ -22,7 +22,7 @@ from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.typenames import names_of
-from planner.bind.types import NUMBERS, coerce, common_type, display
+from planner.bind.types import NUMBERS, coerce, coerced_implicitly, common_type, display
 from planner.expression import (
     Call,
     ColumnRef,
@@ -115,7 +115,7 @@ def _call(env: Environment, name: str, node: Any, bind: Bind) -> WindowCall:
     chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
     kind = _value_type(env, arguments, chosen, node)
     coerced = tuple(
-        _coerced(env, item, INT4 if declared == "int4" else kind, place)
+        coerced_implicitly(env.binding, item, INT4 if declared == "int4" else kind, place)
         for item, declared, place in zip(arguments, chosen.arguments, node.args or (), strict=True)
     )
     return WindowCall(name, coerced, _RESULTS[name] or kind)
@@ -139,12 +139,6 @@ def _value_type(env: Environment, arguments: list[Scalar], chosen: Overload, nod
 
 def _known(kind: SqlType) -> SqlType:
     return TEXT if kind.name == "unknown" else kind
-
-
-def _coerced(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
-    found = coerce(env.binding, scalar, kind, "implicit", node)
-    assert found is not None, "the overload was chosen so that its arguments coerce"
-    return found
 
 
 # --- the window -------------------------------------------------------------------------------------------------------
@@ -203,7 +197,7 @@ def _order(env: Environment, over: _Definition, bind: Bind) -> tuple[SortKey, ..
 
 def _sortable(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     check_sortable(env, scalar, node)
-    return _coerced(env, scalar, _known(scalar.type), node)
+    return coerced_implicitly(env.binding, scalar, _known(scalar.type), node)
 
 
 # --- the frame (parsenodes.h, FRAMEOPTION_*) --------------------------------------------------------------------------

@@ -40,7 +40,6 @@ _LANGUAGES: Final = {
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
 _PARALLEL: Final = {"safe": "s", "restricted": "r", "unsafe": "u"}
 _POLYMORPHIC: Final = ("anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible", "anycompatiblearray")
-_ACCEPTED: Final = ("as", "language", "cost", "rows")
 
 
 def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
