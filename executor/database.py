@@ -25,6 +25,7 @@ from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor import stored_catalog
 from executor.admission import Admission
+from executor.advisory import Locks
 from executor.analytics import Analytics
 from executor.appender import Appender
 from executor.changes import ViewChanges
@@ -115,6 +116,7 @@ class Database:
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
+        self.advisory = Locks()
         self.watcher = SourceWatcher(self)
 
     @classmethod
