@@ -31,7 +31,7 @@ from catalog.objects import (
 from executor.altering import alter_rows, require_free, require_same
 from executor.finite import require_finite
 from executor.result import Result
-from executor.roles import change_rights, change_roles, own, set_rights
+from executor.roles import change_defaults, change_rights, change_roles, own, set_rights
 from executor.routines import create_function, forget_functions, move_functions
 from executor.statistics import statistics_of
 from executor.temporary import drop_temporary
@@ -46,6 +46,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -90,6 +91,7 @@ Definition = (
     | Redefine
     | ChangeRoles
     | ChangeRights
+    | ChangeDefaults
 )
 
 
@@ -146,6 +148,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return change_roles(transaction, catalog, statement)
         case ChangeRights():
             return change_rights(transaction, catalog, statement)
+        case ChangeDefaults():
+            return change_defaults(transaction, catalog, statement)
         case CreateType() | AlterType():
             result = define_type(transaction, catalog, statement, session.time_zone)
             for alteration in statement.alterations if isinstance(statement, AlterType) else ():
@@ -362,7 +366,7 @@ def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schem
     transaction.catalog = catalog.add(item)
     _log(transaction, item, {"add": encode(item)})
     if not is_temporary(item):
-        own(transaction, item.oid)
+        own(transaction, item)
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:

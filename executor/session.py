@@ -44,6 +44,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -282,7 +283,7 @@ class DatabaseSession:
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
                 return self._define(statement, transaction)
-            case CreateFunction() | DropFunction():
+            case CreateFunction() | DropFunction() | ChangeDefaults():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)

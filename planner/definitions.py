@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from catalog.privileges import Rights
@@ -240,6 +241,14 @@ class ChangeRights:
     notices: tuple[SqlError, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeDefaults:
+    """ALTER DEFAULT PRIVILEGES: all default rights, before and after."""
+
+    before: tuple[DefaultRights, ...]
+    after: tuple[DefaultRights, ...]
+
+
 Definition = (
     Truncate
     | CreateSchema
@@ -261,4 +270,5 @@ Definition = (
     | DropFunction
     | ChangeRoles
     | ChangeRights
+    | ChangeDefaults
 )

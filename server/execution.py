@@ -26,6 +26,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -108,6 +109,7 @@ WRITES: Final[dict[type, str]] = {
     DropFunction: "DROP FUNCTION",
     ChangeRoles: "ALTER ROLE",
     ChangeRights: "GRANT",
+    ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
     CopyIn: "COPY FROM",
 }
 #: Bytes after which a portion goes out.

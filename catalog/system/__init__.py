@@ -46,6 +46,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         privileges.memberships,
         cluster.pg_tablespace,
         cluster.pg_extension,
+        cluster.pg_default_acl,
         cluster.pg_init_privs,
         cluster.pg_foreign_server,
         cluster.pg_foreign_data_wrapper,

@@ -72,7 +72,7 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
     """GRANT and REVOKE [GRANT OPTION FOR] privileges ON objects."""
     refuse_grantor(binding, node)
     targets = list(_targets(binding, node))
-    grantees = [_grantee(binding, node, item) for item in node.grantees]
+    grantees = grantees_of(binding, node)
     changes = []
     notices: list[SqlError] = []
     for target in targets:
@@ -81,6 +81,11 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
         if after != before:
             changes.append((target.oid, before, after))
     return ChangeRights("GRANT" if node.is_grant else "REVOKE", tuple(changes), tuple(notices))
+
+
+def grantees_of(binding: Binding, node: Any) -> list[int]:
+    """To whom is given, or from whom is taken. Raises 42704 and 0LP01."""
+    return [_grantee(binding, node, item) for item in node.grantees]
 
 
 def _grantee(binding: Binding, node: Any, item: Any) -> int:
@@ -95,21 +100,26 @@ def _changed(
     binding: Binding, node: Any, target: Target, grantees: list[int], before: Rights, notices: list[SqlError]
 ) -> Rights:
     """An object's rights after the statement."""
-    letters = _letters(binding, node, target)
+    letters = letters_of(node, target)
     grantor, may = _grantor(binding, before, target)
     given = letters if may is None else "".join(letter for letter in letters if letter in may)
     if given != letters and (node.privileges is not None or not given):
         words = f"{'not all' if given else 'no'} privileges {'were granted' if node.is_grant else 'could be revoked'}"
         notices.append(SqlError("01007", f'{words} for "{target.name}"'))
+    return changed_rights(node, before, target.every, grantees, grantor, given)
+
+
+def changed_rights(node: Any, before: Rights, every: str, grantees: list[int], grantor: int, letters: str) -> Rights:
+    """Rights after one role has given or taken privileges. Raises 2BP01."""
     rights = before
     for grantee in grantees:
         if node.is_grant:
-            options = given if node.grant_option and grantee != before.owner else ""
-            rights = rights.grant(target.every, Grant(grantee, grantor, given, options)) if given else rights
+            options = letters if node.grant_option and grantee != before.owner else ""
+            rights = rights.grant(every, Grant(grantee, grantor, letters, options)) if letters else rights
         else:
-            taken = Grant(grantee, grantor, given)
+            taken = Grant(grantee, grantor, letters)
             cascade = node.behavior == DropBehavior.DROP_CASCADE
-            rights = _taken(rights, target.every, taken, bool(node.grant_option), cascade)
+            rights = _taken(rights, every, taken, bool(node.grant_option), cascade)
     return rights
 
 
@@ -142,7 +152,7 @@ def _grantor(binding: Binding, rights: Rights, target: Target) -> tuple[int, set
     return (role.oid if role.oid in givers or not givers else givers[0]), may
 
 
-def _letters(binding: Binding, node: Any, target: Target) -> str:
+def letters_of(node: Any, target: Target) -> str:
     """The privileges that are named, of those that such an object has. Raises 0LP01 and 42601."""
     if node.privileges is None:
         return target.every
@@ -263,7 +273,6 @@ def _refuse(construct: str, instead: str) -> Callable[[Binding, Any], Statement]
 
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "GrantStmt": bind_grant,
-    "AlterDefaultPrivilegesStmt": _refuse("ALTER DEFAULT PRIVILEGES", "Grant on each object once it is there."),
     "ReassignOwnedStmt": _refuse("REASSIGN OWNED", "Use ALTER ... OWNER TO for each object."),
     "DropOwnedStmt": _refuse("DROP OWNED", "Drop the objects, and revoke what was granted."),
 }
