@@ -29,7 +29,7 @@ from executor.drawing import Caller
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows
+from executor.locking import begin_write, lock, lock_rows, lock_table
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
@@ -69,6 +69,7 @@ from planner.statements import (
     Delete,
     Explain,
     Insert,
+    LockTable,
     Merge,
     Modifying,
     NoOperation,
@@ -294,6 +295,12 @@ class DatabaseSession:
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
                 alone = not transaction.explicit and not self._block.is_implicit
                 return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
+            case LockTable():
+                if not transaction.explicit and not self._block.is_implicit:
+                    raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
+                if statement.exclusive:
+                    lock_table(statement, transaction)
+                return Result("LOCK TABLE")
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:

@@ -56,7 +56,6 @@ from planner.statements import (
     Fetch,
     Insert,
     Listen,
-    LockTable,
     Merge,
     Modifying,
     Notify,
@@ -311,12 +310,6 @@ def _discard(session: Session, statement: Discard) -> Result:
     return Result(f"DISCARD {what}")
 
 
-def _lock(session: Session, statement: LockTable) -> Result:
-    if session.db.status == "I" and not session.implicit:
-        raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
-    return Result("LOCK TABLE")
-
-
 def _listen(session: Session, statement: Listen) -> Result:
     session.listening.listen(statement.channel)
     return Result("LISTEN")
@@ -344,7 +337,6 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
     Listen: _listen,
     Unlisten: _unlisten,
     Notify: _notify,
-    LockTable: _lock,
 }
 
 
