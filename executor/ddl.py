@@ -19,6 +19,7 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
+    ColumnDefinition,
     Schema,
     Sequence,
     Stream,
@@ -147,7 +148,10 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case ChangeRoles():
             return change_roles(transaction, catalog, statement)
         case ChangeRights():
-            return change_rights(transaction, catalog, statement)
+            result = change_rights(transaction, catalog, statement)
+            for alteration in statement.columns:
+                define(session, transaction, alteration)
+            return result
         case ChangeDefaults():
             return change_defaults(transaction, catalog, statement)
         case CreateType() | AlterType():
@@ -300,6 +304,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     rights = None
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         rights = catalog.rights_of(old.oid)
+        view = replace(view, columns=_granted(view.columns, old.columns))
         catalog = _drop(transaction, catalog, old.oid)
     view = replace(view, oid=_oid(database, catalog, view))
     notices = list(statement.notices)
@@ -318,6 +323,12 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _granted(new: tuple[ColumnDefinition, ...], old: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """The columns of a view that is replaced, with what was granted on them."""
+    grants = {column.name: column.grants for column in old}
+    return tuple(replace(column, grants=grants.get(column.name, ())) for column in new)
 
 
 def _refuse_files(statement: CreateView) -> None:

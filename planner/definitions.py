@@ -234,11 +234,13 @@ class ChangeRoles:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRights:
-    """GRANT, REVOKE and OWNER TO: objects' rights, before and after."""
+    """GRANT, REVOKE and OWNER TO: objects' rights, before and after; ``columns``: relations of whose columns something
+    is granted."""
 
     tag: str
     changes: tuple[tuple[int, Rights, Rights], ...]
     notices: tuple[SqlError, ...] = ()
+    columns: tuple[AlterTable | Redefine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from pglast.enums import RoleSpecType, RoleStmtType
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, unsupported
+from catalog.objects import Sequence, SystemView
 from catalog.passwords import is_md5
+from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.types import SqlType
 from planner.bind.context import Binding
@@ -171,6 +173,10 @@ def _needing(binding: Binding, role: Role) -> Iterable[str]:
             yield f"owner of {described(binding, oid)}"
         elif rights.names(role.oid):
             yield f"privileges for {described(binding, oid)}"
+    for relation in binding.context.catalog.objects.values():
+        for column in () if isinstance(relation, Sequence | SystemView) else relation.columns:
+            if column_grants(column).names(role.oid):
+                yield f"privileges for column {column.name} of {described(binding, relation.oid)}"
     for item in binding.context.catalog.defaults:
         if item.rights.owner == role.oid:
             yield f"owner of {_default_words(binding, item)}"
