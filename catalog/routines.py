@@ -30,7 +30,8 @@ class Argument:
 class Function:
     """A function of one SELECT, or of RETURN and an expression (``returns``), whose text ``body`` is.
 
-    ``result`` is its type's oid. ``volatility`` is i, s or v, ``parallel`` s, r or u, as in pg_proc.
+    ``result`` is its type's oid. One that ``returns_set`` gives rows in FROM: of one column, or of those of RETURNS
+    TABLE (``columns``). ``volatility`` is i, s or v, ``parallel`` s, r or u, as in pg_proc.
     """
 
     oid: int
@@ -45,11 +46,18 @@ class Function:
     parallel: str = "u"
     schema: str = PUBLIC
     comment: str | None = None
+    returns_set: bool = False
+    columns: tuple[Argument, ...] = ()
 
     @property
     def types(self) -> tuple[int, ...]:
         """The oids of the parameters' types, by which functions of one name are told apart."""
         return tuple(item.type for item in self.arguments)
+
+    @property
+    def returned(self) -> tuple[object, ...]:
+        """What RETURNS declares."""
+        return self.returns_set, self.result, self.columns
 
     @property
     def proc(self) -> PgProc:
@@ -58,7 +66,7 @@ class Function:
         names = tuple(item.name for item in self.arguments)
         source = f"{self.schema}.{self.name}"
         return PgProc(
-            *(self.oid, self.name, "f", self.types, defaults, 0, self.result, False),
+            *(self.oid, self.name, "f", self.types, defaults, 0, self.result, self.returns_set),
             *(self.strict, self.volatility, source, names),
         )
 

@@ -24,7 +24,8 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
     """Users' functions."""
     for item in every(catalog.functions):
         owner, acl = rights_of(catalog, item.oid)
-        names = [argument.name for argument in item.arguments]
+        every_argument = (*item.arguments, *item.columns)
+        names = [argument.name for argument in every_argument]
         defaults = [_default(catalog, argument) for argument in item.arguments if argument.default is not None]
         yield {
             "oid": item.oid,
@@ -38,7 +39,11 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
             "proleakproof": item.leakproof,
             "provolatile": item.volatility,
             "proparallel": item.parallel,
-            "pronargs": len(names),
+            "proretset": item.returns_set,
+            "prorows": 1000.0 if item.returns_set else 0.0,
+            "proallargtypes": [argument.type for argument in every_argument] if item.columns else None,
+            "proargmodes": ["i"] * len(item.arguments) + ["t"] * len(item.columns) if item.columns else None,
+            "pronargs": len(item.arguments),
             "pronargdefaults": len(defaults),
             "prorettype": item.result,
             "proargtypes": list(item.types),
@@ -55,7 +60,7 @@ def own_signatures(catalog: Catalog) -> Iterator[Row]:
     for item in every(catalog.functions):
         identity = ", ".join(_declared(catalog, argument) for argument in item.arguments)
         arguments = ", ".join(_with_default(catalog, argument) for argument in item.arguments)
-        result = type_name(catalog, item.result)
+        result = _result(catalog, item)
         definition = _definition(catalog, item, arguments, result)
         yield {"oid": item.oid, "arguments": arguments, "identity": identity, "result": result,
                "definition": definition}  # fmt: skip
@@ -77,6 +82,13 @@ def type_name(catalog: Catalog, oid: int) -> str:
 def _declared(catalog: Catalog, argument: Argument) -> str:
     kind = type_name(catalog, argument.type)
     return f"{quote_name(argument.name)} {kind}" if argument.name else kind
+
+
+def _result(catalog: Catalog, item: Function) -> str:
+    """RETURNS, as pg_get_function_result() has it."""
+    if item.columns:
+        return f"TABLE({', '.join(_declared(catalog, column) for column in item.columns)})"
+    return ("SETOF " if item.returns_set else "") + type_name(catalog, item.result)
 
 
 def _default(catalog: Catalog, argument: Argument) -> str:

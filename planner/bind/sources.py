@@ -19,6 +19,7 @@ from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Worki
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.json_rows import bind_rows, is_of_rows
 from planner.bind.calls.sets import bind_columns
+from planner.bind.calls.user_functions import bind_user_rows
 from planner.bind.context import Binding, restricted
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -309,7 +310,7 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
         rest = bind_resume(env, node.functions[0][0])
         names = tuple(output.name for output in rest.outputs)
         return _derived(level, rest, names, node.alias, "resume", node, nullable)
-    query = _about_catalog(env, node) if alone else None
+    query = (bind_user_rows(env, node.functions[0][0], bind_scalar) or _about_catalog(env, node)) if alone else None
     if query is not None:
         names = tuple(output.name for output in query.outputs)
         if len(names) == 1 and node.alias is not None:

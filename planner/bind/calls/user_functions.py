@@ -6,6 +6,8 @@ A body of a bare SELECT list is an expression; any other is a subquery of its fi
     CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1'
     SELECT f(x) FROM t   ->   SELECT x + 1 FROM t
 
+One that returns a set stands in FROM, as a subquery.
+
 https://www.postgresql.org/docs/15/xfunc-sql.html
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pglast import ast
@@ -22,42 +25,83 @@ from pglast.enums import LimitOption, SubLinkType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.privileges import OF_FUNCTION
-from catalog.routines import Function, named
+from catalog.routines import Argument, Function, named
 from catalog.types import BOOL, SqlType, by_oid
+from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
 from planner.bind.calls.resolution import Ambiguous, Candidate, call_among, function_call
 from planner.bind.context import Binding, restricted, within
 from planner.bind.environment import Environment
-from planner.bind.levels import Level, subqueries_of
+from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.typenames import names_of
-from planner.expression import Call, Case, Literal, Scalar
+from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
+from planner.statements import Output
 from planner.walk import walk
 
 
 def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """The value of a call of a user's function; None where it means another. Raises 42501, 42725 and 0A000."""
-    binding, names = env.binding, names_of(node.funcname)
-    name, known = names[-1], binding.context.catalog.functions
-    if name not in known:
+    binding, called = env.binding, _called(env, node, bind)
+    if called is None:
         return None
+    function, given, node = called
+    if function.returns_set:
+        raise unsupported(f"{function.name}(), which returns a set, here", "Call it in FROM.", binding.position(node))
+    _refuse_itself(binding, function, node)
+    found = _inlined(env, function, given, node)
+    binding.remember(found, node, function.name)
+    return found
+
+
+def bind_user_rows(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
+    """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
+    if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
+        return None
+    called = _called(env, node, bind)
+    if called is None or not called[0].returns_set:
+        return None
+    function, given, node = called
+    _refuse_itself(env.binding, function, node)
+    if any(map(_is_volatile, given)):
+        words = f"a volatile argument of {function.name}()"
+        raise unsupported(words, "Compute it in a subquery in FROM.", env.binding.position(node))
+    with _body(env.binding, function, given):
+        rows = rows_of(env.binding, function, given)
+    if function.strict and given:
+        return replace(rows, relation=Filter(rows.relation, _present(given)))
+    return rows
+
+
+def _visible(binding: Binding, node: Any) -> list[Function]:
+    """The users' functions that a call may mean."""
+    names = names_of(node.funcname)
     schemas = (names[-2],) if len(names) > 1 else binding.context.search_path
-    visible = named(known, name, schemas)
+    return named(binding.context.catalog.functions, names[-1], schemas)
+
+
+def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
+    """The user's function that a call means, with its arguments; None where it means another."""
+    binding, visible = env.binding, _visible(env.binding, node)
     if not visible:
         return None
     node, arguments = without_voids(node, [bind(env, item) for item in node.args or ()])
-    function = _chosen(env, visible, arguments, node, len(names) > 1)
+    function = _chosen(env, visible, arguments, node, len(names_of(node.funcname)) > 1)
     if function is None:
         return None
     _require_execute(binding, function)
     binding.functions[function.oid] = None
-    found = _inlined(env, function, _given(env, function, arguments, node), node)
-    binding.remember(found, node, function.name)
-    return found
+    return function, _given(env, function, arguments, node), node
+
+
+def _refuse_itself(binding: Binding, function: Function, node: Any) -> None:
+    if function.oid in binding.inlining:
+        words = f"function {function.name}(), which calls itself,"
+        raise unsupported(words, "Write it WITH RECURSIVE.", binding.position(node))
 
 
 def _chosen(
@@ -134,25 +178,56 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
 
 def _inlined(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
     binding = env.binding
-    if function.oid in binding.inlining:
-        words = f"function {function.name}(), which calls itself,"
-        raise unsupported(words, "Write it WITH RECURSIVE.", binding.position(node))
     with _body(binding, function, given):
         scalar = body_of(binding, function, given)
     _refuse_volatile(env, function, given, scalar, node)
     if not function.strict or not given:
         return scalar
+    return Case(((_present(given), scalar),), Literal(None, scalar.type), scalar.type)
+
+
+def _present(given: Sequence[Scalar]) -> Scalar:
+    """Whether no argument is NULL."""
     present = tuple(Call("is_not_null", (item,), BOOL) for item in given)
-    condition = present[0] if len(present) == 1 else Call("and", present, BOOL)
-    return Case(((condition, scalar),), Literal(None, scalar.type), scalar.type)
+    return present[0] if len(present) == 1 else Call("and", present, BOOL)
+
+
+def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> BoundQuery:
+    """The rows of a body over its arguments. Raises 42P13 where they are not of the declared types, and 0A000."""
+    from planner.bind.select import bind_select  # queries contain calls
+
+    if function.returns:
+        raise unsupported("RETURN in a function that returns a set", "Quote a SELECT.")
+    query = bind_select(Level(binding, _parameters(function, given)), _query_node(function.body))
+    catalog, kind = binding.context.catalog, "record" if function.columns else ""
+    declarations = function.columns or (Argument(function.name, function.result),)
+    kinds = [type_by_oid(catalog, item.type) for item in declarations]
+    message = f"return type mismatch in function declared to return {kind or kinds[0]}"
+    if len(query.outputs) != len(kinds):
+        few = "few" if len(query.outputs) < len(kinds) else "many"
+        alone = "Final statement must return exactly one column."
+        raise SqlError("42P13", message, f"Final statement returns too {few} columns." if kind else alone)
+    outputs = []
+    for place, (item, column, wanted) in enumerate(zip(declarations, query.relation.columns, kinds, strict=True), 1):
+        try:
+            value = declared(binding, ColumnRef(column), wanted, None)
+        except SqlError:
+            at = f"Final statement returns {column.type} instead of {wanted} at column {place}."
+            raise SqlError("42P13", message, at if kind else f"Actual return type is {column.type}.") from None
+        outputs.append((binding.column(item.name, value.type), value))
+    shown = tuple(Output(item.name, kind) for item, kind in zip(declarations, kinds, strict=True))
+    return BoundQuery(Project(query.relation, tuple(outputs)), shown)
+
+
+def _parameters(function: Function, given: Sequence[Scalar]) -> Scope:
+    """The arguments by their names."""
+    pairs = zip(function.arguments, given, strict=True)
+    return source_of(function.name, [Entry(item.name, scalar) for item, scalar in pairs if item.name])
 
 
 def body_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Scalar:
     """A body over its arguments. Raises 42P13 where its value is none of the declared type."""
-    scope = source_of(
-        function.name,
-        [Entry(item.name, scalar) for item, scalar in zip(function.arguments, given, strict=True) if item.name],
-    )
+    scope = _parameters(function, given)
     scalar = _expression(binding, scope, value_node(function.body, function.returns))
     kind = type_by_oid(binding.context.catalog, function.result)
     try:
@@ -172,18 +247,24 @@ def _expression(binding: Binding, scope: Scope, node: Any) -> Scalar:
 
 def value_node(body: str, returns: bool) -> Any:
     """A body's value as an expression of the grammar. Raises 0A000 and 42P13."""
-    statements = parse(f"SELECT {body}" if returns else body)
-    if len(statements) != 1:
-        raise unsupported("a function of several statements", "Write one SELECT.")
-    query = statements[0].node
-    if type(query).__name__ != "SelectStmt" or query.intoClause is not None:
-        raise unsupported("a function that changes something", "Send its statements yourself.")
+    query = _query_node(f"SELECT {body}" if returns else body)
     targets: list[Any] = list(_first(query).targetList or ())
     if len(targets) != 1:
         raise SqlError("42P13", "return type mismatch in function", "Final statement must return exactly one column.")
     if _is_expression(query):
         return targets[0].val
     return ast.SubLink(subLinkType=SubLinkType.EXPR_SUBLINK, subselect=_first_row(query))
+
+
+def _query_node(body: str) -> Any:
+    """A body's only statement, a query. Raises 0A000."""
+    statements = parse(body)
+    if len(statements) != 1:
+        raise unsupported("a function of several statements", "Write one SELECT.")
+    query = statements[0].node
+    if type(query).__name__ != "SelectStmt" or query.intoClause is not None:
+        raise unsupported("a function that changes something", "Send its statements yourself.")
+    return query
 
 
 def _first(query: Any) -> Any:
@@ -225,8 +306,12 @@ def _first_row(query: Any) -> Any:
 def _refuse_volatile(env: Environment, function: Function, given: Sequence[Scalar], found: Scalar, node: Any) -> None:
     """An argument whose value changes must be computed once: it stands in the body once. Raises 0A000."""
     for item in given:
-        if any(FUNCTIONS[part.function].volatility == "volatile" for part in walk(item) if isinstance(part, Call)):
+        if _is_volatile(item):
             uses = sum(part is item for part in walk(found))
             if uses != 1 or function.strict:
                 words = f"a volatile argument of {function.name}(), which does not use it just once"
                 raise unsupported(words, "Compute it in a subquery in FROM.", env.binding.position(node))
+
+
+def _is_volatile(scalar: Scalar) -> bool:
+    return any(FUNCTIONS[part.function].volatility == "volatile" for part in walk(scalar) if isinstance(part, Call))

@@ -8,6 +8,7 @@ https://www.postgresql.org/docs/15/sql-createfunction.html
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,8 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, Stream, Table, View
 from catalog.routines import Argument, Function, every, named
-from planner.bind.calls.user_functions import body_of, type_by_oid, value_node
+from catalog.types import RECORD_OID
+from planner.bind.calls.user_functions import body_of, rows_of, type_by_oid, value_node
 from planner.bind.context import Binding, within
 from planner.bind.definitions.dependents import texts_calling
 from planner.bind.definitions.expression_texts import expression_text
@@ -50,6 +52,7 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
     options = {item.defname: item.arg for item in node.options or ()}
     _check_language(node, options)
     arguments = tuple(_arguments(binding, node))
+    columns = tuple(_columns(binding, node))
     body = _body(binding, node, options)
     where = schema_for(binding, schema[-1] if schema else None, name)
     catalog = binding.context.catalog
@@ -57,10 +60,12 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
         catalog.next_oid,
         name,
         arguments,
-        _result(binding, node),
+        _result(binding, node, columns),
         body,
         node.sql_body is not None,
         schema=where,
+        returns_set=bool(node.returnType.setof),
+        columns=columns,
         **attributes_of(options),
     )
     before = next((item for item in named(catalog.functions, name, (where,)) if item.types == function.types), None)
@@ -121,6 +126,8 @@ def _arguments(binding: Binding, node: Any) -> Iterator[Argument]:
     for item in node.parameters or ():
         position = binding.position(item)
         mode = FunctionParameterMode(item.mode)
+        if mode == FunctionParameterMode.FUNC_PARAM_TABLE:
+            continue
         if mode not in (FunctionParameterMode.FUNC_PARAM_IN, FunctionParameterMode.FUNC_PARAM_DEFAULT):
             words = mode.name.removeprefix("FUNC_PARAM_")
             raise unsupported(f"{words} parameters", "Return one value, or create a view of several.", position)
@@ -140,23 +147,38 @@ def _arguments(binding: Binding, node: Any) -> Iterator[Argument]:
         yield Argument(name, kind, default)
 
 
+def _columns(binding: Binding, node: Any) -> Iterator[Argument]:
+    """The columns of RETURNS TABLE."""
+    names: set[str] = set()
+    for item in node.parameters or ():
+        if FunctionParameterMode(item.mode) == FunctionParameterMode.FUNC_PARAM_TABLE:
+            if item.name in names:
+                raise SqlError("42P13", f'parameter name "{item.name}" used more than once')
+            names.add(item.name)
+            yield Argument(item.name, _type(binding, item.argType, "returns"))
+
+
 def _type(binding: Binding, node: Any, does: str) -> int:
     name, position = names_of(node.names)[-1], binding.position(node)
     if name in _POLYMORPHIC:
         raise unsupported(f"a polymorphic function ({name})", "Declare it once for each type.", position)
-    if node.setof:
-        raise unsupported("a function that returns a set", "Create a view, or write the query in FROM.", position)
+    if node.setof and does == "takes":
+        raise SqlError("42P13", "functions cannot accept set arguments")
     if name in ("trigger", "event_trigger", "void", "record"):
         raise unsupported(f"a function that {does} {name}", "Return one value.", position)
-    kind = type_of(binding, node)
+    alone = copy.copy(node)
+    alone.setof = False
+    kind = type_of(binding, alone)
     if kind.row is not None:
         raise unsupported(f"a function that {does} rows", "Return one value, or create a view.", position)
     return kind.oid
 
 
-def _result(binding: Binding, node: Any) -> int:
+def _result(binding: Binding, node: Any, columns: tuple[Argument, ...]) -> int:
     if node.returnType is None:
         raise SqlError("42P13", "function result type must be specified")
+    if columns:
+        return columns[0].type if len(columns) == 1 else RECORD_OID
     return _type(binding, node.returnType, "returns")
 
 
@@ -168,7 +190,7 @@ def _check_replaced(binding: Binding, node: Any, before: Function, after: Functi
     if binding.reader is not None and not owns(binding, before.oid, binding.reader):
         raise SqlError("42501", f"must be owner of function {before.name}")
     hint = f"Use DROP FUNCTION {signature(binding.context.catalog, before)} first."
-    if before.result != after.result:
+    if before.returned != after.returned:
         raise SqlError("42P13", "cannot change return type of existing function", hint=hint)
     for old, new in zip(before.arguments, after.arguments, strict=True):
         if old.name and old.name != new.name:
@@ -192,7 +214,8 @@ def _check_body(binding: Binding, function: Function) -> Collection[int]:
     inner.reader = None
     inner.marks_rows = True
     catalog = inner.context.catalog
-    value_node(function.body, function.returns)
+    if not function.returns_set:
+        value_node(function.body, function.returns)
     given = [
         ColumnRef(Column(-1 - place, item.name or f"${place + 1}", type_by_oid(catalog, item.type)))
         for place, item in enumerate(function.arguments)
@@ -200,7 +223,10 @@ def _check_body(binding: Binding, function: Function) -> Collection[int]:
     inner.bodies.append(tuple(given))
     inner.inlining.append(function.oid)
     inner.views.append(0)
-    body_of(inner, function, given)
+    if function.returns_set:
+        rows_of(inner, function, given)
+    else:
+        body_of(inner, function, given)
     if inner.streams:
         instead = "Create a continuous view over the stream, and read that."
         raise unsupported(f'a function that reads the stream "{inner.streams[0][0]}"', instead)
