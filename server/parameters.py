@@ -261,7 +261,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     _milliseconds("idle_in_transaction_session_timeout", "0", "Longest idle time in a transaction; 0 is none."),
     _milliseconds("idle_session_timeout", "0", "Longest idle time; 0 is none."),
     _accepted("backslash_quote", "safe_encoding", text),
-    _accepted("check_function_bodies", "on", boolean),
+    Parameter("check_function_bodies", "on", boolean, "Whether a function's body is looked at when it is created."),
     _accepted("constraint_exclusion", "partition", text),
     _accepted("cursor_tuple_fraction", "0.1", number(0, 1, whole=False)),
     _accepted("default_statistics_target", "100", number(1, 10000)),

@@ -101,11 +101,13 @@ class Surroundings:
     database: str
     own: str = ""  # tells the relations that only the session sees
     separated: Separated = none_separated
+    checks_bodies: bool = True  # check_function_bodies
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
-        return (self.search_path, self.time_zone, self.role, self.session_role, self.database, self.own)
+        names = (self.search_path, self.role, self.session_role, self.database, self.own)
+        return (*names, self.time_zone, self.checks_bodies)
 
 
 def surroundings(
@@ -113,9 +115,9 @@ def surroundings(
 ) -> Surroundings:
     """A session's."""
     roles = settings.role, settings.value("session_authorization")
-    return Surroundings(
-        catalog, settings.search_path(), settings.value("TimeZone"), *roles, database, settings.own, separated
-    )
+    place = settings.search_path(), settings.value("TimeZone")
+    checks_bodies = settings.is_on("check_function_bodies")
+    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies)
 
 
 class PlanCache:
@@ -185,7 +187,9 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     """Binds a statement."""
     roles = around.role, around.session_role
     place = around.search_path, types, around.time_zone
-    context = Context(around.catalog, *place, *roles, around.database, around.separated)
+    context = Context(
+        around.catalog, *place, *roles, around.database, around.separated, checks_bodies=around.checks_bodies
+    )
     bound = bind(raw, context)
     statement = bound.statement
     nodes = [item for root in roots(statement) for item in walk(root)]

@@ -54,6 +54,8 @@ class Context:
     #: The columns of these relations that the text knows, by oid: as it calls them and as they are called now.
     reads: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    #: Whether functions' bodies are bound when they are created; pg_dump writes them before what they read.
+    checks_bodies: bool = True
 
 
 @dataclass(slots=True)

@@ -57,3 +57,6 @@ CREATE INDEX pairs_order ON pairs (b DESC, a NULLS FIRST) INCLUDE (c) WHERE a > 
 CREATE FUNCTION shop.doubled(x int, times int DEFAULT 2) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x * times';
 CREATE FUNCTION greeting(who text) RETURNS text IMMUTABLE STRICT PARALLEL SAFE RETURN 'hello ' || who;
 CREATE VIEW shop.greeted AS SELECT greeting('you') AS g, shop.doubled(4) AS d;
+CREATE FUNCTION shop.dearer(atleast numeric) RETURNS TABLE (id bigint, price numeric) LANGUAGE sql STABLE AS 'SELECT o.id, o.price FROM shop.orders o WHERE o.price >= atleast';
+CREATE FUNCTION counted(n int) RETURNS SETOF int LANGUAGE sql AS 'SELECT generate_series(1, n)';
+COMMENT ON FUNCTION shop.dearer(numeric) IS 'what costs more';

@@ -72,7 +72,8 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
     if before is not None:
         function = replace(function, oid=before.oid, comment=before.comment)
         _check_replaced(binding, node, before, function)
-    _check_body(binding, function)
+    if binding.context.checks_bodies or function.returns:
+        _check_body(binding, function)
     return CreateFunction(function, before)
 
 

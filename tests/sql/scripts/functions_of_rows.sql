@@ -45,3 +45,13 @@ CREATE FUNCTION bad() RETURNS SETOF date LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION bad(a int) RETURNS TABLE (a int) LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION bad() RETURNS TABLE (a int, a int) LANGUAGE sql AS 'SELECT 1, 2';
 DROP FUNCTION upto, below, only, cheap;
+-- Bodies that pg_dump writes before the tables that they read
+SET check_function_bodies = off;
+CREATE FUNCTION early() RETURNS TABLE (id int) LANGUAGE sql AS 'SELECT l.id FROM later l';
+CREATE FUNCTION early(n int) RETURNS int LANGUAGE sql AS 'SELECT max(l.id) FROM later l WHERE l.id < n';
+RESET check_function_bodies;
+CREATE TABLE later (id int);
+INSERT INTO later VALUES (1), (5);
+SELECT * FROM early();
+SELECT early(4);
+DROP FUNCTION early(), early(int);
