@@ -310,6 +310,7 @@ def test_a_query_waits_for_changes_and_ends_with_its_view(database: Database) ->
         ("SELECT * FROM millstream.changes('v'), s", "0A000"),
         ("SELECT * FROM millstream.changes('v', 1) a, millstream.changes('v', 2) b", "0A000"),
         ("CREATE VIEW w AS SELECT * FROM millstream.changes('v')", "0A000"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT * FROM millstream.changes('v')", "0A000"),
         ("CREATE TABLE w AS SELECT * FROM millstream.changes('v')", "0A000"),
         ("SELECT * FROM changes('v')", "42883"),
     ],
