@@ -19,7 +19,7 @@ from catalog.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.definitions import ddl
-from executor.embedded.effects import numbered
+from executor.embedded.tables.effects import numbered
 from executor.trace.layout import stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values

@@ -39,7 +39,7 @@ from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Done, Sequencer
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore, WriteTransaction
+from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.options import Options
 from executor.plans import PlanCache

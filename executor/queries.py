@@ -26,7 +26,7 @@ from executor.carriers import packed_table
 from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed

@@ -15,7 +15,7 @@ from executor.commit.log import Log
 from executor.commit.records import CatalogChange, FilesArrived, Spooled, StreamRows, TableChange
 from executor.commit.recovery import replay
 from executor.definitions import stored_catalog
-from executor.embedded.tables import TableStore, WriteTransaction
+from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.streams.runtime import Arrival
 
 if TYPE_CHECKING:

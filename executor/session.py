@@ -25,7 +25,7 @@ from executor.block import Block
 from executor.copying import CopySink
 from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
-from executor.embedded.row_plans import RowChange
+from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
 from executor.locking import begin_write, lock, lock_rows
 from executor.planned import Planned

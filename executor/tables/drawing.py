@@ -22,7 +22,7 @@ from catalog.objects import Sequence, is_temporary
 from catalog.privileges import OF_SEQUENCE
 from catalog.roles import BOOTSTRAP_NAME
 from executor.embedded.connection import NOTHING, Run
-from executor.embedded.effects import numbered
+from executor.embedded.tables.effects import numbered
 from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
 from planner.algebra import Relation
