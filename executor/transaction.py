@@ -19,7 +19,7 @@ from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Part, Spooled, StreamRows, TableChange, TransactionRecord
 from executor.embedded.deferral import Timing
 from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.temporary import Temporary
+from executor.tables.temporary import Temporary
 from planner.program import Program
 
 

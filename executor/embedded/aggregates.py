@@ -15,7 +15,7 @@ from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded import arithmetic
 from executor.embedded.nodes import macro
-from executor.nodes import Expr, chain, function, identifier, operand, text
+from executor.printing.nodes import Expr, chain, function, identifier, operand, text
 from planner.expression import AggregateCall, Call, Literal, Parameter
 
 

@@ -16,7 +16,7 @@ from catalog.types import NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
 from executor.embedded import floats, zoned_times
 from executor.embedded.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, binary, function, number, operand, text
+from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
 from planner.expression import Call, Literal, Parameter
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.

@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog.types import BOOL, TEXT, SqlType
 from executor.embedded.casts import shown
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, function
+from executor.printing.nodes import Build, Expr, function
 from planner.expression import Call, Literal
 
 _ITEM: Final = "e"

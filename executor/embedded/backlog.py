@@ -1,8 +1,8 @@
 """Committed rows that DuckDB's file does not have yet.
 
 A transaction that changes single rows by key is durable with its log record, and readers by key have its rows at once
-(``executor.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own; so they
-wait here until an engine is to see the tables, or many have gathered, and go there together.
+(``executor.tables.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own; so
+they wait here until an engine is to see the tables, or many have gathered, and go there together.
 
 Owns: the net of what waits, row by row, and how it is applied. What is lost in a crash comes back from the log, which
 keeps the records above the LSN that the file contains.
@@ -22,7 +22,7 @@ from executor.embedded.changes import apply_by_value, schema_of
 from executor.embedded.connection import Connection
 from executor.embedded.dialect import STORE
 from executor.embedded.journal import Changed, Entry
-from executor.keyed_rows import Key, identity_of, keys_in
+from executor.tables.keyed_rows import Key, identity_of, keys_in
 from executor.trace.index import Row
 
 #: Rows that may wait, and their bytes.

@@ -17,7 +17,7 @@ from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONS
 from executor.embedded import moments, shapes, zoned_times
 from executor.embedded.nodes import bound, macro
 from executor.embedded.rows import cast_row, row_text, struct, unless_null
-from executor.nodes import Expr, case, function, number, operand, text
+from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
 
 if TYPE_CHECKING:

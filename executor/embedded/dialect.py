@@ -29,8 +29,8 @@ from executor.embedded import casts, files, functions, jsons, rows, sets, shapes
 from executor.embedded.aggregates import AGGREGATES, Surroundings
 from executor.embedded.arrays import each
 from executor.embedded.nodes import bound
-from executor.files import FileRows
-from executor.nodes import (
+from executor.files.foreign import FileRows
+from executor.printing.nodes import (
     Build,
     Expr,
     digits,
@@ -42,8 +42,8 @@ from executor.nodes import (
     reference,
     text,
 )
-from executor.printer import Printer
-from executor.selects import Block
+from executor.printing.printer import Printer
+from executor.printing.selects import Block
 from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 from planner.lowering.outer_values import separate_outer_values

@@ -24,7 +24,7 @@ from executor.embedded.constraints import check_not_null
 from executor.embedded.showing import failing_row
 from executor.embedded.unique_keys import key_of
 from executor.embedded.upserting import Meetings, check_once, meetings, undisputed
-from executor.nodes import column_name
+from executor.printing.nodes import column_name
 from planner.algebra import Filter, Project, Relation
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rows import bound

@@ -29,8 +29,8 @@ from executor.embedded.connection import NOTHING, Bindings, Connection, Paramete
 from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
 from executor.engine import Inputs, Job, JobResult
-from executor.files import FileRows, folders
-from executor.nodes import column_name, leaf_name
+from executor.files.foreign import FileRows, folders
+from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catalog.types import SqlType
-from executor.files import FileColumn, FileRows
+from executor.files.foreign import FileColumn, FileRows
 from planner.algebra import ROW_ID
 
 

@@ -1,7 +1,7 @@
 """Floating point numbers in DuckDB that raise 22003 where PostgreSQL's do.
 
-Owns: + - * / of floats over ``executor.floats``, the casts between real and double precision, and ``finite``, which
-asks an aggregate's result. The operations that raise are macros (``macros_floats``).
+Owns: + - * / of floats over ``executor.printing.floats``, the casts between real and double precision, and ``finite``,
+which asks an aggregate's result. The operations that raise are macros (``macros_floats``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor import floats
 from executor.embedded.macros import let
 from executor.embedded.nodes import macro
-from executor.nodes import Expr, binary
+from executor.printing import floats
+from executor.printing.nodes import Expr, binary
 from planner.expression import Call
 
 _TYPES: Final = {"float8": "DOUBLE", "float4": "FLOAT"}

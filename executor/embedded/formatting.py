@@ -14,7 +14,7 @@ from catalog.errors import unsupported
 from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.casts import FLOATS, local
 from executor.embedded.nodes import cast_to, decimal, macro
-from executor.nodes import Expr, binary, case, function, number, operand, text
+from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
 from planner.formats import NumberPattern, Word, moment_pattern, moment_reader, number_pattern
 

@@ -55,7 +55,7 @@ from executor.embedded.textual import (
     trimmed,
 )
 from executor.embedded.zoned_times import at_zone
-from executor.nodes import Build, Expr, binary, chain, function, operand, text
+from executor.printing.nodes import Build, Expr, binary, chain, function, operand, text
 from planner.expression import Call, Literal
 
 #: Functions that take bytea.

@@ -16,7 +16,7 @@ from executor.embedded.casts import shown as output
 from executor.embedded.casts import to_text
 from executor.embedded.nodes import bound, cast_to, macro
 from executor.embedded.rows import fields, unless_null
-from executor.nodes import Build, Expr, case, chain, function, operand, text
+from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.bind.row_types import check_ordered
 from planner.expression import Call
 

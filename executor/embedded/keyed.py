@@ -1,9 +1,10 @@
 """Statements that find rows by key and change them, without the tables' DuckDB.
 
-``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.keyed_rows``) and computes another of
-it. Owns: which relations read at most one row of one table by a unique key, their rows, the effect of an INSERT, UPDATE
-or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and what they refer
-to is there. Whatever is not certain here is left to the engine, which sees the tables and has the errors.
+``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.tables.keyed_rows``) and computes
+another of it. Owns: which relations read at most one row of one table by a unique key, their rows, the effect of an
+INSERT, UPDATE or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and
+what they refer to is there. Whatever is not certain here is left to the engine, which sees the tables and has the
+errors.
 
 The writer's lock is held: what is committed, and what others have done whose place before this transaction is fixed
 (``unsettled``), stays as it is, and only the transaction's own changes are above it.
@@ -30,11 +31,11 @@ from executor.embedded.effects import Arguments, Effect, Effects, Modification, 
 from executor.embedded.journal import Changed, Entry
 from executor.embedded.unique_keys import key_of
 from executor.embedded.unsettled import Unsettled
-from executor.keyed_rows import Columns, Key, KeyedRows, Overlay, identity_of, keys_in, keys_of
-from executor.nodes import column_name, leaf_name
 from executor.points import key_value, split_equalities
-from executor.row_values import literal_rows
+from executor.printing.nodes import column_name, leaf_name
 from executor.small import Small, small_of
+from executor.streams.row_values import literal_rows
+from executor.tables.keyed_rows import Columns, Key, KeyedRows, Overlay, identity_of, keys_in, keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
 from planner.drawing import calls_of

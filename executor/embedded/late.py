@@ -19,7 +19,7 @@ import pyarrow as pa
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from executor.nodes import Expr, function, leaf_name, text
+from executor.printing.nodes import Expr, function, leaf_name, text
 from planner.algebra import Project, Relation, Snapshot
 from planner.bind.calls.functions import bind_values
 from planner.bind.calls.late import STRICT, places

@@ -13,7 +13,7 @@ from catalog.intervals import carried_interval
 from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
 from catalog.types import SqlType
 from executor.embedded.batches import Functions
-from executor.nodes import Expr, case, function, text
+from executor.printing.nodes import Expr, case, function, text
 
 if TYPE_CHECKING:
     from executor.embedded.dialect import DuckPrinter

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor.nodes import Expr, function, number
+from executor.printing.nodes import Expr, function, number
 
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 

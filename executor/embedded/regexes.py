@@ -13,7 +13,7 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from catalog.types import TEXT
 from executor.embedded.batches import Functions
-from executor.nodes import Build, Expr, function, text
+from executor.printing.nodes import Build, Expr, function, text
 from planner.expression import Call, Literal
 from planner.patterns import common, read, similar
 from planner.regex_matching import Match, Span, find, find_all

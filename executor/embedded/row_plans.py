@@ -19,11 +19,11 @@ from executor.embedded.changes import Change, insertion, removal, replacement, s
 from executor.embedded.effects import typed
 from executor.embedded.keyed import ByKey, NotByKey, Reading, Readings, literals
 from executor.embedded.unique_keys import key_of
-from executor.keyed_rows import Columns, Key, identity_of, keys_in, keys_of
 from executor.points import key_value
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.relations import output_of
 from executor.small.values import FAILURES, array_of
+from executor.tables.keyed_rows import Columns, Key, identity_of, keys_in, keys_of
 from executor.trace.index import Row
 from planner.algebra import ROW_ID, Filter, Project, Relation, Values
 from planner.expression import Column, ColumnRef, Scalar

@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded.nodes import bound, macro
-from executor.nodes import Build, Expr, case, chain, function, operand, text
+from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import VECTORS
 from executor.embedded.nodes import cast_to, macro
-from executor.nodes import Build, Expr, column_name, function, identifier, number
+from executor.printing.nodes import Build, Expr, column_name, function, identifier, number
 from planner.algebra import Unnest, Values
 from planner.expression import Call, Cast
 from planner.walk import RELATIONS, used_columns, walk

@@ -16,7 +16,7 @@ from catalog.errors import SqlError
 from catalog.types import INT4, TEXT, SqlType, array, shaped
 from executor.embedded.batches import Functions
 from executor.embedded.nodes import bound, called, cast_to, macro
-from executor.nodes import Build, Expr, function
+from executor.printing.nodes import Build, Expr, function
 from planner.expression import Call
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from catalog.objects import ColumnDefinition, Table, scale_name
 from catalog.types import SqlType
 from catalog.zoned_times import written
-from executor.literals import infinite
+from executor.printing.literals import infinite
 
 _EXACT: Final = Context(prec=40)
 

@@ -16,7 +16,7 @@ from catalog.types import INT4, SqlType
 from executor.embedded import zoned_times
 from executor.embedded.casts import local
 from executor.embedded.nodes import called, cast_to, decimal, macro
-from executor.nodes import Expr, binary, case, function, operand, text
+from executor.printing.nodes import Expr, binary, case, function, operand, text
 from planner.expression import Call, Literal
 
 _PARTS: Final[Mapping[str, str]] = {

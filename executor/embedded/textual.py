@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from executor.embedded.casts import shown, to_text
 from executor.embedded.nodes import called, cast_to, macro
-from executor.nodes import Build, Expr, case, chain, function, operand, text
+from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal
 
 

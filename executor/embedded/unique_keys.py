@@ -13,7 +13,7 @@ from catalog.types import SqlType
 from executor.embedded.changes import quoted, stored
 from executor.embedded.dialect import DuckPrinter
 from executor.embedded.showing import shown
-from executor.nodes import column_name
+from executor.printing.nodes import column_name
 from planner.bind.definitions.index_parts import index_parts
 
 

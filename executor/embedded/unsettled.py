@@ -16,7 +16,7 @@ from typing import Final
 from catalog.errors import SqlError
 from executor.commit.chain import Chain
 from executor.embedded.journal import Changed
-from executor.keyed_rows import Columns, Key, keys_in, keys_of
+from executor.tables.keyed_rows import Columns, Key, keys_in, keys_of
 from executor.trace.index import NO_ROW, Row
 
 _Changed = dict[Key, tuple[int, Row]]

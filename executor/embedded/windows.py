@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from executor.embedded.nodes import cast_to
-from executor.nodes import Expr, binary, case, function, text
+from executor.printing.nodes import Expr, binary, case, function, text
 from planner.expression import WindowCall
 from planner.functions import WINDOW_FUNCTIONS
 

@@ -15,7 +15,7 @@ from catalog.moments import parse_timetz
 from catalog.types import SqlType
 from executor.embedded.batches import Functions
 from executor.embedded.nodes import called, macro
-from executor.nodes import Build, Expr, function, text
+from executor.printing.nodes import Build, Expr, function, text
 from planner.expression import Call
 
 if TYPE_CHECKING:

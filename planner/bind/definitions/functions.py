@@ -37,6 +37,7 @@ _LANGUAGES: Final = {
     "c": "Write its value as one SELECT with LANGUAGE sql.",
     "internal": "Write its value as one SELECT with LANGUAGE sql.",
 }
+_REFUSED: Final = {"set": "SET in a function", "window": "WINDOW", "support": "SUPPORT", "transform": "TRANSFORM"}
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
 _PARALLEL: Final = {"safe": "s", "restricted": "r", "unsafe": "u"}
 _POLYMORPHIC: Final = ("anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible", "anycompatiblearray")
@@ -84,7 +85,7 @@ def _check_language(node: Any, options: dict[str, Any]) -> None:
         raise SqlError("42704", f'language "{language}" does not exist')
     if "security" in options and options["security"].boolval:
         raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
-    for word, shown in (("set", "SET in a function"), ("window", "WINDOW"), ("support", "SUPPORT")):
+    for word, shown in _REFUSED.items():
         if word in options:
             raise unsupported(shown, "Leave it out.")
 
