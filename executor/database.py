@@ -23,6 +23,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
+from executor.advisory import Locks
 from executor.analytics import Analytics
 from executor.commit.background import background_files
 from executor.commit.files import require_space
@@ -115,6 +116,7 @@ class Database:
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
+        self.advisory = Locks()
         self.watcher = SourceWatcher(self)
 
     @classmethod

@@ -28,7 +28,11 @@ def begin_write(session: DatabaseSession, nowait: bool = False) -> WriteTransact
     included, for which it takes the lock, too: so all that it has read is still so when it commits.
     """
     database, transaction = session.database, session.transaction
-    writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
+    session.awaits_writer = True
+    try:
+        writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
+    finally:
+        session.awaits_writer = False
     snapshot = None if transaction is None else transaction.snapshot
     if snapshot is not None:
         _await_others(writer)

@@ -21,6 +21,7 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
 from executor import changing
+from executor.advisory import EXCLUSIVE, SHARED, Holder
 from executor.block import Block
 from executor.copying import CopySink
 from executor.definitions import ddl
@@ -103,8 +104,12 @@ class DatabaseSession:
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
         self._cancelled = threading.Event()
+        self.awaits_writer = False
+        self.advisory = Holder(database.advisory, self.is_cancelled, self.has_writer, lambda: self.awaits_writer)
         #: Takes the notifications that statements make.
         self.notify: drawing.Notify = lambda channel, payload: None
+        #: Takes what statements say meanwhile.
+        self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
         self.reader = Reader(database, self.is_cancelled)
 
@@ -112,6 +117,11 @@ class DatabaseSession:
     def transaction(self) -> Transaction | None:
         """The open one, a statement's own included."""
         return self._block.current
+
+    def has_writer(self) -> bool:
+        """Whether its transaction is the one that writes tables."""
+        transaction = self._block.current
+        return transaction is not None and transaction.write is not None
 
     def is_cancelled(self) -> bool:
         """Whether the running statement has been cancelled."""
@@ -149,6 +159,7 @@ class DatabaseSession:
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
         self.reader.patience, self.reader.notify = patience, notify
+        self.warn = notify
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -306,7 +317,16 @@ class DatabaseSession:
         """How relations are evaluated that may call sequences' functions."""
         drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
         names = (catalog, self.search_path)
-        return Caller(drawings, self.sequences, self.notify, *names, self._sleep, self.read_only, self.user).evaluate
+        calls = (self._sleep, partial(self._lock, transaction))
+        return Caller(drawings, self.sequences, self.notify, *names, *calls, self.read_only, self.user).evaluate
+
+    def _lock(self, transaction: Transaction, function: str, numbers: list[int]) -> bool:
+        """A function of advisory locks. Raises 40P01, 55P03 and 57014."""
+        done = self.advisory.call(function, numbers, transaction, self.lock_timeout)
+        if not done and "unlock" in function:
+            mode = SHARED if function.endswith("_shared") else EXCLUSIVE
+            self.warn(SqlError("01000", f"you don't own a lock of type {mode}"))
+        return done
 
     def _sleep(self, seconds: float) -> None:
         """pg_sleep(). Raises 57014 where the statement is cancelled meanwhile."""
@@ -416,5 +436,6 @@ class DatabaseSession:
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._block.rollback()
+        self.advisory.give_back_all()
         if self.temporary.tables:
             self.database.temporary.drop(self.temporary.tables)

@@ -49,6 +49,7 @@ class Savepoint:
     catalog: Catalog | None
     catalog_changes: int
     timing: Timing
+    releases: int
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Transaction:
     views: list[NewView] = field(default_factory=list)
     savepoints: list[Savepoint] = field(default_factory=list)
     timing: Timing = field(default_factory=Timing)
+    releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes
 
     def writer(self, nowait: bool = False) -> WriteTransaction:
@@ -113,7 +115,10 @@ class Transaction:
         if self.write is not None:
             self.write.savepoint(name)
         self.savepoints.append(
-            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing)
+            Savepoint(
+                *(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing),
+                len(self.releases),
+            )
         )
 
     def _find(self, name: str) -> int:
@@ -143,6 +148,13 @@ class Transaction:
         del self.catalog_changes[savepoint.catalog_changes :]
         self.catalog = savepoint.catalog
         self.failed = False
+        self.release_locks(savepoint.releases)
+
+    def release_locks(self, first: int = 0) -> None:
+        """Gives back what it has locked, once it is over; ``first``: what it had locked before stays locked."""
+        for release in reversed(self.releases[first:]):
+            release()
+        del self.releases[first:]
 
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""

@@ -52,6 +52,15 @@ def _functions(*items: Function) -> dict[str, Function]:
     return {item.name: item for item in items}
 
 
+#: Functions that take and give back advisory locks.
+ADVISORY: Final = tuple(
+    f"pg_{tried}advisory_{done}{shared}"
+    for shared in ("", "_shared")
+    for tried, done in (("", "lock"), ("", "xact_lock"), ("try_", "lock"), ("try_", "xact_lock"), ("", "unlock"))
+)
+
+UNLOCK_ALL: Final = "pg_advisory_unlock_all"
+
 #: 'add' and 'sub' also do date + integer, date - date, timestamp +- interval, interval +- interval; 'mul' and 'div'
 #: interval by number. 'and', 'or', 'in', 'coalesce', 'greatest', 'least' and 'concat_values' take any number.
 FUNCTIONS: Final[dict[str, Function]] = _functions(
@@ -258,6 +267,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("lastval", 0, 0, "volatile"),
     Function("setval", 2, 3, "volatile"),
     Function("pg_sleep", 1, 1, "volatile"),
+    *(Function(name, 1, 2, "volatile") for name in ADVISORY),
+    Function(UNLOCK_ALL, 0, 0, "volatile"),
     # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
     Function("now", 0, 0, "stable"),
     Function("current_date", 0, 0, "stable"),
@@ -312,8 +323,10 @@ SESSION_FUNCTIONS: Final = frozenset(
     ]
 )
 
-#: Functions with an effect, which no engine calls: those of sequences, what notifies, and what waits.
-DRAWN_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep"))
+#: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.
+DRAWN_FUNCTIONS: Final = frozenset(
+    ("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep", *ADVISORY, UNLOCK_ALL)
+)
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(

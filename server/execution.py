@@ -300,6 +300,7 @@ def _discard(session: Session, statement: Discard) -> Result:
             session.settings.set(name, None)
         session.statements.clear()
         session.listening.unlisten(None)
+        session.db.advisory.give_back_all()
         cursors.close_all(session)
     if what in ("ALL", "SEQUENCES"):
         session.db.sequences.discard()

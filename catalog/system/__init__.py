@@ -87,6 +87,7 @@ _LOOKUPS: Final = {
     ),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
     "listening_channels": _named(("channel",)),
+    "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
 }
 _FIRST: Final = 14_900

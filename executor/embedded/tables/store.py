@@ -47,6 +47,10 @@ _BLOCK: Final = 256 << 10  # DuckDB's
 _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 
+#: Tables with about how many rows each has.
+_ESTIMATES: Final = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'"
+
+
 class ReadSnapshot:
     """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
 
@@ -197,10 +201,21 @@ class TableStore:
                 raise SqlError("55P03", "canceling statement due to lock timeout")
 
     def row_counts(self) -> dict[int, int]:
-        """About how many rows each table holds, by oid."""
+        """About how many rows each table holds, by oid: deleted ones may still count."""
         self.backlog.apply()
-        found = self._asked(f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'")
-        return {int(name[1:]): int(rows) for name, rows in found if name[1:].isdigit()}
+        return {int(name[1:]): int(rows) for name, rows in self._asked(_ESTIMATES) if name[1:].isdigit()}
+
+    def exact_row_counts(self) -> dict[int, int]:
+        """How many rows each table holds, by oid."""
+        connection = self.connect()
+        try:
+            connection.begin()
+            names = [name for name, _ in connection.rows(_ESTIMATES) if name[1:].isdigit()]
+            counts = " UNION ALL ".join(f"SELECT {name[1:]}, count(*) FROM {STORE}.main.{name}" for name in names)
+            return dict(connection.rows(counts)) if counts else {}
+        finally:
+            connection.rollback()
+            self.release(connection)
 
     def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
         """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.

@@ -1,6 +1,7 @@
 """COMMENT ON: kept with the object's definition.
 
-Owns: which object and column is meant. What Millstream has no objects for (roles, functions, ...) is 0A000.
+Owns: which object and column is meant. What Millstream has no objects for (roles, ...) is 0A000; functions
+are ``altered_functions``'.
 """
 
 from __future__ import annotations
