@@ -169,6 +169,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "suspend_query": signals.suspend,
     "checkpoint_query": signals.checkpoint,
     "migrate_query": signals.migrate,
+    "migrate_view": signals.migrate_view,
     "drain_server": signals.drain,
     "forget_query": signals.forget,
     "current_setting": _current_setting,
