@@ -4,7 +4,7 @@ Owns: the layout below the storage's ``views``, and that nothing of a manifest c
 its checksum, the files', and that the program reads the view's stream and its own states and nothing else.
 
     <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
-    <storage>/views/<name>/<handover>/s<n>.parquet      the rows of the n-th state
+    <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import WRONG, check_call, digest
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
-from planner.program import Program
+from planner.program import Program, State, Static
 from planner.retargeting import relations_of, retargeted
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
@@ -40,8 +40,9 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class LeavingView:
-    """A view with its states at the LSN ``at`` of its home. ``stream`` is as its home defines it, and ``program`` is
-    over that; ``role`` is the name of the view's owner."""
+    """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
+    created. ``stream`` is as its home defines it, and ``program`` is over that; ``role`` is the name of the view's
+    owner."""
 
     view: View
     stream: Stream
@@ -49,6 +50,7 @@ class LeavingView:
     at: int
     program: Program
     states: Mapping[str, pa.Table]
+    statics: Mapping[str, pa.Table]
 
 
 def write(storage: Path, name: str, leaving: LeavingView) -> str:
@@ -58,11 +60,11 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
     try:
         folder.mkdir(mode=0o700, parents=True)
         files = {}
-        for place, state in enumerate(leaving.program.states):
-            path = folder / f"s{place}.parquet"
-            write_table(path, leaving.states[state.name])
+        for place, (name_of, table) in enumerate({**leaving.statics, **leaving.states}.items()):
+            path = folder / f"t{place}.parquet"
+            write_table(path, table)
             stored = describe_file(path, folder)
-            files[state.name] = {"name": stored.name, "size": stored.size, "crc32": stored.crc}
+            files[name_of] = {"name": stored.name, "size": stored.size, "crc32": stored.crc}
         failpoint("view-files")
         content = {
             "view": encode(leaving.view),
@@ -107,12 +109,15 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
         validate(relation)
         for node in walk(relation):
             check_call(node)
-    states = {}
-    for state in program.states:
-        file = content["files"][state.name]
+
+    def rows(trace: State | Static) -> pa.Table:
+        file = content["files"][trace.name]
         path = verify_file(StoredFile(Path(file["name"]).name, file["size"], file["crc32"]), folder)
-        states[state.name] = read_table((path,), schema_of(state))
-    return LeavingView(view, stream, str(content["role"]), content["at"], program, states)
+        return read_table((path,), schema_of(trace))
+
+    states = {item.name: rows(item) for item in program.states}
+    statics = {item.name: rows(item) for item in program.statics}
+    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
 
 
 def delete(storage: Path, name: str, kept: str = "") -> None:

@@ -77,9 +77,10 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
         view = replace(over(leaving.view, leaving.stream.oid, stream.oid), oid=0, created_lsn=0)
         view = replace(view, oid=ddl.free_oid(database, transaction.catalog or catalog, view))
         program = retargeted(leaving.program, {leaving.stream.oid: stream.oid}, f"v{view.oid}")
-        renamed = {new.name: states[old.name] for old, new in zip(leaving.program.states, program.states, strict=True)}
-        handover = Handover(owned.name, owned.handover, renamed)
-        transaction.views.append(NewView(view, program, {}, handover))
+        old = leaving.program
+        renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
+        statics = {new.name: leaving.statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
+        transaction.views.append(NewView(view, program, statics, Handover(owned.name, owned.handover, renamed)))
         ddl.add_object(transaction, transaction.catalog or catalog, view)
         database.commit(transaction)
 
@@ -101,17 +102,14 @@ def as_at_home(replica: Stream) -> Stream:
 
 
 def over(view: View, stream: int, other: int) -> View:
-    """A view with what it says of a stream said of another one, by their oids."""
-
-    def renamed(oid: int) -> int:
-        return other if oid == stream else oid
-
+    """A view with what it says of a stream said of another one, by their oids. What else it was created from does not
+    exist where that is."""
     return replace(
         view,
-        depends_on=tuple(map(renamed, view.depends_on)),
-        names=tuple((schema, name, renamed(oid)) for schema, name, oid in view.names),
-        reads=tuple((renamed(oid), columns) for oid, columns in view.reads),
-        moved=tuple((renamed(oid), before, now) for oid, before, now in view.moved),
+        depends_on=(other,),
+        names=tuple((schema, name, other) for schema, name, oid in view.names if oid == stream),
+        reads=tuple((other, columns) for oid, columns in view.reads if oid == stream),
+        moved=tuple((other, before, now) for oid, before, now in view.moved if oid == stream),
     )
 
 
@@ -154,7 +152,7 @@ def _after(database: Database, leaving: LeavingView, rows: pa.Table) -> dict[str
     def load(state: State) -> list[pa.Table]:
         return [leaving.states[state.name]]
 
-    runtime = ViewRuntime(leaving.view, program, database.engine, feeds, {}, frontiers, load)
+    runtime = ViewRuntime(leaving.view, program, database.engine, feeds, leaving.statics, frontiers, load)
     runtime.advance(1)
     return {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
 

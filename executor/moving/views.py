@@ -36,7 +36,9 @@ from executor.storage import Handover
 from executor.streams import is_followed
 from executor.trace.layout import home_of
 from executor.views import Away, ViewRuntime
+from planner.algebra import Scan
 from planner.retargeting import retargeted
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -157,7 +159,7 @@ class ViewMoving:
             stream = there
         owner = database.catalog.rights_of(view.oid).owner
         role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
-        return LeavingView(view, stream, role, at, program, states)
+        return LeavingView(view, stream, role, at, program, states, runtime.statics)
 
     def _pin(self, runtime: ViewRuntime) -> Stream:
         """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
@@ -297,10 +299,9 @@ def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
         raise unsupported(f'migrating view "{view.name}" over several streams', instead)
     stream = catalog.objects[runtime.paths[0].path.stream]
     assert isinstance(stream, Stream)
-    others = [oid for oid in view.depends_on if oid != stream.oid]
-    if others or runtime.program.statics:
-        names = ", ".join(f'"{catalog.objects[oid].name}"' for oid in others if oid in catalog.objects)
-        raise unsupported(f'migrating view "{view.name}", which reads {names or "tables"} besides its stream', instead)
+    scan = next((node for node in walk(runtime.program.final) if isinstance(node, Scan)), None)
+    if scan is not None:
+        raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
     if is_followed(stream):
         raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
     kinds = [column.type for column in (*stream.columns, *view.columns)]

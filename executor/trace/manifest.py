@@ -31,7 +31,7 @@ from catalog.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
 from executor.trace.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
-from planner.program import State
+from planner.program import State, Static
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"
@@ -286,8 +286,8 @@ def describe_state(state: State) -> StateSchema:
     return StateSchema(state.kind, columns, tuple(map(stored_name, state.key)), merge)
 
 
-def schema_of(state: State) -> pa.Schema:
-    """The Arrow schema of a state's runs, in which columns have the names c<id>."""
+def schema_of(state: State | Static) -> pa.Schema:
+    """The Arrow schema of a state's runs, or of a static pipeline's, in which columns have the names c<id>."""
     return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in state.columns])
 
 
