@@ -17,10 +17,10 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TableChange, TransactionRecord
-from executor.embedded.deferral import Timing
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.storage import Handover
-from executor.temporary import Temporary
+from executor.embedded.tables.deferral import Timing
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.temporary import Temporary
+from executor.views.storage import Handover
 from planner.program import Program
 
 
