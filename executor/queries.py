@@ -264,6 +264,7 @@ class Reader:
 
     def at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
+        self.database.replicas.refresh(plan.views)
         for attempt in range(ATTEMPTS):
             moment, owned = self._moment(plan, transaction)
             try:
@@ -288,6 +289,7 @@ class Reader:
     def present(self, oid: int) -> tuple[int, int, pa.Table]:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
         database = self.database
+        database.replicas.refresh((oid,))
         with _locked([database.view(below) for below in database.views_below((oid,))]):
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))

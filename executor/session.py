@@ -29,6 +29,7 @@ from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
 from executor.locking import begin_write, lock, lock_rows
+from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
@@ -354,7 +355,10 @@ class DatabaseSession:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
-        return ddl.define(self, transaction, statement)
+        before = self.catalog
+        result = ddl.define(self, transaction, statement)
+        require_changeable(self.database, before, self.catalog)
+        return result
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""

@@ -287,6 +287,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("suspend_query", 1, 1, "volatile"),
     Function("checkpoint_query", 1, 1, "volatile"),
     Function("migrate_query", 2, 2, "volatile"),
+    Function("migrate_view", 2, 2, "volatile"),
     Function("drain_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
@@ -317,7 +318,7 @@ SESSION_FUNCTIONS: Final = frozenset(
         "statement_timestamp",
         "txid_current",
         *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
-        *("suspend_query", "checkpoint_query", "migrate_query", "drain_server", "forget_query"),
+        *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
         "current_setting",
         "set_config",
     ]
