@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from executor.embedded.batches import Functions
+from executor.embedded.functions.batches import Functions
 from planner.documents import canonical, parse
 from planner.jsonpath.evaluation import found
 from planner.jsonpath.items import PathError
