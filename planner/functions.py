@@ -243,6 +243,14 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_strip_nulls", 1, 1),
     Function("jsonb_strip_nulls", 1, 1),
     Function("jsonb_pretty", 1, 1),
+    # Over a document, a path, its variables, and whether its errors are passed over.
+    Function("path_found", 2, 2),  # path_exists and path_match with no variables, errors passed over
+    Function("path_holds", 2, 2),
+    Function("path_exists", 4, 4),
+    Function("path_match", 4, 4),
+    Function("path_first", 4, 4),
+    Function("path_array", 4, 4),
+    Function("path_all", 4, 4),
     Function("json_elements", 1, 1),
     Function("json_elements_text", 1, 1),
     Function("json_keys", 1, 1),

@@ -209,6 +209,8 @@ def _reference(
             Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
         )
         names = tuple(column.name for column in columns)
+        relation, scope = _derived(level, query, names, None, node.relname, node, nullable)
+        return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)
     elif isinstance(cte, Returned):
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
@@ -216,6 +218,15 @@ def _reference(
         query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return _derived(level, query, names, node.alias, node.relname, node, nullable)
+
+
+def _with_hidden(scope: Scope, count: int, alias: Any) -> Scope:
+    """An item of FROM by its alias, of whose columns the last are none of ``*``."""
+    (source,) = scope.sources
+    shown = source.entries[: len(source.entries) - count]
+    hidden = source.entries[len(shown) :]
+    name = source.name if alias is None else alias.aliasname
+    return Scope((replace(source, name=name, entries=shown, hidden=hidden),), shown)
 
 
 def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:

@@ -145,7 +145,7 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return macro("ms_timetz_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
-        case "uuid" | "json" | "jsonb":
+        case "uuid" | "json" | "jsonb" | "jsonpath":
             return argument
         case name if name in TEXTS:
             return argument
@@ -251,8 +251,8 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return macro(f"ms_read_{name}", argument)
         case "uuid":
             return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
-        case "json" | "jsonb":
-            return function("doc_jsonb" if target.name == "jsonb" else "doc_json", argument)
+        case "json" | "jsonb" | "jsonpath":
+            return function(f"doc_{target.name}", argument)
         case "bytea":
             return macro("ms_bytea", argument)
         case "timetz":

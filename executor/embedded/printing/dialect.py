@@ -70,7 +70,7 @@ _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
     **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(
-        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "uuid"),
+        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "jsonpath", "uuid"),
         exp.DataType.Type.VARCHAR,
     ),
 }
@@ -183,11 +183,12 @@ class DuckPrinter(Printer):
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
-        as text, so that its own may be counted.
+        as text, so that its own may be counted; a path as the client wrote it.
         """
         self.parameters.setdefault(parameter.index, TEXT if is_unconstrained(parameter.type) else parameter.type)
         place = list(self.parameters).index(parameter.index) + 1
-        return exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+        value = exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+        return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
         """jsonb is ordered by its key."""

@@ -127,6 +127,10 @@ def ordered(value: Expr, kind: SqlType) -> Expr:
     return function("doc_order", value) if kind.name == "jsonb" else value
 
 
+def _silent(name: str) -> Build:
+    return lambda printer, arguments, node: function(name, *arguments, text("{}"), exp.true())
+
+
 JSONS: Final[Mapping[str, Build]] = {
     "to_json": _to_json,
     "json_value": _value,
@@ -166,4 +170,7 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_strip_nulls": _named("doc_strip_text"),
     "jsonb_strip_nulls": _named("doc_strip_nulls"),
     "jsonb_pretty": _named("doc_pretty"),
+    "path_found": _silent("doc_path_exists"),
+    "path_holds": _silent("doc_path_match"),
+    **{name: _named(f"doc_{name}") for name in ("path_exists", "path_match", "path_first", "path_array", "path_all")},
 }
