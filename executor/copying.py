@@ -16,10 +16,10 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream, Table, scale_name
 from catalog.types import BOOL
-from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.effects import numbered
+from executor.definitions import ddl
+from executor.embedded.tables.effects import numbered
 from executor.trace.layout import stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values

@@ -17,9 +17,9 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Part, Spooled, StreamRows, TableChange, TransactionRecord
-from executor.embedded.deferral import Timing
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.temporary import Temporary
+from executor.embedded.tables.deferral import Timing
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.temporary import Temporary
 from planner.program import Program
 
 

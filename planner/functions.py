@@ -261,7 +261,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
-    # Made by executor.drawing before an engine sees the rest: they read and change what no snapshot shows.
+    # Made by executor.tables.drawing before an engine sees the rest: they read and change what no snapshot shows.
     Function("nextval", 1, 1, "volatile"),
     Function("currval", 1, 1, "volatile"),
     Function("lastval", 0, 0, "volatile"),

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import NAMED_OIDS, SqlType
-from executor.literals import literal_value
 from executor.planned import Planned
+from executor.printing.literals import literal_value
 from executor.result import Result
 from planner.algebra import Project, Values
 from planner.definitions import (

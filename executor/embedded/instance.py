@@ -29,7 +29,7 @@ from executor.embedded import (
     zoned_times,
 )
 from executor.embedded.connection import Bindings, Connection
-from executor.embedded.dialect import STORE
+from executor.embedded.printing.dialect import STORE
 from planner.algebra import Relation
 from planner.placement import Power
 

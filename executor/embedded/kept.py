@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded.changes import quoted
 from executor.embedded.connection import Bindings, Connection
-from executor.embedded.dialect import STORE
-from executor.files import FileRows
-from executor.nodes import column_name, leaf_name
+from executor.embedded.printing.dialect import STORE
+from executor.embedded.tables.changes import quoted
+from executor.files.foreign import FileRows
+from executor.printing.nodes import column_name, leaf_name
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 

@@ -32,7 +32,7 @@ from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.embedded.dialect import DuckPrinter
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from catalog.errors import SqlError
-from executor import changes
-from executor.change_scan import ChangeScan
 from executor.database import Database
 from executor.queries import Reader
-from executor.scanning import Interval, Patience
+from executor.streams.scanning import Interval, Patience
+from executor.views import changes
+from executor.views.change_scan import ChangeScan
 from planner.arriving import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
