@@ -28,7 +28,7 @@ from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows
+from executor.locking import begin_write, lock, lock_rows, lock_table
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
@@ -47,6 +47,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -71,6 +72,7 @@ from planner.statements import (
     Delete,
     Explain,
     Insert,
+    LockTable,
     Merge,
     Modifying,
     NoOperation,
@@ -285,7 +287,7 @@ class DatabaseSession:
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
                 return self._define(statement, transaction)
-            case CreateFunction() | DropFunction():
+            case CreateFunction() | DropFunction() | ChangeDefaults():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
@@ -296,6 +298,12 @@ class DatabaseSession:
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
                 alone = not transaction.explicit and not self._block.is_implicit
                 return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
+            case LockTable():
+                if not transaction.explicit and not self._block.is_implicit:
+                    raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
+                if statement.exclusive:
+                    lock_table(statement, transaction)
+                return Result("LOCK TABLE")
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:

@@ -26,6 +26,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -55,7 +56,6 @@ from planner.statements import (
     Fetch,
     Insert,
     Listen,
-    LockTable,
     Merge,
     Modifying,
     Notify,
@@ -108,6 +108,7 @@ WRITES: Final[dict[type, str]] = {
     DropFunction: "DROP FUNCTION",
     ChangeRoles: "ALTER ROLE",
     ChangeRights: "GRANT",
+    ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
     CopyIn: "COPY FROM",
 }
 #: Bytes after which a portion goes out.
@@ -315,12 +316,6 @@ def _discard(session: Session, statement: Discard) -> Result:
     return Result(f"DISCARD {what}")
 
 
-def _lock(session: Session, statement: LockTable) -> Result:
-    if session.db.status == "I" and not session.implicit:
-        raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
-    return Result("LOCK TABLE")
-
-
 def _listen(session: Session, statement: Listen) -> Result:
     session.listening.listen(statement.channel)
     return Result("LISTEN")
@@ -348,7 +343,6 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
     Listen: _listen,
     Unlisten: _unlisten,
     Notify: _notify,
-    LockTable: _lock,
 }
 
 

@@ -49,6 +49,8 @@ def own_relations(session: Session) -> Own:
         "pg_locks": lambda: lock_rows(session),
         "lock_waits": lambda: wait_rows(session),
         "millstream.queries": lambda: _queries(session),
+        "pg_stat_bgwriter": lambda: (_nothing_written(session, "pg_stat_bgwriter"),),
+        "pg_stat_archiver": lambda: (_nothing_written(session, "pg_stat_archiver"),),
         "pg_stat_database": lambda: _database(session),
         "pg_stat_ssl": lambda: _encryption(session),
         "pg_hba_file_rules": lambda: _rules(session),
@@ -183,6 +185,12 @@ def _database(session: Session) -> Iterator[Row]:
         "checksum_failures": 0,
         "stats_reset": session.server.started,
     }
+
+
+def _nothing_written(session: Session, name: str) -> Row:
+    """The counts of a process that there is none of."""
+    counts = {item.name: 0 for item in named(name).columns if item.type.name in ("int8", "float8")}
+    return {**counts, "stats_reset": session.server.started}
 
 
 def _encryption(session: Session) -> Iterator[Row]:

@@ -144,6 +144,11 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
     "pg_blocking_pids(int4)": "ARRAY(SELECT blocker FROM pg_lookups.lock_waits WHERE waiter = $1)",
     "pg_safe_snapshot_blocking_pids(int4)": "'{}'::int4[]",
+    "oidvectortypes(oidvector)": "coalesce((SELECT string_agg(format_type(t, NULL), ', ' ORDER BY n) "
+    "FROM unnest($1) WITH ORDINALITY AS u(t, n)), '')",
+    "pg_last_xact_replay_timestamp()": "NULL::timestamptz",
+    "pg_last_wal_receive_lsn()": "NULL::pg_lsn",
+    "pg_last_wal_replay_lsn()": "NULL::pg_lsn",
     "pg_client_encoding()": "getdatabaseencoding()",
     "inet_client_addr()": "(SELECT client_addr FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
@@ -253,6 +258,7 @@ TABLES: Final[dict[str, str]] = {
     "FROM pg_lookups.keywords",
     "pg_options_to_table(_text)": "SELECT split_part(o, '=', 1) AS option_name, "
     "substr(o, strpos(o, '=') + 1) AS option_value FROM unnest($1) o",
+    "pg_show_all_settings()": "SELECT * FROM pg_settings",
     "pg_listening_channels()": "SELECT channel AS pg_listening_channels FROM pg_lookups.listening_channels",
     "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
     "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",

@@ -19,6 +19,7 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
+    ColumnDefinition,
     Schema,
     Sequence,
     Stream,
@@ -29,7 +30,7 @@ from catalog.objects import (
     null_value,
 )
 from executor.definitions.altering import alter_rows, require_free, require_same
-from executor.definitions.roles import change_rights, change_roles, own, set_rights
+from executor.definitions.roles import change_defaults, change_rights, change_roles, own, set_rights
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.user_types import define_type, forget_types, move_types
 from executor.moving.pinning import require_own
@@ -47,6 +48,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -91,6 +93,7 @@ Definition = (
     | Redefine
     | ChangeRoles
     | ChangeRights
+    | ChangeDefaults
 )
 
 
@@ -148,7 +151,12 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case ChangeRoles():
             return change_roles(transaction, catalog, statement)
         case ChangeRights():
-            return change_rights(transaction, catalog, statement)
+            result = change_rights(transaction, catalog, statement)
+            for alteration in statement.columns:
+                define(session, transaction, alteration)
+            return result
+        case ChangeDefaults():
+            return change_defaults(transaction, catalog, statement)
         case CreateType() | AlterType():
             result = define_type(transaction, catalog, statement, session.time_zone)
             for alteration in statement.alterations if isinstance(statement, AlterType) else ():
@@ -299,6 +307,7 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     rights = None
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         rights = catalog.rights_of(old.oid)
+        view = replace(view, columns=_granted(view.columns, old.columns))
         catalog = drop_object(transaction, catalog, old.oid)
     view = replace(view, oid=free_oid(database, catalog, view))
     notices = list(statement.notices)
@@ -319,6 +328,12 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _granted(new: tuple[ColumnDefinition, ...], old: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """The columns of a view that is replaced, with what was granted on them."""
+    grants = {column.name: column.grants for column in old}
+    return tuple(replace(column, grants=grants.get(column.name, ())) for column in new)
 
 
 def _refuse_files(statement: CreateView) -> None:
@@ -368,7 +383,7 @@ def add_object(transaction: Transaction, catalog: Catalog, item: CatalogObject |
     transaction.catalog = catalog.add(item)
     _log(transaction, item, {"add": encode(item)})
     if not is_temporary(item):
-        own(transaction, item.oid)
+        own(transaction, item)
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:

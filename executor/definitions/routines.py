@@ -24,7 +24,7 @@ def create_function(transaction: Transaction, catalog: Catalog, statement: Creat
         item = replace(item, oid=max(item.oid, catalog.next_oid))
     _put(transaction, catalog, item)
     if before is None:
-        own(transaction, item.oid)
+        own(transaction, item)
     return Result(statement.tag)
 
 

@@ -82,7 +82,13 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if node.schemaname is None and node.relname in level.ctes:
         return _reference(level, level.ctes[node.relname], node, nullable)
     found = find_object(level.binding, node)
-    level.binding.need(found.oid)
+    need = level.binding.need(found.oid)
+    relation, scope = _read(level, node, nullable, found)
+    need.columns = relation.columns
+    return relation, scope
+
+
+def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tuple[Relation, Scope]:
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):

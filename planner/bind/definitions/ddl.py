@@ -20,6 +20,7 @@ from planner.bind.definitions.altered_functions import (
 )
 from planner.bind.definitions.comments import bind_comment
 from planner.bind.definitions.composites import bind_create_composite
+from planner.bind.definitions.default_privileges import bind_default_privileges
 from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
@@ -96,4 +97,5 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CompositeTypeStmt": bind_create_composite,
     "CreateRangeStmt": refuse_range,
     "TruncateStmt": bind_truncate,
+    "AlterDefaultPrivilegesStmt": bind_default_privileges,
 }
