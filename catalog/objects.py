@@ -237,8 +237,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A generator of numbers. Its value is no part of a version: it is kept under ``state`` (executor.sequences), and
-    begins with ``last``, which counts as given when ``called``. A restart takes a new state, so it can be undone.
+    """A generator of numbers. Its value is no part of a version: it is kept under ``state``
+    (executor.tables.sequences), and begins with ``last``, which counts as given when ``called``. A restart takes a new
+    state, so it can be undone.
     """
 
     oid: int

@@ -14,7 +14,7 @@ from executor.transaction import OutdatedError, Transaction
 from planner.statements import Locking, LockTable, Query
 
 if TYPE_CHECKING:
-    from executor.embedded.tables import WriteTransaction
+    from executor.embedded.tables.store import WriteTransaction
     from executor.planned import Planned
     from executor.session import DatabaseSession
 

@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.objects import PUBLIC, Sequence, Stream, Table, View
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
-from executor.embedded.changes import Counts
+from executor.embedded.tables.changes import Counts
 from planner.bind.definitions.view_texts import view_text
 
 if TYPE_CHECKING:

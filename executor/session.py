@@ -20,22 +20,25 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
-from executor import changing, ddl, drawing
+from executor import changing
 from executor.advisory import EXCLUSIVE, SHARED, Holder
-from executor.arriving import ArrivingQuery
 from executor.block import Block
 from executor.copying import CopySink
-from executor.drawing import Caller
+from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
-from executor.embedded.row_plans import RowChange
+from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
 from executor.locking import begin_write, lock, lock_rows, lock_table
+from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
-from executor.scanning import Notify, Patience
-from executor.sequences import SessionSequences
-from executor.temporary import Temporary, drop_temporary
+from executor.streams.arriving import ArrivingQuery
+from executor.streams.scanning import Notify, Patience
+from executor.tables import drawing
+from executor.tables.drawing import Caller
+from executor.tables.sequences import SessionSequences
+from executor.tables.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
@@ -360,7 +363,10 @@ class DatabaseSession:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
-        return ddl.define(self, transaction, statement)
+        before = self.catalog
+        result = ddl.define(self, transaction, statement)
+        require_changeable(self.database, before, self.catalog)
+        return result
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""

@@ -16,10 +16,11 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
-from executor.commit.records import CatalogChange, Part, Spooled, StreamRows, TableChange, TransactionRecord
-from executor.embedded.deferral import Timing
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.temporary import Temporary
+from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TableChange, TransactionRecord
+from executor.embedded.tables.deferral import Timing
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.temporary import Temporary
+from executor.views.storage import Handover
 from planner.program import Program
 
 
@@ -32,11 +33,13 @@ class OutdatedError(SqlError):
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A continuous view that starts when its transaction commits, with its static pipelines' results."""
+    """A continuous view that starts when its transaction commits, with its static pipelines' results, and where it
+    comes from another server with its states."""
 
     view: View
     program: Program
     statics: dict[str, pa.Table]
+    handover: Handover | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Transaction:
     begun: bool = False  # a statement has seen the data
     write: WriteTransaction | None = None
     snapshot: tuple[int, ReadSnapshot] | None = None
-    parts: list[StreamRows | Spooled] = field(default_factory=list)
+    parts: list[StreamRows | Spooled | Followed] = field(default_factory=list)
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import NAMED_OIDS, SqlType
-from executor.literals import literal_value
 from executor.planned import Planned
+from executor.printing.literals import literal_value
 from executor.result import Result
 from planner.algebra import Project, Values
 from planner.definitions import (
@@ -205,15 +205,21 @@ def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described:
     return result
 
 
-def planned(session: Session, plan: Plan, parameters: tuple[Value, ...] = (), described: bool = False) -> Planned:
-    """A statement with how it is planned again."""
-    statement = plan.statement
+def planned(
+    session: Session,
+    plan: Plan,
+    parameters: tuple[Value, ...] = (),
+    described: bool = False,
+    made: functions.Made | None = None,
+) -> Planned:
+    """A statement with how it is planned again, which calls no function of the session a second time."""
+    statement, calls = plan.statement, {} if made is None else made
     if plan.calls_session:
-        statement = functions.evaluate(session, statement, parameters)
+        statement = functions.evaluate(session, statement, parameters, calls)
 
     def again() -> Planned:
         new = replanned(session, plan, described)
-        return planned(session, new, parameters, described)
+        return planned(session, new, parameters, described, calls)
 
     return Planned(statement, plan.catalog, again)
 

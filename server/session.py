@@ -21,9 +21,9 @@ from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.system.names import names_of
 from catalog.types import SqlType
 from executor.result import Result
-from executor.scanning import Patience
 from executor.separation.running import Client
 from executor.session import DatabaseSession
+from executor.streams.scanning import Patience
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import Insert, Query, Statement, TransactionControl

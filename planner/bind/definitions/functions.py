@@ -39,6 +39,7 @@ _LANGUAGES: Final = {
     "c": "Write its value as one SELECT with LANGUAGE sql.",
     "internal": "Write its value as one SELECT with LANGUAGE sql.",
 }
+_REFUSED: Final = {"set": "SET in a function", "window": "WINDOW", "support": "SUPPORT", "transform": "TRANSFORM"}
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
 _PARALLEL: Final = {"safe": "s", "restricted": "r", "unsafe": "u"}
 _POLYMORPHIC: Final = ("anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible", "anycompatiblearray")
@@ -81,7 +82,7 @@ def attributes_of(options: dict[str, Any]) -> dict[str, Any]:
     """Volatility and the like, of those that are given, as fields of ``Function``. Raises 0A000."""
     if "security" in options and options["security"].boolval:
         raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
-    for word, shown in (("set", "SET in a function"), ("window", "WINDOW"), ("support", "SUPPORT")):
+    for word, shown in _REFUSED.items():
         if word in options:
             raise unsupported(shown, "Leave it out.")
     found: dict[str, Any] = {word: bool(options[word].boolval) for word in ("strict", "leakproof") if word in options}
