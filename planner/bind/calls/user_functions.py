@@ -79,9 +79,9 @@ def bind_user_rows(env: Environment, node: Any, bind: Bind) -> BoundQuery | None
 
 def _visible(binding: Binding, node: Any) -> list[Function]:
     """The users' functions that a call may mean."""
-    names = names_of(node.funcname)
-    schemas = (names[-2],) if len(names) > 1 else binding.context.search_path
-    return named(binding.context.catalog.functions, names[-1], schemas)
+    *schema, name = names_of(node.funcname)
+    schemas = tuple(schema[-1:]) or binding.context.search_path
+    return named(binding.context.catalog.functions, name, schemas)
 
 
 def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
