@@ -198,10 +198,11 @@ class DropType:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
-    """CREATE [OR REPLACE] FUNCTION; ``before`` is what is replaced."""
+    """CREATE [OR REPLACE] and ALTER FUNCTION, or its comment; ``before`` is what is replaced."""
 
     function: Function
     before: Function | None = None
+    tag: str = "CREATE FUNCTION"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ from catalog.objects import (
 )
 from catalog.oids import part_oid, row_oid
 from catalog.postgres import rows
+from catalog.routines import every
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_EXTENSION,
     PG_NAMESPACE,
+    PG_PROC,
     PG_TYPE,
     PLPGSQL_COMMENT,
     PLPGSQL_OID,
@@ -240,7 +242,7 @@ def pg_sequence(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_description(catalog: Catalog) -> Iterator[Row]:
-    """Comments on schemas, types, relations and columns."""
+    """Comments on schemas, types, functions, relations and columns."""
     for schema in catalog.schemas.values():
         if schema.comment is not None and schema.oid not in _TOLD:
             yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
@@ -249,6 +251,9 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
         if declared.comment is not None:
             oid = declared.type_oid if isinstance(declared, Composite) else declared.oid
             yield {"objoid": oid, "classoid": PG_TYPE, "description": declared.comment}
+    for routine in every(catalog.functions):
+        if routine.comment is not None:
+            yield {"objoid": routine.oid, "classoid": PG_PROC, "description": routine.comment}
     for oid, _, check, _ in domain_constraints(catalog):
         if check.comment is not None:
             yield {"objoid": oid, "classoid": PG_CONSTRAINT, "description": check.comment}

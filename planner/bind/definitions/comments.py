@@ -1,6 +1,6 @@
 """COMMENT ON: kept with the object's definition.
 
-Owns: which object and column is meant. What Millstream has no objects for (roles, functions, ...) is 0A000.
+Owns: which object and column is meant. What Millstream has no objects for (roles, databases, ...) is 0A000.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions import databases
+from planner.bind.definitions.altered_functions import bind_comment_function
 from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
@@ -56,6 +57,8 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
         return bind_comment_type(binding, node)
     if node.objtype == ObjectType.OBJECT_DOMCONSTRAINT:
         return bind_comment_constraint(binding, node)
+    if node.objtype in (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE):
+        return bind_comment_function(binding, node)
     if node.objtype == ObjectType.OBJECT_EXTENSION:
         return databases.bind_comment_extension(binding, node)
     if node.objtype not in _KINDS:

@@ -10,6 +10,7 @@ from pglast.enums import ObjectType
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
+from planner.bind.definitions.altered_functions import bind_alter_function, bind_move_function, bind_rename_function
 from planner.bind.definitions.comments import bind_comment
 from planner.bind.definitions.composites import bind_create_composite
 from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
@@ -44,13 +45,21 @@ def _rename(binding: Binding, node: Any) -> Statement:
             return bind_rename_schema(binding, node)
         case ObjectType.OBJECT_ROLE:
             return bind_rename_role(binding, node)
+        case ObjectType.OBJECT_FUNCTION | ObjectType.OBJECT_ROUTINE:
+            return bind_rename_function(binding, node)
         case _:
             return bind_rename(binding, node)
 
 
+def _set_schema(binding: Binding, node: Any) -> Statement:
+    if node.objectType in (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE):
+        return bind_move_function(binding, node)
+    return bind_set_schema(binding, node)
+
+
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateSchemaStmt": bind_create_schema,
-    "AlterObjectSchemaStmt": bind_set_schema,
+    "AlterObjectSchemaStmt": _set_schema,
     "AlterOwnerStmt": bind_alter_owner,
     "CreateStmt": bind_create_table,
     "CreateSeqStmt": bind_create_sequence,
@@ -66,6 +75,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CommentStmt": bind_comment,
     "DropStmt": bind_drop,
     "CreateFunctionStmt": bind_create_function,
+    "AlterFunctionStmt": bind_alter_function,
     "CreateEnumStmt": bind_create_enum,
     "AlterEnumStmt": bind_alter_enum,
     "CreateDomainStmt": bind_create_domain,

@@ -60,10 +60,10 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
         _result(binding, node),
         body,
         node.sql_body is not None,
-        _VOLATILITIES[options["volatility"].sval] if "volatility" in options else "v",
+        volatility_of(options),
         bool(options["strict"].boolval) if "strict" in options else False,
         bool(options["leakproof"].boolval) if "leakproof" in options else False,
-        _parallel(options),
+        parallel_of(options),
         where,
     )
     before = next((item for item in named(catalog.functions, name, (where,)) if item.types == function.types), None)
@@ -82,6 +82,11 @@ def _check_language(node: Any, options: dict[str, Any]) -> None:
         raise unsupported(f"a function of language {language}", _LANGUAGES[language])
     if language != "sql":
         raise SqlError("42704", f'language "{language}" does not exist')
+    refuse_options(options)
+
+
+def refuse_options(options: dict[str, Any]) -> None:
+    """Attributes that no function of ours has. Raises 0A000."""
     if "security" in options and options["security"].boolval:
         raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
     for word, shown in (("set", "SET in a function"), ("window", "WINDOW"), ("support", "SUPPORT")):
@@ -89,9 +94,15 @@ def _check_language(node: Any, options: dict[str, Any]) -> None:
             raise unsupported(shown, "Leave it out.")
 
 
-def _parallel(options: dict[str, Any]) -> str:
+def volatility_of(options: dict[str, Any], otherwise: str = "v") -> str:
+    """IMMUTABLE, STABLE or VOLATILE, as pg_proc has it."""
+    return _VOLATILITIES[options["volatility"].sval] if "volatility" in options else otherwise
+
+
+def parallel_of(options: dict[str, Any], otherwise: str = "u") -> str:
+    """PARALLEL, as pg_proc has it. Raises 42601."""
     if "parallel" not in options:
-        return "u"
+        return otherwise
     word = options["parallel"].sval.lower()
     if word not in _PARALLEL:
         raise SqlError("42601", 'parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
@@ -276,11 +287,11 @@ def dependents_of(binding: Binding, functions: list[Function]) -> Iterator[tuple
             if isinstance(declared, Domain) and texts_calling(declared, function.oid, context):
                 yield f"type {declared}", name
         for other in every(catalog.functions):
-            if other.returns and other not in functions and function.oid in _called_by(binding, other):
+            if other.returns and other not in functions and function.oid in calls_of(binding, other):
                 yield f"function {signature(catalog, other)}", name
 
 
-def _called_by(binding: Binding, function: Function) -> Collection[int]:
+def calls_of(binding: Binding, function: Function) -> Collection[int]:
     """The functions that a body calls; none where it does not bind any more."""
     with suppress(SqlError):
         return _check_body(Binding(binding.raw, binding.context), function)
