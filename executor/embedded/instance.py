@@ -13,7 +13,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from executor.embedded import (
+from executor.embedded.connection import Bindings, Connection
+from executor.embedded.functions import (
     batches,
     documents,
     identifiers,
@@ -29,8 +30,7 @@ from executor.embedded import (
     transcendental,
     zoned_times,
 )
-from executor.embedded.connection import Bindings, Connection
-from executor.embedded.dialect import STORE
+from executor.embedded.printing.dialect import STORE
 from planner.algebra import Relation
 from planner.placement import Power
 

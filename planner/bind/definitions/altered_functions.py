@@ -1,7 +1,6 @@
-"""ALTER FUNCTION and COMMENT ON FUNCTION.
+"""ALTER FUNCTION and COMMENT ON FUNCTION: a function's attributes, name, schema, owner and comment.
 
-Owns: which attributes change, and what keeps a function from another name or schema: the texts that name it, as no text
-is rewritten for it.
+Owns: these statements. Bodies and defaults are kept as texts, so a function that any of them calls keeps its name.
 
 https://www.postgresql.org/docs/15/sql-alterfunction.html
 """
@@ -9,104 +8,86 @@ https://www.postgresql.org/docs/15/sql-alterfunction.html
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+
+from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, View
-from catalog.routines import Function, every
+from catalog.objects import SYSTEM_SCHEMAS
+from catalog.routines import Function, named
 from planner.bind.context import Binding
 from planner.bind.definitions.functions import (
-    calls_of,
+    attributes_of,
     dependents_of,
     find_function,
-    parallel_of,
-    refuse_options,
+    require_no_program,
     signature,
-    volatility_of,
 )
-from planner.bind.definitions.renames import relation_words
+from planner.bind.definitions.owners import give_function
+from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.privileges import owns
-from planner.definitions import CreateFunction
+from planner.definitions import ChangeRights, CreateFunction
+
+FUNCTIONS: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE)
 
 
 def bind_alter_function(binding: Binding, node: Any) -> CreateFunction:
-    """ALTER FUNCTION name [(types)] attributes. Raises 42883, 42501, 42601, 22023 and 0A000."""
-    before = own_function(binding, node.func)
-    options: dict[str, Any] = {}
-    for item in node.actions:
-        if item.defname in options:
-            position = binding.position(item)
-            raise SqlError("42601", "conflicting or redundant options", position=position)
-        options[item.defname] = item.arg
-    refuse_options(options)
-    if "rows" in options:
-        raise SqlError("22023", "ROWS is not applicable when function does not return a set")
-    after = replace(
-        before,
-        volatility=volatility_of(options, before.volatility),
-        strict=bool(options["strict"].boolval) if "strict" in options else before.strict,
-        leakproof=bool(options["leakproof"].boolval) if "leakproof" in options else before.leakproof,
-        parallel=parallel_of(options, before.parallel),
-    )
-    if after.strict != before.strict:
-        _refuse_in_views(binding, before)
-    return CreateFunction(after, before, f"ALTER {relation_words(node.objtype)}")
+    """ALTER FUNCTION f(types) IMMUTABLE, STRICT and the like. Raises 0A000 where a continuous view has its old body."""
+    before = _own(binding, node.func)
+    given = {item.defname: item.arg for item in node.actions}
+    after = replace(before, **attributes_of(given))
+    if before.strict != after.strict:
+        require_no_program(binding, before, "ALTER FUNCTION")
+    return CreateFunction(after, before, _tag(node.objtype))
 
 
 def bind_rename_function(binding: Binding, node: Any) -> CreateFunction:
-    """ALTER FUNCTION name [(types)] RENAME TO name. Raises 42723 and 0A000."""
-    before = own_function(binding, node.object)
-    return _moved(binding, before, replace(before, name=node.newname), f"ALTER {relation_words(node.renameType)}")
+    """ALTER FUNCTION f(types) RENAME TO name. Raises 42723, and 0A000 where a kept text calls it."""
+    before = _own(binding, node.object)
+    return _placed(binding, before, replace(before, name=node.newname), _tag(node.renameType), True)
 
 
 def bind_move_function(binding: Binding, node: Any) -> CreateFunction:
-    """ALTER FUNCTION name [(types)] SET SCHEMA schema. Raises 3F000, 42723 and 0A000."""
-    before = own_function(binding, node.object)
-    schema = node.newschema
-    find_schema(binding.context.catalog, schema)
-    if PG_TEMP in (schema, before.schema):
-        raise SqlError("0A000", "cannot move objects into or out of temporary schemas")
-    if schema in SYSTEM_SCHEMAS:
-        raise SqlError("42501", f"permission denied for schema {schema}")
-    return _moved(binding, before, replace(before, schema=schema), f"ALTER {relation_words(node.objectType)}")
+    """ALTER FUNCTION f(types) SET SCHEMA schema. Raises 3F000, 42723, and 0A000 where a kept text calls it."""
+    before = _own(binding, node.object)
+    schema = find_schema(binding.context.catalog, node.newschema)
+    if schema.name in SYSTEM_SCHEMAS:
+        raise SqlError("42501", f"permission denied for schema {schema.name}")
+    return _placed(binding, before, replace(before, schema=schema.name), _tag(node.objectType))
+
+
+def bind_function_owner(binding: Binding, node: Any) -> ChangeRights:
+    """ALTER FUNCTION f(types) OWNER TO role."""
+    found = find_function(binding, node.object)
+    return give_function(binding, found, role_of(binding, node.newowner), _tag(node.objectType))
 
 
 def bind_comment_function(binding: Binding, node: Any) -> CreateFunction:
-    """COMMENT ON FUNCTION name [(types)] IS 'text' or NULL."""
-    before = own_function(binding, node.object)
-    return CreateFunction(replace(before, comment=node.comment), before, "COMMENT")
+    """COMMENT ON FUNCTION f(types) IS 'text' or NULL."""
+    before = _own(binding, node.object)
+    return CreateFunction(replace(before, comment=node.comment or None), before, "COMMENT")
 
 
-def own_function(binding: Binding, item: Any) -> Function:
-    """The function that a command names. Raises 42501 where it is another's."""
-    found = find_function(binding, item)
+def _tag(kind: Any) -> str:
+    return "ALTER ROUTINE" if kind == ObjectType.OBJECT_ROUTINE else "ALTER FUNCTION"
+
+
+def _own(binding: Binding, node: Any) -> Function:
+    """The function that is named. Raises 42883 and, where it is not the role's own, 42501."""
+    found = find_function(binding, node)
     if binding.reader is not None and not owns(binding, found.oid, binding.reader):
         raise SqlError("42501", f"must be owner of function {found.name}")
     return found
 
 
-def _moved(binding: Binding, before: Function, after: Function, tag: str) -> CreateFunction:
+def _placed(binding: Binding, before: Function, after: Function, tag: str, renames: bool = False) -> CreateFunction:
+    """A function under another name, which may not be its own already, or in another schema."""
     catalog = binding.context.catalog
-    if (before.name, before.schema) == (after.name, after.schema):
-        return CreateFunction(after, before, tag)
-    others = catalog.functions.get(after.name, ())
-    if any(item.schema == after.schema and item.types == after.types for item in others):
-        shown = signature(catalog, after).replace(",", ", ")
-        raise SqlError("42723", f'function {shown} already exists in schema "{after.schema}"')
-    needed = next((words for words, _ in dependents_of(binding, [before])), None)
-    if needed is None:
-        callers = (item for item in every(catalog.functions) if before.oid in calls_of(binding, item))
-        needed = next((f"function {signature(catalog, item)}" for item in callers), None)
-    if needed is not None:
-        instead = "Drop that first, and create it again with the new name."
-        raise unsupported(f"another name or schema of a function that {needed} calls", instead)
+    if after != before or renames:
+        if any(item.types == after.types for item in named(catalog.functions, after.name, (after.schema,))):
+            shown = signature(catalog, after).replace(",", ", ")
+            raise SqlError("42723", f'function {shown} already exists in schema "{after.schema}"')
+        for words, _ in dependents_of(binding, [before]):
+            raise unsupported(f"{tag} of a function that {words} calls", "Drop that first, and create it again.")
     return CreateFunction(after, before, tag)
-
-
-def _refuse_in_views(binding: Binding, function: Function) -> None:
-    """A continuous view's program has the function as it was."""
-    for item in binding.context.catalog.objects.values():
-        if isinstance(item, View) and item.continuous and function.oid in item.functions:
-            instead = "Drop the view first, and create it again."
-            raise unsupported(f"altering a function that continuous view {item.name} calls", instead)

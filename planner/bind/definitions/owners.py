@@ -1,4 +1,4 @@
-"""ALTER ... OWNER TO: relations, schemas, types and functions.
+"""ALTER ... OWNER TO: relations, schemas and types.
 
 Owns: whose something may become, and what goes along (a table's sequences).
 
@@ -14,8 +14,8 @@ from pglast.enums import AlterTableType, ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
 from catalog.roles import Role
+from catalog.routines import Function
 from planner.bind.context import Binding
-from planner.bind.definitions.functions import find_function
 from planner.bind.definitions.grants import target_of
 from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.roles import role_of
@@ -53,22 +53,24 @@ def bind_owner(binding: Binding, item: CatalogObject, node: Any, tag: str) -> Ch
 
 
 def bind_alter_owner(binding: Binding, node: Any) -> ChangeRights:
-    """ALTER SCHEMA, TYPE, DOMAIN or FUNCTION name OWNER TO role."""
+    """ALTER SCHEMA, TYPE or DOMAIN name OWNER TO role."""
     words = relation_words(node.objectType)
     owner = role_of(binding, node.newowner)
     if node.objectType in TYPES:
         found = named_type(binding, names_of(node.object), node.objectType)
         _require(binding, found.oid, f"type {found}", owner, found.schema)
         return _changed(binding, [found.oid], owner, f"ALTER {words}")
-    if node.objectType in (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE):
-        function = find_function(binding, node.object)
-        _require(binding, function.oid, f"function {function.name}", owner, function.schema)
-        return _changed(binding, [function.oid], owner, f"ALTER {words}")
     if node.objectType != ObjectType.OBJECT_SCHEMA:
         raise unsupported(f"ALTER {words} OWNER TO")
     schema: Schema = find_schema(binding.context.catalog, node.object.sval)
     _require(binding, schema.oid, f"schema {schema.name}", owner, None)
     return _changed(binding, [schema.oid], owner, f"ALTER {words}")
+
+
+def give_function(binding: Binding, function: Function, owner: Role, tag: str) -> ChangeRights:
+    """A function's new owner."""
+    _require(binding, function.oid, f"function {function.name}", owner, function.schema)
+    return _changed(binding, [function.oid], owner, tag)
 
 
 def _changed(binding: Binding, oids: list[int], owner: Role, tag: str) -> ChangeRights:
