@@ -155,7 +155,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("sha256", 1, 1),
     # Of bytea.
     *(Function(f"octets_sha{bits}", 1, 1) for bits in (224, 384, 512)),
-    *(Function(f"octets_{name}", 1, 1) for name in ("bit_count", "encode_escape", "read")),
+    *(Function(f"octets_{name}", 1, 1) for name in ("bit_count", "encode_escape", "read", "as_text", "of_text")),
     *(Function(f"octets_{name}", 2, 2) for name in ("get_byte", "get_bit", "from", "position", "like")),
     *(Function(f"octets_{name}", 2, 2) for name in ("btrim", "ltrim", "rtrim")),
     *(Function(f"octets_{name}", 3, 3) for name in ("set_byte", "set_bit", "part", "overlay")),

@@ -44,7 +44,7 @@ from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
 from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import check_collation, names_of, type_or_domain
+from planner.bind.typenames import MICROSECONDS, check_collation, names_of, require_whole_interval, type_or_domain
 from planner.bind.types import coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
@@ -278,6 +278,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
     target = _with_shape(target, scalar)
     if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
         return _interval_literal(env, scalar.value, node)
+    require_whole_interval(env.binding, node.typeName)
     if target == NUMERIC:
         target = numeric_of(scalar)
     place = node if scalar.type.row is not None and target.row is not None else node.arg
@@ -303,6 +304,9 @@ def _with_shape(target: SqlType, scalar: Scalar) -> SqlType:
 def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
     """interval '90' day: the fields come as the type's modifier."""
     modifiers = node.typeName.typmods or ()
+    if any(item.val.ival < MICROSECONDS for item in modifiers[1:]):
+        position = env.binding.position(node.typeName)
+        raise unsupported("an interval with a precision", "Leave it out: microseconds are kept.", position)
     fields = modifiers[0].val.ival if modifiers else FULL_RANGE
     try:
         return Literal(parse_interval(text, fields), INTERVAL)

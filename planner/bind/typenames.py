@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.intervals import FULL_RANGE
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
 from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, Composite, SqlType, array, by_name, enum, row, shaped
 from planner.bind.context import Binding
@@ -24,6 +25,8 @@ _DOMAINS: Final = {
     "yes_or_no": SqlType("varchar", (3,)),
     "time_stamp": SqlType("timestamptz"),
 }
+#: Digits of a second that moments and intervals keep.
+MICROSECONDS: Final = 6
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
     frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
@@ -183,13 +186,23 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
                 raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
             return SqlType(name, modifiers)
         case "time" | "timetz" | "timestamp" | "timestamptz":
-            if first < 6:
+            if first < MICROSECONDS:
                 raise unsupported(f"type {name}({first})", "Leave the precision out: microseconds are kept.", position)
             return by_name(name)
         case "interval" | "float8" | "float4":
             return by_name(name)
         case _:
             raise SqlError("42601", f'type modifier is not allowed for type "{name}"', position=position)
+
+
+def require_whole_interval(binding: Binding, node: Any) -> None:
+    """What no constant is has all of an interval's fields, and microseconds. Raises 0A000."""
+    if names_of(node.names)[-1] != "interval" or not node.typmods:
+        return
+    fields, *digits = _modifiers(node)
+    if fields != FULL_RANGE or any(item < MICROSECONDS for item in digits):
+        words = "an interval with fields or a precision that is no constant"
+        raise unsupported(words, "Leave them out, or use date_trunc().", binding.position(node))
 
 
 def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:

@@ -145,6 +145,9 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
                 analyze = _flag(item)
             case "format":
                 form = str(item.arg.sval).lower()
+                if form not in ("text", "json", "xml", "yaml"):
+                    message = f'unrecognized value for EXPLAIN option "format": "{item.arg.sval}"'
+                    raise SqlError("22023", message, position=binding.position(item))
                 if form not in ("text", "json"):
                     raise unsupported(f"EXPLAIN (FORMAT {form})", "Use TEXT or JSON.", binding.position(item))
             case "verbose" | "costs" | "buffers" | "timing" | "summary" | "settings" | "wal":

@@ -277,3 +277,4 @@ select date '2020-01-01' + 1, date '2020-01-01' + interval '1 month', timestamp 
 select i::bigint + 1, i::numeric / 3, 5 / 2, 5 / 2.0, 5 % 2, 2 * 1.5 from a;
 select 1.0 / 3, n / 3, n * 1.10, round(n * 1.1, 2) from a;
 select 1 union all select 'a';
+with recursive r (x) as (select 1 union all select x + 1 from r where x < 3) cycle x set c using p select * from r;

@@ -326,6 +326,16 @@ def test_literals_are_typed_values(database: Database) -> None:
 
 @pytest.mark.parametrize(
     "query",
+    ["select (t || ' days')::interval day from a", "select '1.5 s'::interval(2)", "select upper(variadic t) from a"],
+)
+def test_what_would_be_taken_whole_is_refused(database: Database, query: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(query)
+    assert caught.value.sqlstate == "0A000"
+
+
+@pytest.mark.parametrize(
+    "query",
     [
         "select i from a where (i, n) < any (select i, n from a)",
         "select random() < any (select d from a) from a",

@@ -102,6 +102,18 @@ def _encode_escape(data: bytes) -> str:
     return "".join(shown.get(byte) or chr(byte) for byte in data)
 
 
+def _as_text(data: bytes) -> str:
+    """Octets in UTF-8. Raises 22021."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        wrong = " ".join(f"0x{octet:02x}" for octet in data[error.start : max(error.end, error.start + 1)])
+        raise SqlError("22021", f'invalid byte sequence for encoding "UTF8": {wrong}') from None
+    if "\0" in text:
+        raise SqlError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+    return text
+
+
 FUNCTIONS: Final[Functions] = {
     "octets_get_byte": (_get_byte, "INTEGER"),
     "octets_get_bit": (_get_bit, "INTEGER"),
@@ -119,5 +131,7 @@ FUNCTIONS: Final[Functions] = {
     "octets_like": (_like, "BOOLEAN"),
     "octets_encode_escape": (_encode_escape, "VARCHAR"),
     "octets_read": (read_bytea, "BLOB"),
+    "octets_as_text": (_as_text, "VARCHAR"),
+    "octets_of_text": (str.encode, "BLOB"),
     **{f"octets_sha{bits}": (_hashed(f"sha{bits}"), "BLOB") for bits in (224, 384, 512)},
 }

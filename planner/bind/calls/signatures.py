@@ -63,6 +63,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     "quote_nullable": "=: text > text; anyelement > text",
     "sha256": "=: bytea > bytea",
     **{name: f"octets_{name}: bytea > bytea" for name in ("sha224", "sha384", "sha512")},
+    "convert_from": "octets_as_text: bytea name > text",
+    "convert_to": "octets_of_text: text name > bytea",
     "bit_count": "octets_bit_count: bytea > int8",
     "get_byte": "octets_get_byte: bytea int4 > int4",
     "get_bit": "octets_get_bit: bytea int8 > int4",

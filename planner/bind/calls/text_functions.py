@@ -177,6 +177,18 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
     return Call(f"{name}_{word}", (arguments[0],), kind)
 
 
+def _converted(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """convert_from() and convert_to() of the encoding that all texts have."""
+    value, encoding = arguments
+    if not isinstance(encoding, Literal) or encoding.value is None:
+        words = f"{name}() of an encoding that is no constant"
+        raise unsupported(words, "Write 'UTF8'.", env.binding.position(node))
+    if str(encoding.value).lower().replace("-", "").replace("_", "") not in ("utf8", "unicode"):
+        raise unsupported(f"{name}() of the encoding {encoding.value}", "Use UTF8.", env.binding.position(node))
+    from_octets = name == "convert_from"
+    return Call("octets_as_text" if from_octets else "octets_of_text", (value,), TEXT if from_octets else BYTEA)
+
+
 def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     return Call("mul", (Call("octet_length", (arguments[0],), INT4), Literal(8, INT4)), INT4)
 
@@ -215,6 +227,7 @@ TEXT_FUNCTIONS: Final[dict[str, Special]] = {
     **dict.fromkeys(("quote_ident", "quote_literal", "quote_nullable"), _quote),
     "normalize": _normalize,
     **dict.fromkeys(("encode", "decode"), _recode),
+    **dict.fromkeys(("octets_as_text", "octets_of_text"), _converted),
     "to_char": _to_char,
     "read_moment": _read_moment,
     "bit_length": _bit_length,

@@ -33,9 +33,18 @@ FUNCTIONS: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE)
 
 
 def bind_alter_function(binding: Binding, node: Any) -> CreateFunction:
-    """ALTER FUNCTION f(types) IMMUTABLE, STRICT and the like. Raises 0A000 where a continuous view has its old body."""
+    """ALTER FUNCTION f(types) IMMUTABLE, STRICT and the like.
+
+    Raises 42601, 22023, and 0A000 where a continuous view has its old body.
+    """
     before = _own(binding, node.func)
-    given = {item.defname: item.arg for item in node.actions}
+    given: dict[str, Any] = {}
+    for item in node.actions:
+        if item.defname in given:
+            raise SqlError("42601", "conflicting or redundant options", position=binding.position(item))
+        given[item.defname] = item.arg
+    if "rows" in given:
+        raise SqlError("22023", "ROWS is not applicable when function does not return a set")
     after = replace(before, **attributes_of(given))
     if before.strict != after.strict:
         require_no_program(binding, before, "ALTER FUNCTION")

@@ -125,6 +125,8 @@ def make_foreign_key(
     position = binding.position(node)
     if node.fk_matchtype not in ("s", "\0", None):
         raise unsupported("MATCH FULL and MATCH PARTIAL", "Leave MATCH out.", position)
+    if node.fk_del_set_cols:
+        raise unsupported("ON DELETE SET NULL or DEFAULT of some columns", "Leave the columns out.", position)
     for name in columns:
         if parts.column(name) is None:
             raise SqlError(
