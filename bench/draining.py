@@ -2,7 +2,7 @@
 
 Two servers with one storage are processes of their own, and the rows come through the first one's connections. What was
 written of the queries is linked as it appears, since it vanishes with its query, and copied afterwards: read, written
-and synced.
+and synced. The drain begins as soon as all queries have a state; each still ends the pipeline that it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ARM: Final = (
     "SELECT {0} AS least, a.lines, count(*) AS pairs, max(a.quantity - b.quantity) AS most FROM g a "
     "JOIN g b ON a.price = b.price AND a.quantity > b.quantity + {0} GROUP BY a.lines"
 )
-_ARMS: Final = 20
+_ARMS: Final = 40
 
 
 def run(rig: Rig) -> list[Row]:
@@ -64,8 +64,8 @@ def _drained(rig: Rig) -> tuple[float, float, int, int]:
             begin = threading.Barrier(_QUERIES)
             with ThreadPoolExecutor(_QUERIES) as pool, one.connect() as client, _linked(storage / "queries", copies):
                 answers = [pool.submit(_answer, one, number, begin) for number in range(_QUERIES)]
-                running = "SELECT count(*) FROM millstream.queries WHERE state = 'running'"
-                wait_until(lambda: client.execute(running).fetchone() == (_QUERIES,), 60, "queries")
+                running = "SELECT count(*) FROM millstream.queries WHERE finished > 0"
+                wait_until(lambda: client.execute(running).fetchone() == (_QUERIES,), 60, "states")
                 started = time.perf_counter()
                 ((moved,),) = client.execute("SELECT millstream.drain('one')").fetchall()
                 drain = time.perf_counter() - started
