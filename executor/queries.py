@@ -26,7 +26,7 @@ from executor.carriers import packed_table
 from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
@@ -264,6 +264,7 @@ class Reader:
 
     def at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
+        self.database.replicas.refresh(plan.views)
         for attempt in range(ATTEMPTS):
             moment, owned = self._moment(plan, transaction)
             try:
@@ -288,6 +289,7 @@ class Reader:
     def present(self, oid: int) -> tuple[int, int, pa.Table]:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
         database = self.database
+        database.replicas.refresh((oid,))
         with _locked([database.view(below) for below in database.views_below((oid,))]):
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor.embedded.tables import TableStore
+from executor.embedded.tables.store import TableStore
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from planner.algebra import Join, Relation, Scan

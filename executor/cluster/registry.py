@@ -38,7 +38,7 @@ _STOOD_STILL: Final = 2 * LOOKS
 @dataclass(frozen=True, slots=True)
 class Member:
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
-    ``moved`` is how many queries have left it since it was to be drained."""
+    ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log."""
 
     name: str
     address: str
@@ -46,6 +46,7 @@ class Member:
     lease: float
     state: str = "up"
     moved: int = 0
+    log: str = ""
 
     @property
     def is_living(self) -> bool:
@@ -72,6 +73,7 @@ class Registry:
         address: str,
         lease: float,
         clock: Callable[[], float] = time.monotonic,
+        log: str = "",
     ) -> None:
         """Joins. Raises 55006 where a server has that name already."""
         self.name = name
@@ -85,7 +87,7 @@ class Registry:
         with storage.exclusive():
             before = self.get(name)
             self.epoch = 1 if before is None else before.epoch + 1
-            self._put(Member(name, address, self.epoch, lease))
+            self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
         self.pause = lease / _BEATS
 

@@ -14,8 +14,8 @@ from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Sequence, Table, subject
-from executor.embedded import changes as tools
-from executor.embedded.altering import Step, add_step
+from executor.embedded.tables import changes as tools
+from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values

@@ -19,6 +19,7 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
+    ColumnDefinition,
     Schema,
     Sequence,
     Stream,
@@ -29,9 +30,10 @@ from catalog.objects import (
     null_value,
 )
 from executor.definitions.altering import alter_rows, require_free, require_same
-from executor.definitions.roles import change_rights, change_roles, own, set_rights
+from executor.definitions.roles import change_defaults, change_rights, change_roles, own, set_rights
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.user_types import define_type, forget_types, move_types
+from executor.moving.pinning import require_own
 from executor.result import Result
 from executor.statistics import statistics_of
 from executor.tables.finite import require_finite
@@ -46,6 +48,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -90,6 +93,7 @@ Definition = (
     | Redefine
     | ChangeRoles
     | ChangeRights
+    | ChangeDefaults
 )
 
 
@@ -112,7 +116,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
                 return Result("CREATE SCHEMA", notices=(notice,))
             if owner is not None:
                 transaction.role = owner
-            _add(transaction, catalog, replace(schema, oid=_oid(database, catalog, schema)))
+            add_object(transaction, catalog, replace(schema, oid=free_oid(database, catalog, schema)))
             return Result("CREATE SCHEMA")
         case AlterSchema():
             return _alter_schema(transaction, catalog, statement)
@@ -121,7 +125,9 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateSequence(sequence=sequence, exists=exists):
             if exists:
                 return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
-            _add(transaction, catalog, replace(sequence, oid=_oid(database, catalog, sequence), state=_new_state()))
+            add_object(
+                transaction, catalog, replace(sequence, oid=free_oid(database, catalog, sequence), state=_new_state())
+            )
             return Result("CREATE SEQUENCE")
         case AlterTable():
             return _alter_table(session, transaction, catalog, statement)
@@ -135,7 +141,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            _add(transaction, catalog, replace(stream, oid=_oid(database, catalog, stream)))
+            add_object(transaction, catalog, replace(stream, oid=free_oid(database, catalog, stream)))
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -145,7 +151,12 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case ChangeRoles():
             return change_roles(transaction, catalog, statement)
         case ChangeRights():
-            return change_rights(transaction, catalog, statement)
+            result = change_rights(transaction, catalog, statement)
+            for alteration in statement.columns:
+                define(session, transaction, alteration)
+            return result
+        case ChangeDefaults():
+            return change_defaults(transaction, catalog, statement)
         case CreateType() | AlterType():
             result = define_type(transaction, catalog, statement, session.time_zone)
             for alteration in statement.alterations if isinstance(statement, AlterType) else ():
@@ -189,11 +200,11 @@ def _create_table(database: Database, transaction: Transaction, catalog: Catalog
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
-    oid = _oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    oid = free_oid(database, catalog, statement.table, 1 + len(statement.sequences))
     table, sequences = _renumbered(statement, oid - statement.table.oid)
-    _add(transaction, catalog, table)
+    add_object(transaction, catalog, table)
     for sequence in sequences:
-        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+        add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     transaction.writer().create(table)
     return Result("CREATE TABLE")
 
@@ -212,7 +223,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     require_free(catalog, statement.sequences)
     transaction.role = catalog.rights_of(statement.before.oid).owner
     for sequence in statement.sequences:
-        _add(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+        add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
     _follow(transaction, transaction.catalog or catalog, statement.changes)
     for options in statement.options:
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
@@ -221,7 +232,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     if not is_temporary(statement.table):
         transaction.catalog_changes.append(document)
     for oid in statement.drops:
-        _drop(transaction, transaction.catalog, oid)
+        drop_object(transaction, transaction.catalog, oid)
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
@@ -296,8 +307,9 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     rights = None
     if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
         rights = catalog.rights_of(old.oid)
-        catalog = _drop(transaction, catalog, old.oid)
-    view = replace(view, oid=_oid(database, catalog, view))
+        view = replace(view, columns=_granted(view.columns, old.columns))
+        catalog = drop_object(transaction, catalog, old.oid)
+    view = replace(view, oid=free_oid(database, catalog, view))
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
@@ -306,14 +318,22 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
+        for path in planned.program.paths:
+            require_own(catalog.objects[path.stream])
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
-    _add(transaction, catalog, view)
+    add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _granted(new: tuple[ColumnDefinition, ...], old: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """The columns of a view that is replaced, with what was granted on them."""
+    grants = {column.name: column.grants for column in old}
+    return tuple(replace(column, grants=grants.get(column.name, ())) for column in new)
 
 
 def _refuse_files(statement: CreateView) -> None:
@@ -347,7 +367,7 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def _oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+def free_oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
     """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
     return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
 
@@ -358,11 +378,12 @@ def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[st
         transaction.catalog_changes.append(json.dumps(change))
 
 
-def _add(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+def add_object(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    """A new object, which belongs to the transaction's role."""
     transaction.catalog = catalog.add(item)
     _log(transaction, item, {"add": encode(item)})
     if not is_temporary(item):
-        own(transaction, item.oid)
+        own(transaction, item)
 
 
 def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
@@ -372,7 +393,8 @@ def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Sc
     _log(transaction, item, {"change": encode(item)})
 
 
-def _drop(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
+def drop_object(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
+    """The catalog without an object."""
     item = catalog.objects.get(oid) or catalog.schema(oid)
     if item is None:
         return catalog
@@ -390,13 +412,13 @@ def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
     _follow(transaction, catalog, drop.changes)
     catalog = transaction.catalog or catalog
     for oid in drop.oids:
-        catalog = _drop(transaction, catalog, oid)
+        catalog = drop_object(transaction, catalog, oid)
 
 
 def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
     """Types, after what needs them."""
     for oid in drop.drops:
-        catalog = _drop(transaction, catalog, oid)
+        catalog = drop_object(transaction, catalog, oid)
     for statement in drop.alterations:
         _alter_table(session, transaction, transaction.catalog or catalog, statement)
     forget_types(transaction, transaction.catalog or catalog, drop.items)

@@ -13,12 +13,15 @@ from typing import Any
 
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.default_privileges import DefaultRights, first_rights, kind_of
+from catalog.objects import CatalogObject, Schema, UserType
 from catalog.passwords import SALT_BYTES, make_verifier, read_verifier
 from catalog.privileges import Rights
 from catalog.roles import BOOTSTRAP, Role, Roles
+from catalog.routines import Function
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import ChangeRights, ChangeRoles
+from planner.definitions import ChangeDefaults, ChangeRights, ChangeRoles
 
 
 def change_roles(transaction: Transaction, catalog: Catalog, statement: ChangeRoles) -> Result:
@@ -41,10 +44,29 @@ def change_rights(transaction: Transaction, catalog: Catalog, statement: ChangeR
     return Result(statement.tag, notices=statement.notices)
 
 
-def own(transaction: Transaction, oid: int) -> None:
-    """A new object belongs to who made it."""
-    if transaction.role != BOOTSTRAP:
-        set_rights(transaction, oid, Rights(transaction.role))
+def change_defaults(transaction: Transaction, catalog: Catalog, statement: ChangeDefaults) -> Result:
+    """ALTER DEFAULT PRIVILEGES. Raises 40001 like ``change_roles``."""
+    if catalog.defaults != statement.before:
+        raise OutdatedError
+    next_oid, found = catalog.next_oid, list[DefaultRights]()
+    for item in statement.after:
+        if item not in statement.before and item.oid >= catalog.next_oid:
+            item, next_oid = replace(item, oid=next_oid), next_oid + 1
+        found.append(item)
+    transaction.catalog = catalog.with_defaults(tuple(found))
+    transaction.catalog_changes.append(json.dumps({"default_rights": encode(tuple(found))}))
+    return Result("ALTER DEFAULT PRIVILEGES")
+
+
+def own(transaction: Transaction, item: CatalogObject | Schema | Function | UserType) -> None:
+    """A new object belongs to who made it, who may have said what it grants to others."""
+    catalog = transaction.catalog
+    assert catalog is not None
+    if transaction.role == BOOTSTRAP and not catalog.defaults:
+        return
+    schema = None if isinstance(item, Schema) else catalog.schemas.get(item.schema)
+    where = 0 if schema is None else schema.oid
+    set_rights(transaction, item.oid, first_rights(catalog.defaults, transaction.role, where, kind_of(item)))
 
 
 def set_rights(transaction: Transaction, oid: int, rights: Rights) -> None:
@@ -69,4 +91,6 @@ def apply_roles_change(catalog: Catalog, data: dict[str, Any]) -> Catalog | None
         return catalog.with_roles(roles.completed())
     if "rights" in data:
         return catalog.with_rights(data["of"], decode(data["rights"], CATALOG_CLASSES))
+    if "default_rights" in data:
+        return catalog.with_defaults(decode(data["default_rights"], CATALOG_CLASSES))
     return None

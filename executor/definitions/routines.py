@@ -16,7 +16,7 @@ from planner.definitions import CreateFunction
 
 
 def create_function(transaction: Transaction, catalog: Catalog, statement: CreateFunction) -> Result:
-    """Runs CREATE [OR REPLACE] FUNCTION. Raises 40001 where the one to replace has changed since."""
+    """Runs CREATE [OR REPLACE] FUNCTION, and what alters one. Raises 40001 where what is replaced has changed since."""
     item, before = statement.function, statement.before
     if before is not None and catalog.function(before.oid) != before:
         raise OutdatedError
@@ -24,8 +24,8 @@ def create_function(transaction: Transaction, catalog: Catalog, statement: Creat
         item = replace(item, oid=max(item.oid, catalog.next_oid))
     _put(transaction, catalog, item)
     if before is None:
-        own(transaction, item.oid)
-    return Result("CREATE FUNCTION")
+        own(transaction, item)
+    return Result(statement.tag)
 
 
 def forget_functions(transaction: Transaction, catalog: Catalog, items: tuple[Function, ...]) -> None:

@@ -54,6 +54,7 @@ def dump_catalog(catalog: Catalog) -> str:
     document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
     document["functions"] = [encode(item) for item in every(catalog.functions)]
     rights = [[oid, encode(item)] for oid, item in catalog.rights.items()]
+    document["default_rights"] = encode(catalog.defaults)
     return json.dumps({**document, "objects": items, "roles": encode(catalog.roles), "rights": rights})
 
 
@@ -77,4 +78,5 @@ def load_catalog(text: str, start: Catalog) -> Catalog:
         version=data["version"],
         roles=roles,
         rights=MappingProxyType({**start.rights, **rights}),
+        defaults=decode(data.get("default_rights", []), CATALOG_CLASSES),
     )

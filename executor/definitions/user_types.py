@@ -29,7 +29,7 @@ def define_type(
             item = replace(item, oid=max(item.oid, catalog.type_oid()))
             transaction.catalog = catalog.add_type(item)
             transaction.catalog_changes.append(json.dumps({"add_type": encode(item)}))
-            own(transaction, item.oid)
+            own(transaction, item)
             return Result(tag)
         case AlterType(tag=tag, before=before, item=item, changes=changes, checks=checks):
             _require_same(catalog, before)

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.errors import overflowed, translate
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
 from planner.algebra import Relation, Scan

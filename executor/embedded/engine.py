@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name

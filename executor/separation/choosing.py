@@ -28,7 +28,7 @@ from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare
 from planner.walk import replace_parameters, walk
 
 if TYPE_CHECKING:
-    from executor.embedded.tables import TableStore
+    from executor.embedded.tables.store import TableStore
     from executor.queries import Reader
     from executor.transaction import Transaction
 

@@ -54,6 +54,7 @@ _TYPES: Final[dict[str, str]] = {
     "name": "STRING",
     "json": "STRING",
     "jsonb": "STRING",
+    "jsonpath": "STRING",
     "uuid": "STRING",
     "bytea": "BINARY",
     "date": "DATE",
@@ -62,7 +63,7 @@ _TYPES: Final[dict[str, str]] = {
     "timestamptz": "TIMESTAMP",
 }
 #: min and max of these order as PostgreSQL's do.
-_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "bytea"}
+_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"}
 #: Conversions without loss and without an error: to -> from.
 _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
     "int4": ("int2", "bool"),

@@ -22,7 +22,7 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.files.following import SourceFile, count_rows, read_files
-from executor.trace.layout import Layout
+from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
 
 #: A usual row's size, until more is known.
@@ -245,6 +245,14 @@ def rows_between(feed: Feed, after: int, upto: int) -> int:
 def is_followed(stream: Stream) -> bool:
     """Whether a folder feeds the stream."""
     return stream.option("source") == "files"
+
+
+def fed_otherwise(stream: Stream, what: str) -> SqlError:
+    """42809 for rows of clients to a stream that gets them from elsewhere."""
+    home = home_of(stream)
+    if home:
+        return SqlError("42809", f'stream "{stream.name}" is filled on server "{home}" and takes no {what} here')
+    return SqlError("42809", f'stream "{stream.name}" is fed from files and takes no {what}')
 
 
 def folder_of(stream: Stream) -> Path:

@@ -22,12 +22,13 @@ from catalog.objects import Sequence, is_temporary
 from catalog.privileges import OF_SEQUENCE
 from catalog.roles import BOOTSTRAP_NAME
 from executor.embedded.connection import NOTHING, Run
-from executor.embedded.effects import numbered
+from executor.embedded.tables.effects import numbered
 from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
 from planner.algebra import Relation
 from planner.drawing import Drawing, Site, Step, calls_of, take_apart
 from planner.expression import Column, Literal
+from planner.functions import ADVISORY, UNLOCK_ALL
 
 #: Takes a channel and a payload. Raises 22023.
 Notify = Callable[[str, str], None]
@@ -36,6 +37,8 @@ Numbers = npt.NDArray[Any]
 _REMEMBERED: Final = 1024
 #: Of these privileges each function wants one.
 _LETTERS: Final = {"nextval": "Uw", "currval": "Ur", "setval": "w"}
+#: Functions of advisory locks that tell nothing.
+_VOID: Final = frozenset(name for name in ADVISORY if "_try_" not in name and "unlock" not in name) | {UNLOCK_ALL}
 
 
 class Drawings:
@@ -68,6 +71,7 @@ class Caller:
     catalog: Catalog
     search_path: tuple[str, ...]
     sleep: Callable[[float], None]
+    lock: Callable[[str, list[int]], bool]
     read_only: bool = False
     user: str = BOOTSTRAP_NAME
 
@@ -110,7 +114,7 @@ class Caller:
     def _calls(self, step: Step, rows: pa.Table, places: list[Numbers]) -> list[pa.Array]:
         """Row by row, and in a row from left to right."""
         arguments = [[self._column(argument, rows) for argument in site.arguments] for site in step.sites]
-        results: list[list[int | str | None]] = [[] for _ in step.sites]
+        results: list[list[int | str | bool | None]] = [[] for _ in step.sites]
         for row in range(rows.num_rows):
             for index, site in enumerate(step.sites):
                 values = [column[row] for column in arguments[index]]
@@ -124,13 +128,16 @@ class Caller:
         found: list[object] = rows.column(column_name(argument)).to_pylist()
         return found
 
-    def _call(self, function: str, values: list[Any]) -> int | str:
+    def _call(self, function: str, values: list[Any]) -> int | str | bool:
         if function == "pg_sleep":
             self.sleep(values[0])
             return ""
         if function == "pg_notify":
             self.notify(*(value or "" for value in values))
             return ""
+        if "advisory" in function:
+            done = self.lock(function, values)
+            return "" if function in _VOID else done
         if function == "lastval":
             return self.sequences.lastval(self.catalog)
         sequence = self._sequence(values[0], function)

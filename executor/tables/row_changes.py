@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from executor.embedded.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
-from executor.embedded.tables import WriteTransaction
+from executor.embedded.tables.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
+from executor.embedded.tables.store import WriteTransaction
 from planner.expression import Value
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
 from executor.embedded.connection import Parameters
-from executor.embedded.journal import Changed, Entry
+from executor.embedded.tables.journal import Changed, Entry
 from executor.tables.keyed_rows import WORN_ROWS, Columns, Key, KeyedRows
 from executor.trace.index import Row
 from planner.algebra import Relation

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import PG_TEMP, CatalogObject, Table
-from executor.embedded.tables import TableStore
+from executor.embedded.tables.store import TableStore
 from planner.bind.definitions.drops import without
 from planner.definitions import Drop
 

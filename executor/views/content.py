@@ -48,6 +48,10 @@ class Content:
         if rows > TAIL_ROWS and rows > TAIL_SHARE * self.base.num_rows:
             self._fold(engine)
 
+    def emptied(self) -> Content:
+        """The same state without rows."""
+        return Content(self.state, self.base.slice(0, 0), self.needed)
+
     def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
         """All rows, merged by key."""
         if self.tails and self.base.num_rows <= TAIL_ROWS:

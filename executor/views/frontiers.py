@@ -28,7 +28,7 @@ class Frontiers:
     def durable_lsn(self, stream: int, otherwise: int) -> int:
         """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
         frontiers = [
-            progress.durable
+            runtime.needed(progress)
             for runtime in self._database.views_on(stream)
             if runtime.error is None
             for progress in runtime.paths
@@ -70,4 +70,5 @@ class Frontiers:
             elif stream is not None:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held
+        database.replicas.release(lowest)
         database.log.recycle(held + 1)

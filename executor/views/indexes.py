@@ -53,6 +53,8 @@ class ViewIndexes:
         if known is None:
             return None
         database = self._database
+        if database.replicas.are_behind((oid,)):
+            return None
         visible = database.sequencer.visible  # before the version: what is published meanwhile is asked for next time
         if visible != known.checked:
             if known.version != database.version_of((oid,)):
@@ -63,6 +65,7 @@ class ViewIndexes:
     def read(self, oid: int, key: tuple[object, ...]) -> Row:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self._database.view(oid)
+        self._database.replicas.refresh((oid,))
         with runtime.lock:
             with self._database.sequencer.lock:  # a record being published has changed the version before it is visible
                 version, lsn = self._database.version_of((oid,)), self._database.sequencer.visible

@@ -165,7 +165,7 @@ class Maintenance:
 
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
         for runtime in self._database.views_on(stream.stream.oid):
-            if runtime.error is None:
+            if runtime.error is None and runtime.away is None:
                 for progress in runtime.paths:
                     if progress.path.stream == stream.stream.oid:
                         yield Task(runtime, progress)

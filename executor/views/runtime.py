@@ -79,6 +79,21 @@ class ViewError:
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
 
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Another server maintains a view."""
+
+    server: str
+    address: str
+
+    def raised(self, view: View) -> SqlError:
+        """What a read here raises."""
+        where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
+        return SqlError(
+            "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
+        )
+
+
 #: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.
 _CIRCUMSTANCES = ("53", "55", "57", "58", "72")
 
@@ -138,6 +153,12 @@ class ViewRuntime:
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
         self.next_job = 0
+        #: The view's name among the servers of a storage, and how its states came here last; '' where it never left.
+        self.shared = self.handover = ""
+        #: Above this LSN another server still reads the stream's rows for the view.
+        self.held: int | None = None
+        #: What reads are told while the view is on another server.
+        self.away: Away | None = None
         #: Who keeps the runs that are added to the only state.
         self.followers: tuple[Follower, ...] = ()
         self.index: ViewIndex | None = None
@@ -194,7 +215,7 @@ class ViewRuntime:
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
         with self.lock:
-            for progress in self.paths:
+            for progress in self.paths if self.away is None else ():
                 if progress.reached < progress.claimed < lsn:
                     self._advance_path(progress, progress.claimed)
                 if progress.reached < lsn:
@@ -202,7 +223,9 @@ class ViewRuntime:
             self.check()
 
     def check(self) -> None:
-        """Raises the view's error, if it has one."""
+        """Raises the view's error, if it has one, and 55000 where it is on another server."""
+        if self.away is not None:
+            raise self.away.raised(self.view)
         if self.error is not None:
             raise self.error.raised()
 
@@ -308,6 +331,34 @@ class ViewRuntime:
             for follower in self.followers:
                 follower.runs = None
             self._version += 1
+
+    # Between servers --------------------------------------------------------------------------------------------
+
+    def needed(self, progress: Progress) -> int:
+        """Above which LSN somebody needs a path's rows."""
+        if self.held is None:
+            return progress.durable
+        return self.held if self.away is not None else min(self.held, progress.durable)
+
+    def leave(self, away: Away, held: int) -> None:
+        """The view is on another server, which reads the stream's rows above an LSN."""
+        with self.lock:
+            if self.away is None:
+                self.contents = {name: content.emptied() for name, content in self.contents.items()}
+                for progress in self.paths:
+                    progress.pending = []
+                for follower in self.followers:
+                    follower.runs = None
+                self._result = self.index = None
+                self._version += 1
+            self.away, self.held = away, held
+
+    def come_back(self, handover: str, frontier: int) -> None:
+        """The view is here again, and its stored states are of an LSN."""
+        with self.lock:
+            self._reload(self.paths[0], frontier)
+            self.away = self.held = None
+            self.handover = handover
 
     def _add(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():

@@ -5,7 +5,8 @@ crash at any moment leaves a view that recovery can open: static runs and the pr
 that creates the view; the manifest after it, or by recovery. Knows nothing of when to commit or of computing runs.
 
     shared/state/v<oid>/           manifest.json and runs (executor/trace/manifest)
-    shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline
+    shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
+                                   from another server handover.json and a file for each state
     shared/streams/<oid>/          sealed intervals, and the names of files that arrived
     shared/scratch/<job>/          what engines write before a commit
 """
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.engine import EmbeddedEngine
-from executor.trace.manifest import Manifest, NewRun, describe_state, schema_of
+from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import read_table, write_table
 from executor.trace.sealed import delete_sealed
 from executor.views.expiry import unexpired
@@ -48,6 +49,21 @@ class StoredView:
     frontiers: dict[int, int]
     statics: dict[str, pa.Table]
     error: tuple[SqlError, int] | None
+    shared: str
+    handover: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A view's states as they come from another server: rows by state name, the view's name among the servers that
+    share a storage, and that of the handover."""
+
+    shared: str
+    name: str
+    states: Mapping[str, pa.Table]
+
+
+_HANDOVER = "handover.json"
 
 
 class ViewStore:
@@ -88,7 +104,9 @@ class ViewStore:
 
     # Life of a view ---------------------------------------------------------------------------------------------
 
-    def prepare(self, oid: int, program: Program, statics: Mapping[str, pa.Table]) -> None:
+    def prepare(
+        self, oid: int, program: Program, statics: Mapping[str, pa.Table], handover: Handover | None = None
+    ) -> None:
         """Writes what must be there before the view's creation is logged. Raises 53100, 58030."""
         folder = self._statics(oid)
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,6 +114,12 @@ class ViewStore:
             folder.mkdir(parents=True)
             for name, table in statics.items():
                 write_table(folder / f"{name}.parquet", table)
+            if handover is not None:
+                for name, table in handover.states.items():
+                    write_table(folder / f"{name}.parquet", table)
+                rows = {name: table.num_rows for name, table in handover.states.items()}
+                about = {"shared": handover.shared, "handover": handover.name, "rows": rows}
+                replace_file(folder / _HANDOVER, json.dumps(about).encode())
             replace_file(folder / "program.json", json.dumps(encode_program(program)).encode())
             sync_folder(folder)
             sync_folder(self._states)
@@ -108,10 +132,40 @@ class ViewStore:
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = tuple(lsn for _ in program.paths)
         shutil.rmtree(self._folder(oid), ignore_errors=True)
-        manifest = Manifest.create(
-            self._folder(oid), f"v{oid}", self._owner, encode_program(program), states, frontiers
-        )
-        self._open[oid] = (manifest, program)
+        about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
+        self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid)), program)
+
+    def _arrived(self, oid: int) -> Arrived | None:
+        """The runs with which a view has come from another server, in its folder."""
+        path = self._statics(oid) / _HANDOVER
+        if not path.exists():
+            return None
+        about = json.loads(path.read_bytes())
+        self._folder(oid).mkdir()
+        runs = {}
+        for name, rows in about["rows"].items():
+            file = self._new_file(oid, name)
+            shutil.copyfile(self._static(oid, name), file)
+            runs[name] = NewRun((file,), rows)
+        return Arrived(runs, about["shared"], about["handover"])
+
+    def share(self, oid: int, name: str) -> None:
+        """A view gets a name among the servers that share a storage."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            entry[0].share(name)
+
+    def come_back(self, oid: int, handover: Handover, frontier: int) -> None:
+        """The view's only path goes on from a frontier with these states, and what it had is gone."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            manifest = entry[0]
+            before = tuple(run for runs in manifest.content.runs.values() for run in runs)
+            runs = {name: NewRun(self._place(oid, name, run), run.num_rows) for name, run in handover.states.items()}
+            manifest.replace_all(Arrived(runs, handover.shared, handover.name), frontier)
+            manifest.delete(before)
 
     def ensure(self, oid: int, lsn: int) -> None:
         """Opens a view at recovery, or creates its manifest where a crash came between the log and it."""
@@ -161,7 +215,8 @@ class ViewStore:
         content = manifest.content
         frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
         statics = {static.name: pq.read_table(self._static(oid, static.name)) for static in program.statics}
-        return StoredView(program, frontiers, statics, _decode_error(content.error))
+        error = _decode_error(content.error)
+        return StoredView(program, frontiers, statics, error, content.shared, content.handover)
 
     def _static(self, oid: int, name: str) -> Path:
         return self._statics(oid) / f"{name}.parquet"

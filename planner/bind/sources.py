@@ -82,7 +82,13 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if node.schemaname is None and node.relname in level.ctes:
         return _reference(level, level.ctes[node.relname], node, nullable)
     found = find_object(level.binding, node)
-    level.binding.need(found.oid)
+    need = level.binding.need(found.oid)
+    relation, scope = _read(level, node, nullable, found)
+    need.columns = relation.columns
+    return relation, scope
+
+
+def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tuple[Relation, Scope]:
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
@@ -209,6 +215,8 @@ def _reference(
             Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
         )
         names = tuple(column.name for column in columns)
+        relation, scope = _derived(level, query, names, None, node.relname, node, nullable)
+        return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)
     elif isinstance(cte, Returned):
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
@@ -216,6 +224,15 @@ def _reference(
         query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return _derived(level, query, names, node.alias, node.relname, node, nullable)
+
+
+def _with_hidden(scope: Scope, count: int, alias: Any) -> Scope:
+    """An item of FROM by its alias, of whose columns the last are none of ``*``."""
+    (source,) = scope.sources
+    shown = source.entries[: len(source.entries) - count]
+    hidden = source.entries[len(shown) :]
+    name = source.name if alias is None else alias.aliasname
+    return Scope((replace(source, name=name, entries=shown, hidden=hidden),), shown)
 
 
 def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:

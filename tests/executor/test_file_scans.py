@@ -17,8 +17,8 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import FileTable
 from executor.database import Database
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.plans import plan_of

@@ -218,7 +218,7 @@ def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) ->
 
 def signed(query: Any) -> bytes:
     """A manifest whose checksum is right, whatever it says."""
-    return json.dumps({"format": 1, "sha256": artifact._digest(query), "query": query}).encode()
+    return json.dumps({"format": 1, "sha256": artifact.digest(query), "query": query}).encode()
 
 
 def edited(change: Callable[[Any], None]) -> Callable[[bytes], bytes]:
