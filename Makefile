@@ -32,8 +32,9 @@ test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real cl
 	$(PYTEST) tests/clients $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev  ## servers with one storage folder, as processes that are killed at every step
-	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/server/test_cluster.py tests/cluster
+test-cluster: $(VENV)/.installed-dev java  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
+	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \
+		tests/server/test_cluster.py tests/server/test_unreachable_storage.py tests/spark/test_separation_failures.py
 
 # Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile

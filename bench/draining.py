@@ -2,7 +2,7 @@
 
 Two servers with one storage are processes of their own, and the rows come through the first one's connections. What was
 written of the queries is linked as it appears, since it vanishes with its query, and copied afterwards: read, written
-and synced.
+and synced. The drain begins as soon as all queries have a state; each still ends the pipeline that it runs.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from tests.rig.server import Millstream
 TITLE: Final = "A server with 8 running queries is drained"
 _QUERIES: Final = 8
 _SCALE: Final = 0.1
-#: After the manner of queries 13 and 18, for one quantity after the other: pipelines of a tenth of a second, many of
+#: After the manner of query 18, and then how the orders of one price differ in size: pipelines of a tenth of a second,
 #: which read the groups of all orders.
 _GROUPS: Final = (
-    "WITH g AS (SELECT l_orderkey AS k, sum(l_quantity) AS quantity, sum(l_extendedprice) AS price FROM lineitem "
-    "GROUP BY l_orderkey) "
+    "WITH g AS (SELECT l_orderkey AS k, count(*) AS lines, sum(l_quantity) AS quantity, "
+    "trunc(sum(l_extendedprice) / 10) AS price FROM lineitem WHERE l_quantity > {} GROUP BY l_orderkey) "
 )
 _ARM: Final = (
-    "SELECT {0} AS least, n, count(*) AS orders, sum(quantity) AS quantity, sum(price) AS price FROM (SELECT "
-    "l_orderkey, count(*) AS n FROM lineitem WHERE l_quantity > {0} GROUP BY l_orderkey) h "
-    "JOIN g ON g.k = h.l_orderkey GROUP BY n"
+    "SELECT {0} AS least, a.lines, count(*) AS pairs, max(a.quantity - b.quantity) AS most FROM g a "
+    "JOIN g b ON a.price = b.price AND a.quantity > b.quantity + {0} GROUP BY a.lines"
 )
-_ARMS: Final = 20
+_ARMS: Final = 40
 
 
 def run(rig: Rig) -> list[Row]:
@@ -65,8 +64,8 @@ def _drained(rig: Rig) -> tuple[float, float, int, int]:
             begin = threading.Barrier(_QUERIES)
             with ThreadPoolExecutor(_QUERIES) as pool, one.connect() as client, _linked(storage / "queries", copies):
                 answers = [pool.submit(_answer, one, number, begin) for number in range(_QUERIES)]
-                running = "SELECT count(*) FROM millstream.queries WHERE state = 'running'"
-                wait_until(lambda: client.execute(running).fetchone() == (_QUERIES,), 60, "queries")
+                running = "SELECT count(*) FROM millstream.queries WHERE finished > 0"
+                wait_until(lambda: client.execute(running).fetchone() == (_QUERIES,), 60, "states")
                 started = time.perf_counter()
                 ((moved,),) = client.execute("SELECT millstream.drain('one')").fetchall()
                 drain = time.perf_counter() - started
@@ -79,9 +78,9 @@ def _drained(rig: Rig) -> tuple[float, float, int, int]:
 
 
 def _query(number: int) -> str:
-    """Each with quantities of its own, so that none is answered as another one was."""
-    arms = " UNION ALL ".join(_ARM.format(arm + number / 10) for arm in range(_ARMS))
-    return f"{_GROUPS}{arms} ORDER BY least, n"
+    """Each of quantities of its own, so that none is answered as another one was."""
+    arms = " UNION ALL ".join(_ARM.format(arm) for arm in range(_ARMS))
+    return f"{_GROUPS.format(number / 10)}{arms} ORDER BY least, lines"
 
 
 def _answer(server: Millstream, number: int, begin: threading.Barrier) -> list[Any]:
@@ -100,9 +99,10 @@ def _linked(folder: Path, copies: Path) -> Iterator[None]:
 
     def link() -> None:
         while not ended.wait(0.002):
-            for path in folder.glob("*/*.parquet"):
-                with contextlib.suppress(FileExistsError, FileNotFoundError):
-                    os.link(path, copies / path.name)
+            with contextlib.suppress(FileNotFoundError):  # one that has ended
+                for path in folder.glob("*/*.parquet"):
+                    with contextlib.suppress(FileExistsError):
+                        os.link(path, copies / path.name)
 
     thread = threading.Thread(target=link)
     thread.start()

@@ -11,7 +11,7 @@ import pytest
 
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.connect import JAVA
-from tests.rig.process import wait_until
+from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
 from tests.server.test_separation import LONG, NUMBERS, begun
@@ -86,10 +86,12 @@ def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> N
     one, two = cluster.one, cluster.two
     with one.connect() as client:
         wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
-        migrating = begun(one, client, "spark")
+        migrating, children = begun(one, client, "spark"), two.processes()[1:]
+        assert len(children) > 1
         ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (migrating.pid,)).fetchall()
         assert query_id is not None
         assert two.wait(60) < 0
+        wait_until(lambda: not any(map(is_alive, children)), 20, "end of the driver and its JVM")
         before = client.execute("SELECT sum(sum) FROM v").fetchone()
         staying = begun(one, client, "spark")
         cluster.spark.kill_worker()

@@ -95,9 +95,7 @@ def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
     mirror.check()
 
 
-@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
 def test_texts_of_labels_in_states(mirror: Mirror) -> None:
-    """On Spark's server, too: the embedded engine maintains them instead."""
     source = random.Random(2)
     labels = ["new", "paid", "sent"]
     for name, query in TEXTS.items():

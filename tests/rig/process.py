@@ -46,6 +46,15 @@ def end(process: subprocess.Popen[Any], signal_number: int = signal.SIGTERM, sec
             process.wait()
 
 
+def is_alive(pid: int | None) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
 def is_busy(pid: int) -> bool:
     """Whether a process uses a good part of a processor just now."""
 
