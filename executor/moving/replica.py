@@ -96,12 +96,10 @@ class Replica:
 
     def _open(self, after: int) -> LogFollower:
         home, oid = self.home
-        folder = Path(self._database.separation.registry.require(home).log)
-        if not folder.is_dir():
-            raise SqlError(
-                "58P01", f'the log of server "{home}" is not at "{folder}"', hint="It must be at hand there."
-            )
-        return LogFollower(folder, oid, after)
+        log = self._database.separation.registry.require(home).log
+        if not log or not Path(log).is_dir():
+            raise SqlError("58P01", f'the log of server "{home}" is not at "{log}"', hint="It must be at hand there.")
+        return LogFollower(Path(log), oid, after)
 
     def _apply(self) -> bool:
         """One record; whether there may be more."""
