@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from catalog.errors import unsupported
 from catalog.objects import Stream, Table
-from executor import ddl
 from executor.commit.records import StreamRows
-from executor.embedded.changes import Changes
+from executor.definitions import ddl
 from executor.embedded.connection import Bindings
-from executor.embedded.effects import Modification, parts_of
+from executor.embedded.tables.changes import Changes
+from executor.embedded.tables.effects import Modification, parts_of
 from executor.result import Result, changed
-from executor.row_values import row_values
-from executor.streams import fed_otherwise
+from executor.streams.row_values import row_values
+from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
 from executor.transaction import Transaction
 from planner.definitions import CreateTable, CreateTableAs

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from catalog.objects import ColumnDefinition, Stream, Table, scale_name
 from catalog.types import BOOL
-from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.effects import numbered
-from executor.streams import fed_otherwise
+from executor.definitions import ddl
+from executor.embedded.tables.effects import numbered
+from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values

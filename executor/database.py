@@ -23,11 +23,8 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
-from executor import stored_catalog
-from executor.admission import Admission
+from executor.advisory import Locks
 from executor.analytics import Analytics
-from executor.appender import Appender
-from executor.changes import ViewChanges
 from executor.cluster.storage import Storage
 from executor.commit.background import background_files
 from executor.commit.files import require_space
@@ -43,34 +40,38 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Done, Sequencer
-from executor.drawing import Drawings
+from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore, WriteTransaction
-from executor.frontiers import Frontiers
-from executor.indexes import ViewIndexes
-from executor.maintenance import Maintenance
+from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.files.watching import SourceWatcher
 from executor.moving.ownership import read_owned
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving, place
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.recovery import recover_tables, refill_streams
-from executor.row_changes import RowChanges
 from executor.separation.service import Separation
-from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
-from executor.storage import ViewStore
-from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
+from executor.streams.appender import Appender
+from executor.streams.runtime import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
-from executor.table_keys import TableKeys
-from executor.temporary import Temporary, TemporaryOids
+from executor.tables.drawing import Drawings
+from executor.tables.row_changes import RowChanges
+from executor.tables.sequences import SequenceStore
+from executor.tables.table_keys import TableKeys
+from executor.tables.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
-from executor.view_watch import ViewWatch
-from executor.views import ViewError, ViewRuntime
-from executor.watching import SourceWatcher
+from executor.views.admission import Admission
+from executor.views.changes import ViewChanges
+from executor.views.frontiers import Frontiers
+from executor.views.indexes import ViewIndexes
+from executor.views.maintenance import Maintenance
+from executor.views.runtime import ViewError, ViewRuntime
+from executor.views.storage import ViewStore
+from executor.views.watch import ViewWatch
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -123,6 +124,7 @@ class Database:
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
+        self.advisory = Locks()
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self)
 

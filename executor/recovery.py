@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor import stored_catalog
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, FilesArrived, Followed, Spooled, StreamRows, TableChange
 from executor.commit.recovery import replay
-from executor.embedded.tables import TableStore, WriteTransaction
-from executor.streams import Arrival
+from executor.definitions import stored_catalog
+from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.streams.runtime import Arrival
 
 if TYPE_CHECKING:
     from executor.database import Database

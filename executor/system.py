@@ -16,7 +16,7 @@ from catalog.system import rows_of, system_catalog
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
-from executor.streams import rows_between
+from executor.streams.runtime import rows_between
 from executor.trace.layout import home_of
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TableChange, TransactionRecord
-from executor.embedded.deferral import Timing
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.storage import Handover
-from executor.temporary import Temporary
+from executor.embedded.tables.deferral import Timing
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.temporary import Temporary
+from executor.views.storage import Handover
 from planner.program import Program
 
 
@@ -52,6 +52,7 @@ class Savepoint:
     catalog: Catalog | None
     catalog_changes: int
     timing: Timing
+    releases: int
 
 
 @dataclass(slots=True)
@@ -73,6 +74,7 @@ class Transaction:
     views: list[NewView] = field(default_factory=list)
     savepoints: list[Savepoint] = field(default_factory=list)
     timing: Timing = field(default_factory=Timing)
+    releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes
 
     def writer(self, nowait: bool = False) -> WriteTransaction:
@@ -116,7 +118,10 @@ class Transaction:
         if self.write is not None:
             self.write.savepoint(name)
         self.savepoints.append(
-            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing)
+            Savepoint(
+                *(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing),
+                len(self.releases),
+            )
         )
 
     def _find(self, name: str) -> int:
@@ -146,6 +151,13 @@ class Transaction:
         del self.catalog_changes[savepoint.catalog_changes :]
         self.catalog = savepoint.catalog
         self.failed = False
+        self.release_locks(savepoint.releases)
+
+    def release_locks(self, first: int = 0) -> None:
+        """Gives back what it has locked, once it is over; ``first``: what it had locked before stays locked."""
+        for release in reversed(self.releases[first:]):
+            release()
+        del self.releases[first:]
 
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""

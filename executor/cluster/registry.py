@@ -115,9 +115,16 @@ class Registry:
     # Who there is -----------------------------------------------------------------------------------------------
 
     def all(self) -> list[Member]:
-        """All that ever joined, by name."""
+        """All that ever joined, by name, without those whose entries cannot be read. Raises 58030."""
         names = sorted(path.stem for path in self._folder.glob("*.json") if is_server_name(path.stem))
-        return [member for member in map(self.get, names) if member is not None]
+        found = []
+        for name in names:
+            try:
+                found.append(self.get(name))
+            except SqlError as error:
+                if error.sqlstate == "58030":
+                    raise
+        return [member for member in found if member is not None]
 
     def get(self, name: str) -> Member | None:
         """A server; None where there is none of that name. Raises XX001 for an entry that no server wrote."""
@@ -154,8 +161,13 @@ class Registry:
     # Leases -----------------------------------------------------------------------------------------------------
 
     def beat(self) -> bool:
-        """Renews the lease; False where it has been taken over. Raises OSError."""
-        os.utime(self._folder / f"{self.name}.json")
+        """Renews the lease; False where it has been taken over. Raises OSError; then the silence of the others says
+        nothing, either, since they cannot reach the storage for as long."""
+        try:
+            os.utime(self._folder / f"{self.name}.json")
+        except OSError:
+            self._watched.clear()
+            raise
         own = self.get(self.name)
         return own is not None and own.epoch == self.epoch
 

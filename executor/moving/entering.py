@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
-from executor import ddl
 from executor.commit.records import Followed
+from executor.definitions import ddl
 from executor.locking import begin_write
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import Replica
-from executor.storage import Handover
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
-from executor.views import ViewRuntime
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import Handover
 from planner.program import State
 from planner.retargeting import retargeted
 

@@ -32,10 +32,10 @@ from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.replica import position_path
 from executor.separation.moving import Pace
-from executor.storage import Handover
-from executor.streams import is_followed
+from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
-from executor.views import Away, ViewRuntime
+from executor.views.runtime import Away, ViewRuntime
+from executor.views.storage import Handover
 from planner.algebra import Scan
 from planner.retargeting import retargeted
 from planner.walk import walk

@@ -32,7 +32,7 @@ from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.embedded.dialect import DuckPrinter
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
@@ -123,9 +123,10 @@ class SeparatedQueries:
                 continue  # who asks for it by its id hears why
 
     def get(self, query_id: str) -> SeparatedQuery:
-        """A query's manifest, checked. Raises 42704, XX001, and 0A000 for a format of a later version."""
+        """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
         path = self._folder / query_id / _MANIFEST
         if not _ID.fullmatch(query_id) or not path.is_file():
+            self._claims.require_storage()
             raise SqlError("42704", f'separated query "{query_id}" does not exist')
         try:
             document = json.loads(path.read_bytes())
@@ -137,21 +138,28 @@ class SeparatedQueries:
             if found.id != query_id:
                 raise ValueError("it is of another query")
             _check(found)
-        except (OSError, *WRONG) as error:
+        except OSError as error:
+            raise disk_error(error, f'read the manifest of separated query "{query_id}"') from error
+        except WRONG as error:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
         return found
 
     def paths(self, query: SeparatedQuery) -> dict[str, Path]:
-        """The files of a query's runs by their names, all checked. Raises XX001."""
+        """The files of a query's runs by their names, all checked. Raises 58030, XX001."""
         folder = self._folder / query.id
-        return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        try:
+            return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        except OSError as error:
+            raise disk_error(error, f'read separated query "{query.id}"') from error
 
     def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
-        """The rows of a query's runs by their names, all files checked before the first is read. Raises XX001."""
+        """The rows of a query's runs by their names; all files are checked before one is read. Raises 58030, XX001."""
         paths = self.paths(query)
         try:
             return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
         except (OSError, pa.ArrowException, LookupError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # else it is the file that is wrong
+                raise disk_error(error, f'read separated query "{query.id}"') from error
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
     def write(self, query_id: str, runs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]], **about: Any) -> None:
@@ -160,7 +168,8 @@ class SeparatedQueries:
         folder = self._folder / query_id
         unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
             stored = {
                 name: _store(folder / f"r{place}-{unique}.parquet", *run)
                 for place, (name, run) in enumerate(runs.items(), 1)

@@ -23,8 +23,8 @@ from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
-from executor.files import folders
-from executor.nodes import leaf_name
+from executor.files.foreign import folders
+from executor.printing.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.finite import require_finite
+from executor.tables.finite import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
