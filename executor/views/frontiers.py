@@ -72,5 +72,5 @@ class Frontiers:
                 held = min(held, upto) if stream.last_lsn > upto else held
         # Whoever follows the log goes through all of it.
         held = min([held, *(item.held for item in database.runtimes() if item.held is not None)])
-        database.replicas.release(lowest)
+        held = min(held, database.replicas.release(lowest))
         database.log.recycle(held + 1)
