@@ -67,7 +67,9 @@ class LogFollower:
         if current is None:
             return True
         try:
-            return _header(current, offset) is not None or self._path(current.number + 1).exists()
+            if _header(current, offset) is not None or self._path(current.number + 1).exists():
+                return True
+            return not current.path.exists()
         except OSError:  # closed meanwhile, or gone: who reads will hear
             return True
 
@@ -157,13 +159,18 @@ class LogFollower:
                 self._segment, self._offset = found, HEADER
                 return found
             found.close()
-        raise SqlError("72000", f"what came behind LSN {self.position} is no longer in the log of the other server")
+        raise self._missed()
+
+    def _missed(self) -> SqlError:
+        return SqlError("72000", f"what came behind LSN {self.position} is no longer in the log of the other server")
 
     def _successor(self, current: Segment) -> Segment | None:
         """The next segment, where this one has been read to its end."""
         try:
             following = self._open_number(current.number + 1)
         except FileNotFoundError:
+            if not current.path.exists():
+                raise self._missed() from None
             return None
         if following.predecessor_end != self._offset:
             following.close()

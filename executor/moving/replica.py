@@ -96,12 +96,10 @@ class Replica:
 
     def _open(self, after: int) -> LogFollower:
         home, oid = self.home
-        folder = Path(self._database.separation.registry.require(home).log)
-        if not folder.is_dir():
-            raise SqlError(
-                "58P01", f'the log of server "{home}" is not at "{folder}"', hint="It must be at hand there."
-            )
-        return LogFollower(folder, oid, after)
+        log = self._database.separation.registry.require(home).log
+        if not log or not Path(log).is_dir():
+            raise SqlError("58P01", f'the log of server "{home}" is not at "{log}"', hint="It must be at hand there.")
+        return LogFollower(Path(log), oid, after)
 
     def _apply(self) -> bool:
         """One record; whether there may be more."""
@@ -216,15 +214,22 @@ class Replicas:
         for replica in self._below(oids) if self._known else ():
             replica.catch_up()
 
-    def release(self, upto: int) -> None:
-        """The log may forget records up to this LSN, so positions go to storage, where others see them, too."""
+    def release(self, upto: int) -> int:
+        """The log may forget records up to this LSN, so positions go to storage, where others see them, too. Up to
+        which LSN it may where that could not be done: ``upto``, or less."""
         for oid, known in tuple(self._known.items()):
             old = [record for record in known.records if record[0] <= upto]
             if old:
                 lsn, position = old[-1]
-                self._database.shared.write(self._path(known.replica), {"stream": oid, "lsn": lsn, "upto": position})
+                document = {"stream": oid, "lsn": lsn, "upto": position}
+                try:
+                    self._database.shared.write(self._path(known.replica), document)
+                except (OSError, SqlError):  # the next time, then
+                    upto = min(upto, known.stored)
+                    continue
                 known.stored = lsn
                 known.records = [record for record in known.records if record[0] > lsn]
+        return upto
 
     def close(self) -> None:
         """Applies nothing any more."""

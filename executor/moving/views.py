@@ -65,6 +65,10 @@ class ViewMoving:
         #: Held by who takes a step.
         self._lock = threading.RLock()
         self._stop = threading.Event()
+        #: While this server is drained: views that stay, and how many others have left.
+        self._staying: set[int] = set()
+        self.left = 0
+        self._given: set[str] = set()
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
 
     def start(self) -> None:
@@ -174,16 +178,48 @@ class ViewMoving:
         finally:
             writer.rollback()
 
+    # Draining ---------------------------------------------------------------------------------------------------
+
+    def leaving(self) -> list[ViewRuntime]:
+        """The views that leave where this server is drained, and are still here."""
+        runtimes = self._database.runtimes()
+        return [item for item in runtimes if item.away is None and item.view.oid not in self._staying]
+
+    def _drain(self) -> None:
+        """Gives away what can leave, guests to their homes if these take them."""
+        own = self._registry.require(self._registry.name)
+        if own.state == "up" or not own.is_living:
+            return
+        targets = [member.name for member in self._registry.targets()]
+        for place, runtime in enumerate(self.leaving() if targets else ()):
+            entry = self.ownership.get(runtime.shared) if runtime.shared else None
+            if entry is not None and not entry.taken:
+                continue  # it is on its way
+            home = "" if entry is None else entry.home
+            try:
+                if entry is not None and entry.error is not None and entry.name in self._given:
+                    self.left -= 1
+                    raise SqlError(*entry.error)
+                self._given.add(self._give(runtime, home if home in targets else targets[place % len(targets)]))
+                self.left += 1
+            except SqlError as error:
+                if not error.sqlstate.startswith(_PASSING):
+                    _LOGGER.warning("view %s stays: %s", runtime.view.name, error)
+                    self._staying.add(runtime.view.oid)
+
     # Taking -----------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        note = Pace(_NOTE)
+        note, told = Pace(_NOTE), ""
         while not self._stop.wait(_LOOK):
             self._keep_up(note.is_due())
             try:
                 self._look()
+                told = ""
             except (OSError, SqlError) as error:
-                _LOGGER.warning("views of the storage cannot be looked at: %s", error)
+                if str(error) != told:
+                    _LOGGER.warning("views do not go or come: %s", error)
+                told = str(error)
 
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
@@ -207,6 +243,7 @@ class ViewMoving:
             entries = {owned.name: owned for owned in self.ownership.all()}
             for owned in entries.values():
                 self._settle(owned)
+            self._drain()
             for runtime in self._database.runtimes():
                 is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
                 if is_dropped and self.ownership.get(runtime.shared) is None:

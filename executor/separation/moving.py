@@ -126,7 +126,7 @@ class Moving:
 
     def drain(self, name: str, is_cancelled: Callable[[], bool]) -> int:
         """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
-        left. Raises 42704, 55000, 57014."""
+        and views left. Raises 42704, 55000, 57014."""
         member = self._registry.require(name)
         if all(other.name == name or other.state != "up" for other in self._registry.all()):
             raise SqlError("55000", f'there is no server to which the queries of "{name}" could go')
@@ -232,6 +232,8 @@ class Moving:
         for query_id, target in zip(ordered, targets, strict=False):
             self._claims.give(query_id, target)
             self._moved += 1
-        if not running and not ordered and not self._drained and (own.state, own.moved) != ("drained", self._moved):
+        views = self._database.view_moving
+        is_empty = not running and not ordered and not self._drained and not views.leaving()
+        if is_empty and (own.state, own.moved) != ("drained", self._moved + views.left):
             self._draining = False
-            self._registry.mark(own.name, "drained", self._moved)
+            self._registry.mark(own.name, "drained", self._moved + views.left)

@@ -70,5 +70,7 @@ class Frontiers:
             elif stream is not None:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held
-        database.replicas.release(lowest)
+        # Whoever follows the log goes through all of it.
+        held = min([held, *(item.held for item in database.runtimes() if item.held is not None)])
+        held = min(held, database.replicas.release(lowest))
         database.log.recycle(held + 1)

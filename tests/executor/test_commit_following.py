@@ -122,6 +122,21 @@ def test_what_was_recycled_is_missed(writer: Writer, tmp_path: Path) -> None:
         LogFollower(tmp_path, OWN, 0).read()
 
 
+def test_what_was_recycled_under_ones_feet_is_missed(writer: Writer, tmp_path: Path) -> None:
+    writer.write(1)
+    follower = LogFollower(tmp_path, OWN, 0)
+    follower.read()
+    for _ in range(30):
+        writer.write(200)
+    writer.log.recycle(writer.sequencer.visible)
+    assert follower.is_behind()
+    with pytest.raises(SqlError, match=r"XX001|72000"):
+        while follower.read():
+            pass
+    with pytest.raises(SqlError, match="72000"):
+        follower.read()
+
+
 def test_half_a_record_is_none_yet(writer: Writer, tmp_path: Path) -> None:
     writer.write(3)
     writer.write(4)

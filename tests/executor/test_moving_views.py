@@ -318,3 +318,15 @@ def test_the_law_over_migrations(seed: int, servers: Servers) -> None:
             case _:
                 scenario.read()
     scenario.read()
+
+
+def test_a_drained_server_has_no_views(servers: Servers, a: Client) -> None:
+    a.run("CREATE TABLE d (x int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d ON k = x")
+    rows = Rows()
+    rows.insert(a, 5)
+    b = servers.client("b")
+    assert servers["b"].separation.moving.drain("a", lambda: False) == 1, "the other one cannot leave"
+    rows.insert(a, 5)
+    assert b.run(READ) == rows.wanted()
+    assert a.run("SELECT name, server, home FROM millstream.views ORDER BY name") == [("v", "b", "a"), ("w", "a", "a")]
+    assert b.run("SELECT name, server, home FROM millstream.views") == [("v", "b", "a")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -70,7 +69,7 @@ def server(name: str, storage: Path, failpoint: str = "") -> Millstream:
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Path]:
+def storage(tmp_path: Path) -> Path:
     return tmp_path
 
 
