@@ -15,7 +15,7 @@ from typing import Final
 
 from bench.harness import ROOT, Rig, Row
 from catalog.catalog import Catalog
-from executor.embedded.dialect import DuckPrinter
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.plans import PlanCache as Optimised
 from planner.bind import Context, bind
 from planner.definitions import CreateTable

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.objects import (
     BUILT_IN,
@@ -54,6 +55,7 @@ class Catalog:
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
     and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
     from an object's that only the first superuser has ever touched, by oid. ``functions`` are users', by name.
+    ``defaults`` are what new objects grant to others.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -68,8 +70,13 @@ class Catalog:
     rights: Mapping[int, Rights] = field(
         default_factory=lambda: MappingProxyType({item.oid: initial_rights(item.name) for item in BUILT_IN})
     )
-
     functions: Functions = field(default_factory=lambda: NONE)
+    defaults: tuple[DefaultRights, ...] = ()
+
+    def with_defaults(self, defaults: tuple[DefaultRights, ...]) -> Catalog:
+        """A catalog in which new objects begin with other rights."""
+        next_oid = max(self.next_oid, *(item.oid + 1 for item in defaults), 0)
+        return replace(self, defaults=defaults, version=self.version + 1, next_oid=next_oid)
 
     def function(self, oid: int) -> Function | None:
         """The user's function with an oid."""
@@ -236,7 +243,11 @@ class Catalog:
         if schema is not None:
             assert next(self.contents(schema.name), None) is None
             schemas = {name: item for name, item in self.schemas.items() if item is not schema}
-            return replace(self, schemas=MappingProxyType(schemas), rights=self._without(oid), version=self.version + 1)
+            defaults = tuple(item for item in self.defaults if item.schema != oid)
+            rights = self._without(oid)
+            return replace(
+                self, schemas=MappingProxyType(schemas), rights=rights, defaults=defaults, version=self.version + 1
+            )
         item = self.objects[oid]
         objects = {key: value for key, value in self.objects.items() if key != oid}
         names = {key: value for key, value in self.names.items() if value != oid}

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
+from catalog.default_privileges import DefaultRights
 from catalog.objects import (
     Check,
     ColumnDefinition,
@@ -43,7 +44,7 @@ def classes(*items: type) -> dict[str, type]:
 CATALOG_CLASSES: Classes = classes(
     *(SqlType, Enumeration, Composite, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
-    *(Roles, Role, Membership, Rights, Grant, Function, Argument),
+    *(Roles, Role, Membership, Rights, Grant, DefaultRights, Function, Argument),
 )
 
 

@@ -8,12 +8,15 @@ each time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from catalog.errors import SqlError, Subject
 from catalog.names import quote_name
 from catalog.nesting import redeclared
 from catalog.types import BOOL, INT4, INT8, UNCONSTRAINED, Composite, Enumeration, SqlType
+
+if TYPE_CHECKING:
+    from catalog.privileges import Grant
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -31,6 +34,7 @@ class ColumnDefinition:
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
     type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which a table stores
     in a column beside it (``Table.stored``). ``collation`` is the oid of a declared one, 0 that of the type.
+    ``grants`` are of this column alone.
     """
 
     name: str
@@ -44,6 +48,7 @@ class ColumnDefinition:
     domain: int = 0
     keeps_scale: bool = False
     collation: int = 0
+    grants: tuple[Grant, ...] = ()
 
 
 def scale_name(name: str) -> str:
@@ -232,8 +237,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A generator of numbers. Its value is no part of a version: it is kept under ``state`` (executor.sequences), and
-    begins with ``last``, which counts as given when ``called``. A restart takes a new state, so it can be undone.
+    """A generator of numbers. Its value is no part of a version: it is kept under ``state``
+    (executor.tables.sequences), and begins with ``last``, which counts as given when ``called``. A restart takes a new
+    state, so it can be undone.
     """
 
     oid: int

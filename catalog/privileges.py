@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from catalog.objects import PUBLIC
+from catalog.objects import PUBLIC, ColumnDefinition
 from catalog.roles import BOOTSTRAP, DATABASE_OWNER, EVERYBODY, READ_ALL_DATA, WRITE_ALL_DATA, Roles
 
 #: Privileges by letter, in the order in which PostgreSQL writes them.
@@ -32,6 +32,7 @@ WORDS: Final = {
 LETTERS: Final = {word: letter for letter, word in WORDS.items()}
 #: All privileges that there are of a kind of object.
 OF_TABLE: Final = "arwdDxt"
+OF_COLUMN: Final = "arwx"
 OF_SEQUENCE: Final = "rwU"
 OF_SCHEMA: Final = "UC"
 OF_DATABASE: Final = "CTc"
@@ -122,6 +123,11 @@ class Rights:
     def names(self, oid: int) -> bool:
         """Whether somebody else's grants name a role."""
         return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
+
+
+def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
+    """What is granted on a column alone, of a relation of ``owner``'s."""
+    return Rights(owner, column.grants)
 
 
 #: What a server begins with.

@@ -67,6 +67,7 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "void": TypeInfo(2278, 0, 4, "P"),
     "uuid": TypeInfo(2950, 2951, 16, "U"),
     "jsonb": TypeInfo(3802, 3807, -1, "U"),
+    "jsonpath": TypeInfo(4072, 4073, -1, "U"),
     # What only system catalogs are made of.
     "char": TypeInfo(18, 1002, 1, "Z"),
     "regproc": TypeInfo(24, 1008, 4, "N"),
@@ -126,6 +127,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "void": pa.string(),
     "json": pa.string(),
     "jsonb": pa.string(),
+    "jsonpath": pa.string(),
     "uuid": pa.string(),  # canonical lower-case text: orders and compares as the 16 bytes do
     "date": pa.date32(),
     "time": pa.time64("us"),
@@ -341,6 +343,7 @@ INTERVAL: Final = SqlType("interval")
 UUID: Final = SqlType("uuid")
 JSON: Final = SqlType("json")
 JSONB: Final = SqlType("jsonb")
+JSONPATH: Final = SqlType("jsonpath")
 UNKNOWN: Final = SqlType("unknown")
 
 

@@ -20,13 +20,13 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
 from executor.carriers import packed_schema, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
-from executor.sources import OwnFiles
+from executor.files.following import OwnFiles
 from executor.spark.delegation import values_of
 from executor.spark.engine import SparkEngine
 from executor.spark.statements import Printed
-from executor.storage import ViewStore
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
+from executor.views.storage import ViewStore
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
 from planner.lowering import lowered

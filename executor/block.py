@@ -62,13 +62,19 @@ class Block:
         """Ends the transaction. Raises what the commit raises."""
         transaction, self.current = self.current, None
         if transaction is not None:
-            self._commit(transaction)
+            try:
+                self._commit(transaction)
+            finally:
+                transaction.release_locks()
 
     def rollback(self) -> None:
         """Ends the transaction with nothing of it done."""
         transaction, self.current = self.current, None
         if transaction is not None:
-            transaction.rollback()
+            try:
+                transaction.rollback()
+            finally:
+                transaction.release_locks()
 
     def control(self, statement: TransactionControl) -> Result:
         """BEGIN, COMMIT, ROLLBACK and savepoints. Raises 25P01, 25P02, 3B001 and what a commit raises."""

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import unsupported
 from catalog.objects import Stream, Table
-from executor import ddl
 from executor.commit.records import StreamRows
-from executor.embedded.changes import Changes
+from executor.definitions import ddl
 from executor.embedded.connection import Bindings
-from executor.embedded.effects import Modification, parts_of
+from executor.embedded.tables.changes import Changes
+from executor.embedded.tables.effects import Modification, parts_of
 from executor.result import Result, changed
-from executor.row_values import row_values
+from executor.streams.row_values import row_values
+from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
 from executor.transaction import Transaction
 from planner.definitions import CreateTable, CreateTableAs
@@ -54,7 +55,7 @@ def _stream_rows(
     session: DatabaseSession, statement: Insert, parameters: Parameters, transaction: Transaction, target: Stream
 ) -> pa.Table:
     if target.option("source"):
-        raise SqlError("42809", f'stream "{target.name}" is fed from files and takes no INSERT')
+        raise fed_otherwise(target, "INSERT")
     runtime = session.database.streams.get(target.oid)
     columns = runtime.schema if runtime is not None and runtime.stream is target else schema_of(target)
     rows = None if statement.literals is None else row_values(statement.literals, parameters, target)

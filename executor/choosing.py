@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from catalog.errors import SqlError
-from executor import files
 from executor.analytics import SparkQuery
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
 from executor.plans import Plan
-from executor.sources import OwnFiles
 from executor.statistics import statistics_of
 from planner.expression import Value
 from planner.placement import Cost, estimate, with_kernel

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream, Table, scale_name
 from catalog.types import BOOL
-from executor import ddl
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.effects import numbered
+from executor.definitions import ddl
+from executor.embedded.tables.effects import numbered
+from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values
@@ -60,7 +60,7 @@ class CopySink:
         self._cancelled = threading.Event()
         if isinstance(statement.target, Stream):
             if statement.target.option("source"):
-                raise SqlError("42809", f'stream "{statement.target.name}" is fed from files and takes no COPY')
+                raise fed_otherwise(statement.target, "COPY")
             session.database.copies_running(+1)
         else:
             transaction.writer()

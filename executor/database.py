@@ -23,16 +23,15 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
-from executor import stored_catalog
-from executor.admission import Admission
+from executor.advisory import Locks
 from executor.analytics import Analytics
-from executor.appender import Appender
-from executor.changes import ViewChanges
+from executor.cluster.storage import Storage
 from executor.commit.background import background_files
 from executor.commit.files import require_space
 from executor.commit.log import Log
 from executor.commit.records import (
     FilesArrived,
+    Followed,
     RowValues,
     Spooled,
     StreamRows,
@@ -41,31 +40,38 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Done, Sequencer
-from executor.drawing import Drawings
+from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import TableStore, WriteTransaction
-from executor.frontiers import Frontiers
-from executor.indexes import ViewIndexes
-from executor.maintenance import Maintenance
+from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.files.watching import SourceWatcher
+from executor.moving.ownership import read_owned
+from executor.moving.replica import Replicas
+from executor.moving.views import ViewMoving, place
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.recovery import recover_tables, refill_streams
-from executor.row_changes import RowChanges
 from executor.separation.service import Separation
-from executor.sequences import SequenceStore
 from executor.session import DatabaseSession
-from executor.storage import ViewStore
-from executor.streams import Arrival, FileFeed, StreamRuntime, is_followed
+from executor.streams.appender import Appender
+from executor.streams.runtime import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
-from executor.table_keys import TableKeys
-from executor.temporary import Temporary, TemporaryOids
-from executor.trace.layout import Layout
+from executor.tables.drawing import Drawings
+from executor.tables.row_changes import RowChanges
+from executor.tables.sequences import SequenceStore
+from executor.tables.table_keys import TableKeys
+from executor.tables.temporary import Temporary, TemporaryOids
+from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
 from executor.versions import Versions
-from executor.view_watch import ViewWatch
-from executor.views import ViewError, ViewRuntime
-from executor.watching import SourceWatcher
+from executor.views.admission import Admission
+from executor.views.changes import ViewChanges
+from executor.views.frontiers import Frontiers
+from executor.views.indexes import ViewIndexes
+from executor.views.maintenance import Maintenance
+from executor.views.runtime import ViewError, ViewRuntime
+from executor.views.storage import ViewStore
+from executor.views.watch import ViewWatch
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -81,15 +87,18 @@ class Database:
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
         self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
-        self.log = Log(directory / "log", options.log_segment_bytes, files=background_files())
+        self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()
+        #: The folder that servers share.
+        self.shared = Storage(options.storage_directory)
         self.storage = ViewStore(options.shared_directory, options.server_id)
         self._stored = server_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
+        self.replicas = Replicas(self)
         self._committing: dict[int, Transaction] = {}
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
@@ -115,6 +124,8 @@ class Database:
         self.maintenance = Maintenance(self)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
+        self.advisory = Locks()
+        self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self)
 
     @classmethod
@@ -124,10 +135,12 @@ class Database:
         database.maintenance.start()
         database.watcher.start()
         database.separation.moving.start()
+        database.view_moving.start()
         return database
 
     def close(self) -> None:
         """Ends background work and closes all files; what was acknowledged is durable."""
+        self.view_moving.close()
         self.separation.moving.close()
         self.admission.close()
         self.view_watch.close()
@@ -315,7 +328,7 @@ class Database:
     def _prepare_views(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist."""
         for new in transaction.views:
-            self.storage.prepare(new.view.oid, new.program, new.statics)
+            self.storage.prepare(new.view.oid, new.program, new.statics, new.handover)
 
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
@@ -325,11 +338,16 @@ class Database:
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
+            elif isinstance(part, Followed):
+                self.replicas.recorded(lsn, part)
             elif isinstance(part, TableChange):
                 self.tables_lsn = lsn
                 self.versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
+            for part in record:  # of streams that it made
+                if isinstance(part, Followed):
+                    self.replicas.recorded(lsn, part)
 
     def _alter_streams(self, catalog: Catalog) -> None:
         for oid, runtime in self.streams.items():
@@ -383,6 +401,7 @@ class Database:
         if stream is not None:
             stream.dropped()
             self.storage.drop_stream(oid)
+            self.replicas.forget(oid)
         self.versions.forget(oid)
         self.indexes.forget(oid)
         self.changes.forget(oid)
@@ -395,6 +414,8 @@ class Database:
         else:
             feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
+        if home_of(stream):
+            self.replicas.open(stream)
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def _open_view(self, view: View) -> None:
@@ -412,6 +433,13 @@ class Database:
         )
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
+        runtime.shared, runtime.handover = stored.shared, stored.handover
+        if (
+            runtime.shared
+            and (owned := read_owned(self.shared, runtime.shared))
+            and owned.home == self.options.server_name
+        ):
+            place(self, runtime, owned)
         runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
         self._views[view.oid] = runtime
 

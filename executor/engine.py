@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from executor.sources import OwnFiles
+from executor.files.following import OwnFiles
 from planner.program import State, Statement
 
 

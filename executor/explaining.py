@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from catalog.errors import unsupported
 from catalog.types import JSON, TEXT
-from executor import files
 from executor.analytics import SparkQuery
-from executor.arriving import with_values
 from executor.choosing import Choice
+from executor.files import foreign as files
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
 from executor.separation.choosing import WHOLE, steps_of
 from executor.separation.explaining import pipelines_json, pipelines_text
+from executor.streams.arriving import with_values
 from executor.transaction import Transaction
-from executor.views import ViewRuntime
+from executor.views.runtime import ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
 from planner.definitions import CreateView

@@ -1,6 +1,7 @@
 """The table writer's lock: which statements wait for it before they begin, and what a transaction may do under it.
 
-Owns: FOR UPDATE, NOWAIT, and how REPEATABLE READ and SERIALIZABLE end a transaction whose snapshot is too old to write.
+Owns: FOR UPDATE, LOCK TABLE, NOWAIT, and how REPEATABLE READ and SERIALIZABLE end a transaction whose snapshot is too
+old to write.
 There is one lock, so that a transaction that has it sees everything as it is just before its own commit.
 """
 
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.transaction import OutdatedError, Transaction
-from planner.statements import Locking, Query
+from planner.statements import Locking, LockTable, Query
 
 if TYPE_CHECKING:
-    from executor.embedded.tables import WriteTransaction
+    from executor.embedded.tables.store import WriteTransaction
     from executor.planned import Planned
     from executor.session import DatabaseSession
 
@@ -28,7 +29,11 @@ def begin_write(session: DatabaseSession, nowait: bool = False) -> WriteTransact
     included, for which it takes the lock, too: so all that it has read is still so when it commits.
     """
     database, transaction = session.database, session.transaction
-    writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
+    session.awaits_writer = True
+    try:
+        writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
+    finally:
+        session.awaits_writer = False
     snapshot = None if transaction is None else transaction.snapshot
     if snapshot is not None:
         _await_others(writer)
@@ -58,9 +63,18 @@ def lock(session: DatabaseSession, planned: Planned, transaction: Transaction) -
 
 def lock_rows(locking: Locking, transaction: Transaction) -> None:
     """FOR UPDATE. Raises 55P03 where it may not wait."""
+    _take_writer(transaction, locking.nowait, f'could not obtain lock on row in relation "{locking.table}"')
+
+
+def lock_table(statement: LockTable, transaction: Transaction) -> None:
+    """LOCK in a mode that excludes writers. Raises 55P03 where it may not wait."""
+    _take_writer(transaction, statement.nowait, f'could not obtain lock on relation "{statement.table}"')
+
+
+def _take_writer(transaction: Transaction, nowait: bool, message: str) -> None:
     try:
-        transaction.writer(locking.nowait)
+        transaction.writer(nowait)
     except SqlError as error:
-        if locking.nowait and error.sqlstate == "55P03":
-            raise SqlError("55P03", f'could not obtain lock on row in relation "{locking.table}"') from None
+        if nowait and error.sqlstate == "55P03":
+            raise SqlError("55P03", message) from None
         raise

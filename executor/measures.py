@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.objects import PUBLIC, Sequence, Stream, Table, View
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
-from executor.embedded.changes import Counts
+from executor.embedded.tables.changes import Counts
 from planner.bind.definitions.view_texts import view_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _tables(database: Database, catalog: Catalog) -> Iterator[Row]:
     """pg_stat_all_tables; reads are not counted, and nothing is ever vacuumed."""
-    rows = database.tables.row_counts()
+    rows = database.tables.exact_row_counts()
     for item in catalog.objects.values():
         if isinstance(item, Table):
             yield _table_row(item, rows.get(item.oid, 0), database.tables.counts.get(item.oid, Counts()))

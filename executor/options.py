@@ -48,6 +48,11 @@ class Options:
         return self.data_directory / "servers" / self.server_id
 
     @property
+    def log_directory(self) -> Path:
+        """Segments of the log, which other servers read where views have migrated to them."""
+        return self.server_directory / "log"
+
+    @property
     def spill_directory(self) -> Path:
         """What exceeds the engine's memory, while it computes."""
         return self.server_directory / "spill"

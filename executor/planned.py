@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor import ddl
+from executor.definitions import ddl
 from planner.definitions import CreateTableAs, Truncate
 from planner.statements import CopyIn, Delete, Insert, Merge, Modifying, Statement, Update
 

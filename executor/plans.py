@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from executor.analytics import joined_scans
-from executor.pruning import FileReading, filters_of
+from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
 from planner.expression import ColumnRef

@@ -2,7 +2,7 @@
 
 Owns: recognising ``SELECT columns FROM relation WHERE key = $1 [AND ...]`` on a view whose program names a point key,
 or on a table with a unique key, and asking the one that keeps such rows (architecture sections 1 and 6): a view's
-index (``executor.indexes``), or a table's (``executor.table_keys``).
+index (``executor.views.indexes``), or a table's (``executor.tables.table_keys``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from catalog.catalog import Catalog
 from catalog.objects import Table, is_temporary
-from executor.keyed_rows import keys_of
 from executor.small.values import INTEGERS, KEYS
+from executor.tables.keyed_rows import keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import Filter, Project, Relation, Scan
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value

@@ -21,24 +21,24 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import View
 from catalog.system.rows import Own
-from executor import files
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans
-from executor.arriving import ArrivingQuery
 from executor.carriers import packed_table
 from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.finite import require_finite
-from executor.nodes import column_name, leaf_name
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
+from executor.files.pruning import FileReading, needed
 from executor.plans import Plan, bare_view, reads
-from executor.pruning import FileReading, needed
-from executor.scanning import ArrivalScan, Notify, Patience
+from executor.printing.nodes import column_name, leaf_name
 from executor.separation.running import Client
-from executor.sources import OwnFiles
+from executor.streams.arriving import ArrivingQuery
+from executor.streams.scanning import ArrivalScan, Notify, Patience
+from executor.tables.finite import require_finite
 from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
-from executor.views import ViewPassed, ViewRuntime
+from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
 from planner.expression import Value
 from planner.statement_nodes import roots
@@ -279,6 +279,7 @@ class Reader:
 
     def at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
+        self.database.replicas.refresh(plan.views)
         for attempt in range(ATTEMPTS):
             moment, owned = self._moment(plan, transaction)
             try:
@@ -303,6 +304,7 @@ class Reader:
     def present(self, oid: int) -> tuple[int, int, pa.Table]:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
         database = self.database
+        database.replicas.refresh((oid,))
         with _locked([database.view(below) for below in database.views_below((oid,))]):
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor import stored_catalog
 from executor.commit.log import Log
-from executor.commit.records import CatalogChange, FilesArrived, Spooled, StreamRows, TableChange
+from executor.commit.records import CatalogChange, FilesArrived, Followed, Spooled, StreamRows, TableChange
 from executor.commit.recovery import replay
-from executor.embedded.tables import TableStore, WriteTransaction
-from executor.streams import Arrival
+from executor.definitions import stored_catalog
+from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.streams.runtime import Arrival
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -83,8 +83,11 @@ def refill_streams(database: Database) -> None:
     """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
     log = database.log
     frontiers = {oid: database.frontiers.durable_lsn(oid, log.last_lsn) for oid in database.streams}
-    for lsn, record in replay(log, min(frontiers.values(), default=log.last_lsn)):
+    start = min((database.replicas.needed(oid, lsn) for oid, lsn in frontiers.items()), default=log.last_lsn)
+    for lsn, record in replay(log, start):
         for part in record:
+            if isinstance(part, Followed):
+                database.replicas.recorded(lsn, part)
             if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
                 _refill(database, lsn, part, frontiers[part.stream])
 

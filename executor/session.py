@@ -20,21 +20,25 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
-from executor import changing, ddl, drawing
-from executor.arriving import ArrivingQuery
+from executor import changing
+from executor.advisory import EXCLUSIVE, SHARED, Holder
 from executor.block import Block
 from executor.copying import CopySink
-from executor.drawing import Caller
+from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
-from executor.embedded.row_plans import RowChange
+from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows
+from executor.locking import begin_write, lock, lock_rows, lock_table
+from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
-from executor.scanning import Notify, Patience
-from executor.sequences import SessionSequences
-from executor.temporary import Temporary, drop_temporary
+from executor.streams.arriving import ArrivingQuery
+from executor.streams.scanning import Notify, Patience
+from executor.tables import drawing
+from executor.tables.drawing import Caller
+from executor.tables.sequences import SessionSequences
+from executor.tables.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import (
@@ -43,6 +47,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -67,6 +72,7 @@ from planner.statements import (
     Delete,
     Explain,
     Insert,
+    LockTable,
     Merge,
     Modifying,
     NoOperation,
@@ -101,8 +107,12 @@ class DatabaseSession:
         self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
         self._cancelled = threading.Event()
+        self.awaits_writer = False
+        self.advisory = Holder(database.advisory, self.is_cancelled, self.has_writer, lambda: self.awaits_writer)
         #: Takes the notifications that statements make.
         self.notify: drawing.Notify = lambda channel, payload: None
+        #: Takes what statements say meanwhile.
+        self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
         self.reader = Reader(database, self.is_cancelled)
 
@@ -110,6 +120,11 @@ class DatabaseSession:
     def transaction(self) -> Transaction | None:
         """The open one, a statement's own included."""
         return self._block.current
+
+    def has_writer(self) -> bool:
+        """Whether its transaction is the one that writes tables."""
+        transaction = self._block.current
+        return transaction is not None and transaction.write is not None
 
     def is_cancelled(self) -> bool:
         """Whether the running statement has been cancelled."""
@@ -147,6 +162,7 @@ class DatabaseSession:
     def await_rows(self, patience: Patience, notify: Notify) -> None:
         """How this session's queries of streams wait, and whom they tell how far they are."""
         self.reader.patience, self.reader.notify = patience, notify
+        self.warn = notify
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -271,7 +287,7 @@ class DatabaseSession:
                 return self._define(statement, transaction)
             case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
                 return self._define(statement, transaction)
-            case CreateFunction() | DropFunction():
+            case CreateFunction() | DropFunction() | ChangeDefaults():
                 return self._define(statement, transaction)
             case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
                 return self._define(statement, transaction)
@@ -282,6 +298,12 @@ class DatabaseSession:
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
                 alone = not transaction.explicit and not self._block.is_implicit
                 return Result("SET CONSTRAINTS", notices=(warning,) if alone else ())
+            case LockTable():
+                if not transaction.explicit and not self._block.is_implicit:
+                    raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
+                if statement.exclusive:
+                    lock_table(statement, transaction)
+                return Result("LOCK TABLE")
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _:
@@ -304,7 +326,16 @@ class DatabaseSession:
         """How relations are evaluated that may call sequences' functions."""
         drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
         names = (catalog, self.search_path)
-        return Caller(drawings, self.sequences, self.notify, *names, self._sleep, self.read_only, self.user).evaluate
+        calls = (self._sleep, partial(self._lock, transaction))
+        return Caller(drawings, self.sequences, self.notify, *names, *calls, self.read_only, self.user).evaluate
+
+    def _lock(self, transaction: Transaction, function: str, numbers: list[int]) -> bool:
+        """A function of advisory locks. Raises 40P01, 55P03 and 57014."""
+        done = self.advisory.call(function, numbers, transaction, self.lock_timeout)
+        if not done and "unlock" in function:
+            mode = SHARED if function.endswith("_shared") else EXCLUSIVE
+            self.warn(SqlError("01000", f"you don't own a lock of type {mode}"))
+        return done
 
     def _sleep(self, seconds: float) -> None:
         """pg_sleep(). Raises 57014 where the statement is cancelled meanwhile."""
@@ -332,7 +363,10 @@ class DatabaseSession:
         transaction.writer()  # one DDL statement at a time, and none beside a table writer
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
-        return ddl.define(self, transaction, statement)
+        before = self.catalog
+        result = ddl.define(self, transaction, statement)
+        require_changeable(self.database, before, self.catalog)
+        return result
 
     def _with_engine(self, view: View) -> View:
         """A continuous view without an engine of its own keeps the session's, where that is not the server's."""
@@ -414,5 +448,6 @@ class DatabaseSession:
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back."""
         self._block.rollback()
+        self.advisory.give_back_all()
         if self.temporary.tables:
             self.database.temporary.drop(self.temporary.tables)

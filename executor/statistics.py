@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
-from executor import files
-from executor.embedded.tables import TableStore
-from executor.sources import OwnFiles
+from executor.embedded.tables.store import TableStore
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
 from planner.algebra import Join, Relation, Scan
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import walk

@@ -16,7 +16,8 @@ from catalog.system import rows_of, system_catalog
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
-from executor.streams import rows_between
+from executor.streams.runtime import rows_between
+from executor.trace.layout import home_of
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -52,10 +53,11 @@ def _views(database: Database) -> Rows:
     visible = database.sequencer.visible
     for runtime in database.runtimes():
         behind = 0
-        if runtime.error is None:
-            feeds = [database.streams[progress.path.stream].feed for progress in runtime.paths]
-            pairs = zip(feeds, runtime.paths, strict=True)
-            behind = sum(rows_between(feed, progress.durable, visible) for feed, progress in pairs)
+        below = [database.streams[progress.path.stream] for progress in runtime.paths]
+        streams = [item.stream for item in below]
+        if runtime.error is None and runtime.away is None:
+            pairs = zip(below, runtime.paths, strict=True)
+            behind = sum(rows_between(item.feed, progress.durable, visible) for item, progress in pairs)
         rows.append(
             (
                 qualified(runtime.view),
@@ -67,6 +69,8 @@ def _views(database: Database) -> Rows:
                 None if runtime.error is None else runtime.error.error.sqlstate,
                 None if runtime.error is None else runtime.error.error.message,
                 None if runtime.error is None else runtime.error.lsn,
+                database.options.server_name if runtime.away is None else runtime.away.server,
+                next((home for home in map(home_of, streams) if home), database.options.server_name),
             )
         )
     return rows
@@ -196,6 +200,8 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("error_sqlstate", TEXT),
             ("error", TEXT),
             ("error_lsn", INT8),
+            ("server", TEXT),
+            ("home", TEXT),
         ),
     ),
     "states": (

@@ -16,10 +16,11 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
-from executor.commit.records import CatalogChange, Part, Spooled, StreamRows, TableChange, TransactionRecord
-from executor.embedded.deferral import Timing
-from executor.embedded.tables import ReadSnapshot, WriteTransaction
-from executor.temporary import Temporary
+from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TableChange, TransactionRecord
+from executor.embedded.tables.deferral import Timing
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.temporary import Temporary
+from executor.views.storage import Handover
 from planner.program import Program
 
 
@@ -32,11 +33,13 @@ class OutdatedError(SqlError):
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A continuous view that starts when its transaction commits, with its static pipelines' results."""
+    """A continuous view that starts when its transaction commits, with its static pipelines' results, and where it
+    comes from another server with its states."""
 
     view: View
     program: Program
     statics: dict[str, pa.Table]
+    handover: Handover | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Savepoint:
     catalog: Catalog | None
     catalog_changes: int
     timing: Timing
+    releases: int
 
 
 @dataclass(slots=True)
@@ -64,12 +68,13 @@ class Transaction:
     begun: bool = False  # a statement has seen the data
     write: WriteTransaction | None = None
     snapshot: tuple[int, ReadSnapshot] | None = None
-    parts: list[StreamRows | Spooled] = field(default_factory=list)
+    parts: list[StreamRows | Spooled | Followed] = field(default_factory=list)
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
     savepoints: list[Savepoint] = field(default_factory=list)
     timing: Timing = field(default_factory=Timing)
+    releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes
 
     def writer(self, nowait: bool = False) -> WriteTransaction:
@@ -113,7 +118,10 @@ class Transaction:
         if self.write is not None:
             self.write.savepoint(name)
         self.savepoints.append(
-            Savepoint(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing)
+            Savepoint(
+                *(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing),
+                len(self.releases),
+            )
         )
 
     def _find(self, name: str) -> int:
@@ -143,6 +151,13 @@ class Transaction:
         del self.catalog_changes[savepoint.catalog_changes :]
         self.catalog = savepoint.catalog
         self.failed = False
+        self.release_locks(savepoint.releases)
+
+    def release_locks(self, first: int = 0) -> None:
+        """Gives back what it has locked, once it is over; ``first``: what it had locked before stays locked."""
+        for release in reversed(self.releases[first:]):
+            release()
+        del self.releases[first:]
 
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""

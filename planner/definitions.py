@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from catalog.privileges import Rights
@@ -198,10 +199,11 @@ class DropType:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
-    """CREATE [OR REPLACE] FUNCTION; ``before`` is what is replaced."""
+    """CREATE [OR REPLACE] FUNCTION, ALTER FUNCTION and COMMENT; ``before`` is what is replaced."""
 
     function: Function
     before: Function | None = None
+    tag: str = "CREATE FUNCTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +234,21 @@ class ChangeRoles:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRights:
-    """GRANT, REVOKE and OWNER TO: objects' rights, before and after."""
+    """GRANT, REVOKE and OWNER TO: objects' rights, before and after; ``columns``: relations of whose columns something
+    is granted."""
 
     tag: str
     changes: tuple[tuple[int, Rights, Rights], ...]
     notices: tuple[SqlError, ...] = ()
+    columns: tuple[AlterTable | Redefine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDefaults:
+    """ALTER DEFAULT PRIVILEGES: all default rights, before and after."""
+
+    before: tuple[DefaultRights, ...]
+    after: tuple[DefaultRights, ...]
 
 
 Definition = (
@@ -260,4 +272,5 @@ Definition = (
     | DropFunction
     | ChangeRoles
     | ChangeRights
+    | ChangeDefaults
 )

@@ -52,6 +52,15 @@ def _functions(*items: Function) -> dict[str, Function]:
     return {item.name: item for item in items}
 
 
+#: Functions that take and give back advisory locks.
+ADVISORY: Final = tuple(
+    f"pg_{tried}advisory_{done}{shared}"
+    for shared in ("", "_shared")
+    for tried, done in (("", "lock"), ("", "xact_lock"), ("try_", "lock"), ("try_", "xact_lock"), ("", "unlock"))
+)
+
+UNLOCK_ALL: Final = "pg_advisory_unlock_all"
+
 #: 'add' and 'sub' also do date + integer, date - date, timestamp +- interval, interval +- interval; 'mul' and 'div'
 #: interval by number. 'and', 'or', 'in', 'coalesce', 'greatest', 'least' and 'concat_values' take any number.
 FUNCTIONS: Final[dict[str, Function]] = _functions(
@@ -234,6 +243,14 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_strip_nulls", 1, 1),
     Function("jsonb_strip_nulls", 1, 1),
     Function("jsonb_pretty", 1, 1),
+    # Over a document, a path, its variables, and whether its errors are passed over.
+    Function("path_found", 2, 2),  # path_exists and path_match with no variables, errors passed over
+    Function("path_holds", 2, 2),
+    Function("path_exists", 4, 4),
+    Function("path_match", 4, 4),
+    Function("path_first", 4, 4),
+    Function("path_array", 4, 4),
+    Function("path_all", 4, 4),
     Function("json_elements", 1, 1),
     Function("json_elements_text", 1, 1),
     Function("json_keys", 1, 1),
@@ -252,12 +269,14 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("random", 0, 0, "volatile"),
     Function("gen_random_uuid", 0, 0, "volatile"),
     Function("clock_timestamp", 0, 0, "volatile"),
-    # Made by executor.drawing before an engine sees the rest: they read and change what no snapshot shows.
+    # Made by executor.tables.drawing before an engine sees the rest: they read and change what no snapshot shows.
     Function("nextval", 1, 1, "volatile"),
     Function("currval", 1, 1, "volatile"),
     Function("lastval", 0, 0, "volatile"),
     Function("setval", 2, 3, "volatile"),
     Function("pg_sleep", 1, 1, "volatile"),
+    *(Function(name, 1, 2, "volatile") for name in ADVISORY),
+    Function(UNLOCK_ALL, 0, 0, "volatile"),
     # Evaluated by the session before an engine sees them (server/), one value per transaction or session.
     Function("now", 0, 0, "stable"),
     Function("current_date", 0, 0, "stable"),
@@ -276,6 +295,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("suspend_query", 1, 1, "volatile"),
     Function("checkpoint_query", 1, 1, "volatile"),
     Function("migrate_query", 2, 2, "volatile"),
+    Function("migrate_view", 2, 2, "volatile"),
     Function("drain_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
@@ -306,14 +326,16 @@ SESSION_FUNCTIONS: Final = frozenset(
         "statement_timestamp",
         "txid_current",
         *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
-        *("suspend_query", "checkpoint_query", "migrate_query", "drain_server", "forget_query"),
+        *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
         "current_setting",
         "set_config",
     ]
 )
 
-#: Functions with an effect, which no engine calls: those of sequences, what notifies, and what waits.
-DRAWN_FUNCTIONS: Final = frozenset(("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep"))
+#: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.
+DRAWN_FUNCTIONS: Final = frozenset(
+    ("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep", *ADVISORY, UNLOCK_ALL)
+)
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.
 AGGREGATES: Final = frozenset(

@@ -349,7 +349,11 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class LockTable:
-    """LOCK in a mode that holds off no more than the transaction's other statements do."""
+    """LOCK; ``exclusive``: in a mode that holds off whoever writes. ``table`` is the first, for errors."""
+
+    exclusive: bool
+    nowait: bool
+    table: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Stamp:
 
     def holds(self, database: Database) -> bool:
         """Whether a query would give the same result now."""
+        if database.replicas.are_behind(self.reads):
+            return False
         visible = database.sequencer.visible  # before the rest: what is published meanwhile is asked for next time
         if visible == self.checked:
             return True

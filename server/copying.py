@@ -301,7 +301,7 @@ async def send_out(session: Session, plan: Plan) -> None:
     outputs = statement.query.outputs
     types, names = [item.type for item in outputs], [item.name for item in outputs]
     is_framed = statement.path is None
-    writer = CopyWriter(types, names, _format(statement.options), session.settings.value("TimeZone"), is_framed)
+    writer = CopyWriter(types, names, _format(statement.options), session.settings.style, is_framed)
     if statement.path is not None:
         rows = await session.work(_write_file, session, statement, statement.path, writer)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import NAMED_OIDS, SqlType
-from executor.literals import literal_value
 from executor.planned import Planned
+from executor.printing.literals import literal_value
 from executor.result import Result
 from planner.algebra import Project, Values
 from planner.definitions import (
@@ -26,6 +26,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    ChangeDefaults,
     ChangeRights,
     ChangeRoles,
     CreateFunction,
@@ -55,7 +56,6 @@ from planner.statements import (
     Fetch,
     Insert,
     Listen,
-    LockTable,
     Merge,
     Modifying,
     Notify,
@@ -108,6 +108,7 @@ WRITES: Final[dict[type, str]] = {
     DropFunction: "DROP FUNCTION",
     ChangeRoles: "ALTER ROLE",
     ChangeRights: "GRANT",
+    ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
     CopyIn: "COPY FROM",
 }
 #: Bytes after which a portion goes out.
@@ -204,15 +205,21 @@ def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described:
     return result
 
 
-def planned(session: Session, plan: Plan, parameters: tuple[Value, ...] = (), described: bool = False) -> Planned:
-    """A statement with how it is planned again."""
-    statement = plan.statement
+def planned(
+    session: Session,
+    plan: Plan,
+    parameters: tuple[Value, ...] = (),
+    described: bool = False,
+    made: functions.Made | None = None,
+) -> Planned:
+    """A statement with how it is planned again, which calls no function of the session a second time."""
+    statement, calls = plan.statement, {} if made is None else made
     if plan.calls_session:
-        statement = functions.evaluate(session, statement, parameters)
+        statement = functions.evaluate(session, statement, parameters, calls)
 
     def again() -> Planned:
         new = replanned(session, plan, described)
-        return planned(session, new, parameters, described)
+        return planned(session, new, parameters, described, calls)
 
     return Planned(statement, plan.catalog, again)
 
@@ -300,18 +307,13 @@ def _discard(session: Session, statement: Discard) -> Result:
             session.settings.set(name, None)
         session.statements.clear()
         session.listening.unlisten(None)
+        session.db.advisory.give_back_all()
         cursors.close_all(session)
     if what in ("ALL", "SEQUENCES"):
         session.db.sequences.discard()
     if what in ("ALL", "TEMP"):
         session.db.discard_temporary()
     return Result(f"DISCARD {what}")
-
-
-def _lock(session: Session, statement: LockTable) -> Result:
-    if session.db.status == "I" and not session.implicit:
-        raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
-    return Result("LOCK TABLE")
 
 
 def _listen(session: Session, statement: Listen) -> Result:
@@ -341,7 +343,6 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
     Listen: _listen,
     Unlisten: _unlisten,
     Notify: _notify,
-    LockTable: _lock,
 }
 
 

@@ -307,7 +307,7 @@ class Express:
         points = self._session.server.points
         reader = points.known(plan)
         assert reader is not None
-        return PointRead(reader, points.rows(reader, bind.result_formats, time_zone), decoders)
+        return PointRead(reader, points.rows(reader, bind.result_formats, self._session.settings.style), decoders)
 
 
 def _values(decoders: tuple[Decode, ...], fields: tuple[bytes, ...]) -> tuple[Value, ...]:

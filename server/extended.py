@@ -55,7 +55,7 @@ class Portal:
             raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
         if self.cursor is None:
             result = run(session, self.plan, self.values, described=True)
-            self.cursor = Cursor(result, self.formats, session.settings.value("TimeZone"), session.names)
+            self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
         return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
 
 
@@ -218,7 +218,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
 
 async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:
     """Execute of a cursor of SQL, as if it were a portal."""
-    cursor = Cursor.declared(declared, session.settings.value("TimeZone"), session.names)
+    cursor = Cursor.declared(declared, session.settings.style, session.names)
     with session.timed():
         await _send_rows(session, cursor, *await session.portion(cursor.take, limit), limit)
 
@@ -229,7 +229,7 @@ def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | No
     if reader is not None and plan.catalog is session.database.catalog:
         row = reader.peek(portal.values)
         if row is not None:
-            rows = session.server.points.rows(reader, portal.formats, session.settings.value("TimeZone"))
+            rows = session.server.points.rows(reader, portal.formats, session.settings.style)
             known = Answered(plan, rows.answer(row), None)
     if not session.is_idle:
         session.db.begins_reading()
@@ -321,7 +321,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         if found is not None:
             return found
         result = run(session, plan, portal.values, described=True)
-        cursor = Cursor(result, portal.formats, session.settings.value("TimeZone"), session.names)
+        cursor = Cursor(result, portal.formats, session.settings.style, session.names)
         return result, cursor, *cursor.take(limit)
 
     begun = await session.begin(plan, begin)
@@ -340,7 +340,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
 
 def _send_point(session: Session, portal: Portal, found: Found) -> None:
     """Answers a point read whose index had to be brought up to date."""
-    time_zone = session.settings.value("TimeZone")
+    time_zone = session.settings.style
     session.connection.send(session.server.points.rows(found.reader, portal.formats, time_zone).answer(found.row))
     portal.cursor = Cursor(Result("SELECT", portal.outputs or (), ()), portal.formats, time_zone)
 

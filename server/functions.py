@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import platform
 import zoneinfo
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -34,13 +35,26 @@ if TYPE_CHECKING:
 VERSION: Final = f"PostgreSQL {SERVER_VERSION} (Millstream 0.1.0) on {platform.machine()}-linux, 64-bit"
 
 
-def evaluate(session: Session, statement: Statement, parameters: tuple[Value, ...]) -> Statement:
-    """The statement with every call of a session function, and every parameter, replaced by its value."""
+#: The values of calls, by function and arguments, of the first, the second and so on with these.
+Made = dict[tuple[str, tuple[Value, ...], int], Value]
+
+
+def evaluate(
+    session: Session, statement: Statement, parameters: tuple[Value, ...], made: Made | None = None
+) -> Statement:
+    """The statement with every call of a session function, and every parameter, replaced by its value. ``made`` are
+    calls of the same execution, which are not made again, and those that are made now."""
+    known: Made = {} if made is None else made
+    counts: Counter[tuple[str, tuple[Value, ...]]] = Counter()
 
     def change(node: Any) -> Any:
         if isinstance(node, Call) and node.function in SESSION_FUNCTIONS:
-            arguments = tuple(_constant(node.function, argument) for argument in node.arguments)
-            return Literal(_FUNCTIONS[node.function](session, *arguments), node.type)
+            call = (node.function, tuple(_constant(node.function, argument) for argument in node.arguments))
+            counts[call] += 1
+            key = (*call, counts[call])
+            if key not in known:
+                known[key] = _FUNCTIONS[node.function](session, *call[1])
+            return Literal(known[key], node.type)
         return node
 
     result: Statement = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), change)
@@ -169,6 +183,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "suspend_query": signals.suspend,
     "checkpoint_query": signals.checkpoint,
     "migrate_query": signals.migrate,
+    "migrate_view": signals.migrate_view,
     "drain_server": signals.drain,
     "forget_query": signals.forget,
     "current_setting": _current_setting,

@@ -18,7 +18,7 @@ from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
-from planner.expression import Call, Literal, Parameter
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar
 from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
@@ -60,7 +60,8 @@ class Bounded(Generic[_Value]):
 class Plan:
     """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
 
-    ``repeatable``: the same parameters give the same rows while ``reads`` do not change.
+    ``repeatable``: the same parameters give the same rows while ``reads`` do not change. ``shows_intervals``: an
+    engine makes texts of them, in the style ``postgres``.
     """
 
     serial: int
@@ -73,6 +74,7 @@ class Plan:
     reads: tuple[int, ...]
     repeatable: bool
     calls_session: bool
+    shows_intervals: bool = False
 
     def suits(self, catalog: Catalog, settings: Settings) -> bool:
         """Whether names still mean what they meant to it, and the role is the one that may do what it does."""
@@ -196,8 +198,42 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         and calls <= _STEADY
         and all(scan.kind in ("table", "view") for scan in scans)
     )
+    shows = any(map(_shows_interval, nodes))
     reads, names = tuple(sorted({scan.oid for scan in scans})), (around.catalog, around.search_path, around.role)
-    return Plan(next(_serials), raw, statement, bound.parameters, *names, reads, repeatable, bool(calls))
+    return Plan(
+        next(_serials),
+        raw,
+        statement,
+        bound.parameters,
+        *names,
+        reads,
+        repeatable,
+        bool(calls),
+        shows,
+    )
+
+
+def _shows_interval(node: Any) -> bool:
+    """Whether an expression makes a text or a document of an interval."""
+    match node:
+        case Cast(argument=argument):
+            arguments: tuple[Scalar, ...] = (argument,)
+        case Call(function=function) if function in ("to_char", "late"):
+            return False
+        case Call(arguments=arguments) | AggregateCall(arguments=arguments):
+            pass
+        case _:
+            return False
+    return _is_text(node.type) and any(_holds_interval(item.type) for item in arguments)
+
+
+def _is_text(kind: SqlType) -> bool:
+    return (kind.element or kind).name in ("text", "varchar", "bpchar", "name", "json", "jsonb")
+
+
+def _holds_interval(kind: SqlType) -> bool:
+    fields = () if kind.row is None else tuple(field for _, field in kind.row.fields)
+    return (kind.element or kind).name == "interval" or any(map(_holds_interval, fields))
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

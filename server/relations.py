@@ -6,7 +6,7 @@ Owns: their rows, by the relation's name. Called in a worker thread while the se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from catalog.postgres import rows
 from catalog.privileges import DATABASE
@@ -17,6 +17,7 @@ from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
 from executor.system import system_rows
 from server.config import ConfigError
+from server.locks import awaited, lock_rows, sessions, wait_rows
 from server.parameters import PARAMETERS, Parameter
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",
     **dict.fromkeys(("client_addr", "client_port", "backend_start", "xact_start", "query_start", "state"), None),
+    **dict.fromkeys(("wait_event_type", "wait_event"), None),
 }
 _STATES: Final[Mapping[str, str]] = {
     "I": "idle",
@@ -44,7 +46,11 @@ def own_relations(session: Session) -> Own:
         "pg_prepared_statements": lambda: _prepared(session),
         "pg_cursors": lambda: _cursors(session),
         "pg_stat_activity": lambda: _activity(session),
+        "pg_locks": lambda: lock_rows(session),
+        "lock_waits": lambda: wait_rows(session),
         "millstream.queries": lambda: _queries(session),
+        "pg_stat_bgwriter": lambda: (_nothing_written(session, "pg_stat_bgwriter"),),
+        "pg_stat_archiver": lambda: (_nothing_written(session, "pg_stat_archiver"),),
         "pg_stat_database": lambda: _database(session),
         "pg_stat_ssl": lambda: _encryption(session),
         "pg_hba_file_rules": lambda: _rules(session),
@@ -120,11 +126,9 @@ def _cursors(session: Session) -> Iterator[Row]:
 
 def _activity(session: Session) -> Iterator[Row]:
     """The sessions there are."""
-    for connection in tuple(session.server.connections):
-        other: Any = connection.handler
-        if hasattr(other, "backend"):  # it has started
-            row = _session_row(other)
-            yield row if _may_see(session, other.login) else {**row, **_HIDDEN}
+    for other in sessions(session):
+        row = _session_row(other)
+        yield row if _may_see(session, other.login) else {**row, **_HIDDEN}
 
 
 def _queries(session: Session) -> Iterator[Row]:
@@ -145,6 +149,7 @@ def _may_see(session: Session, other: str) -> bool:
 def _session_row(other: Session) -> Row:
     role = other.db.catalog.roles.find(other.login)
     state = "active" if other.is_working else _STATES[other.db.status]
+    event = awaited(other)
     return {
         "datid": DATABASE,
         "datname": DATABASE_NAME,
@@ -158,6 +163,8 @@ def _session_row(other: Session) -> Row:
         "xact_start": None if state == "idle" else other.transaction_time,
         "query_start": other.statement_time,
         "state": state,
+        "wait_event_type": None if event is None else "Lock",
+        "wait_event": event,
         "query": other.query,
         "backend_type": "client backend",
     }
@@ -180,13 +187,16 @@ def _database(session: Session) -> Iterator[Row]:
     }
 
 
+def _nothing_written(session: Session, name: str) -> Row:
+    """The counts of a process that there is none of."""
+    counts = {item.name: 0 for item in named(name).columns if item.type.name in ("int8", "float8")}
+    return {**counts, "stats_reset": session.server.started}
+
+
 def _encryption(session: Session) -> Iterator[Row]:
     """Who speaks TLS."""
-    for connection in tuple(session.server.connections):
-        other: Any = connection.handler
-        if not hasattr(other, "backend"):
-            continue
-        tunnel = connection.tunnel
+    for other in sessions(session):
+        tunnel = other.connection.tunnel
         if tunnel is None:
             yield {"pid": other.backend.process, "ssl": False}
             continue

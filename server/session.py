@@ -17,13 +17,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from catalog.errors import SqlError, failed_transaction
+from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.system.names import names_of
 from catalog.types import SqlType
 from executor.result import Result
-from executor.scanning import Patience
 from executor.separation.running import Client
 from executor.session import DatabaseSession
+from executor.streams.scanning import Patience
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import Insert, Query, Statement, TransactionControl
@@ -49,6 +49,7 @@ _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
+_POSTGRES_STYLE: Final = "Select the interval itself, or SET IntervalStyle = postgres."
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
 logger = logging.getLogger(__name__)
@@ -355,6 +356,8 @@ class Session:
     def starts_statement(self, plan: Plan) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
         self.tell_settings()
+        if plan.shows_intervals and self.settings.value("IntervalStyle") != "postgres":
+            raise unsupported("an interval as text within a query, with this IntervalStyle", _POSTGRES_STYLE)
         self.query = plan.raw.text
         self.statement_time = _now()
         if self.implicit:

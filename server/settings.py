@@ -15,13 +15,14 @@ from typing import Final
 from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
+from protocol.values.styles import style
 from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
 #: Settings that say who the session is: what they may be, the catalog knows (``server.identity``).
 IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
-_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "search_path", "client_encoding", *IDENTITY)
+_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "intervalstyle", "search_path", "client_encoding", *IDENTITY)
 #: Belong to the transaction: gone when it ends, whoever set them.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
 _FRAMEWORK: Final = {"transaction_isolation": "default_transaction_isolation",
@@ -121,6 +122,11 @@ class Settings:
             role = self.value("session_authorization") if chosen == "none" else chosen
             self._place = _schemas(self.value("search_path"), role), role
         return self._place
+
+    @property
+    def style(self) -> str:
+        """How values are shown as text (``protocol.values.styles``)."""
+        return style(self.value("TimeZone"), self.value("IntervalStyle"))
 
     @property
     def key(self) -> tuple[str, ...]:

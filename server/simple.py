@@ -101,7 +101,7 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
 
 def _point_answer(session: Session, plan: Plan, reader: PointReader, row: Row) -> bytes:
     """The whole answer of a point read."""
-    rows = session.server.points.rows(reader, (), session.settings.value("TimeZone"))
+    rows = session.server.points.rows(reader, (), session.settings.style)
     return described(session.server.descriptions, plan, reader.outputs, ()) + rows.answer(row)
 
 
@@ -186,7 +186,7 @@ def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str |
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
     result = run(session, plan, values)
     formats = _formats(session, plan)
-    cursor = Cursor(result, formats, session.settings.value("TimeZone"), session.names)
+    cursor = Cursor(result, formats, session.settings.style, session.names)
     data, rows = cursor.take()
     return Begun(plan, result, cursor, data, rows, stamp, formats=formats)
 

@@ -43,9 +43,11 @@ FILLERS: Final[Mapping[str, Filler]] = {
         cluster.pg_authid,
         cluster.pg_auth_members,
         privileges.held_privileges,
+        privileges.held_columns,
         privileges.memberships,
         cluster.pg_tablespace,
         cluster.pg_extension,
+        cluster.pg_default_acl,
         cluster.pg_init_privs,
         cluster.pg_foreign_server,
         cluster.pg_foreign_data_wrapper,
@@ -81,12 +83,17 @@ _LOOKUPS: Final = {
     "relation_names": (*_OIDS, *_named(texts.RELATION)),
     "shown_settings": _named(("name", "value")),
     "held_privileges": (ColumnDefinition("role", OID), ColumnDefinition("target", OID), *_named(("words",))),
+    "held_columns": (
+        *(ColumnDefinition(name, OID) for name in ("role", "target")),
+        *(ColumnDefinition("place", INT4), ColumnDefinition("name", TEXT), ColumnDefinition("words", TEXT)),
+    ),
     "memberships": (
         *(ColumnDefinition(name, OID) for name in ("member", "role")),
         *(ColumnDefinition(name, BOOL) for name in ("inherited", "admin")),
     ),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
     "listening_channels": _named(("channel",)),
+    "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
 }
 _FIRST: Final = 14_900

@@ -27,15 +27,19 @@ from catalog.objects import (
 )
 from catalog.oids import part_oid, row_oid
 from catalog.postgres import rows
+from catalog.privileges import column_grants
+from catalog.routines import every
 from catalog.system.indexes import IndexEntry, indexes_of
 from catalog.system.naming import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_EXTENSION,
     PG_NAMESPACE,
+    PG_PROC,
     PG_TYPE,
     PLPGSQL_COMMENT,
     PLPGSQL_OID,
+    acl_of,
     default_text,
     own_objects,
     rights_of,
@@ -146,7 +150,8 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
     """Columns of relations and indexes."""
     for item in own_objects(catalog):
         for place, column in enumerate(item.columns, 1):
-            yield _attribute(item.oid, place, column)
+            acl = acl_of(catalog, column_grants(column)) if column.grants else None
+            yield {**_attribute(item.oid, place, column), "attacl": acl}
         if isinstance(item, Table):
             for index in indexes_of(item):
                 for place, (part, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
@@ -240,7 +245,7 @@ def pg_sequence(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_description(catalog: Catalog) -> Iterator[Row]:
-    """Comments on schemas, types, relations and columns."""
+    """Comments on schemas, types, functions, relations and columns."""
     for schema in catalog.schemas.values():
         if schema.comment is not None and schema.oid not in _TOLD:
             yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
@@ -249,6 +254,9 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
         if declared.comment is not None:
             oid = declared.type_oid if isinstance(declared, Composite) else declared.oid
             yield {"objoid": oid, "classoid": PG_TYPE, "description": declared.comment}
+    for function in every(catalog.functions):
+        if function.comment is not None:
+            yield {"objoid": function.oid, "classoid": PG_PROC, "description": function.comment}
     for oid, _, check, _ in domain_constraints(catalog):
         if check.comment is not None:
             yield {"objoid": oid, "classoid": PG_CONSTRAINT, "description": check.comment}

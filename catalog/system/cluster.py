@@ -37,6 +37,14 @@ def pg_namespace(catalog: Catalog) -> Iterator[Row]:
         yield {"oid": TEMPORARY, "nspname": PG_TEMP, "nspowner": ROLE}
 
 
+def pg_default_acl(catalog: Catalog) -> Iterator[Row]:
+    """ALTER DEFAULT PRIVILEGES."""
+    for item in catalog.defaults:
+        owner, schema, kind = item.place
+        about = {"oid": item.oid, "defaclrole": owner, "defaclnamespace": schema, "defaclobjtype": kind}
+        yield {**about, "defaclacl": acl_of(catalog, item.rights)}
+
+
 def pg_init_privs(catalog: Catalog) -> Iterator[Row]:
     """Privileges that are no change of anybody's: those of PostgreSQL's own functions and relations, and schemas."""
     for classoid, relation, column in ((PG_PROC, "pg_proc", "proacl"), (PG_CLASS, "pg_class", "relacl")):

@@ -9,7 +9,18 @@ from collections.abc import Iterator
 
 from catalog.catalog import Catalog
 from catalog.objects import Sequence
-from catalog.privileges import DATABASE, OF_DATABASE, OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, WORDS, Rights
+from catalog.privileges import (
+    DATABASE,
+    OF_COLUMN,
+    OF_DATABASE,
+    OF_FUNCTION,
+    OF_SCHEMA,
+    OF_SEQUENCE,
+    OF_TABLE,
+    WORDS,
+    Rights,
+    column_grants,
+)
 from catalog.roles import EVERYBODY, Roles
 from catalog.routines import every
 from catalog.system.naming import own_objects
@@ -27,6 +38,17 @@ def held_privileges(catalog: Catalog) -> Iterator[Row]:
             words = _words(catalog.roles, catalog.rights_of(oid), role, letters)
             if words:
                 yield {"role": role, "target": oid, "words": f",{','.join(words)},"}
+
+
+def held_columns(catalog: Catalog) -> Iterator[Row]:
+    """Of each role the privileges on columns alone, of the columns on which anything is granted."""
+    for item in own_objects(catalog):
+        for place, column in enumerate(item.columns, 1):
+            rights = column_grants(column, catalog.rights_of(item.oid).owner)
+            for role in (EVERYBODY, *(each.oid for each in catalog.roles.items)) if column.grants else ():
+                words = _words(catalog.roles, rights, role, OF_COLUMN)
+                about = {"role": role, "target": item.oid, "place": place, "name": column.name}
+                yield {**about, "words": f",{','.join(words)},"}
 
 
 def _words(roles: Roles, rights: Rights, role: int, every: str) -> list[str]:

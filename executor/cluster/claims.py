@@ -44,6 +44,10 @@ class Claims:
     def _path(self, query_id: str) -> Path:
         return self._folder / f"{query_id}.json"
 
+    def require_storage(self) -> None:
+        """Raises 58030 where the storage is not there."""
+        self._storage.require()
+
     def get(self, query_id: str) -> Claim | None:
         """The claim to a query that counts; None where nobody has it. Raises XX001."""
         found = self._read(query_id)

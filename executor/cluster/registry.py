@@ -38,7 +38,7 @@ _STOOD_STILL: Final = 2 * LOOKS
 @dataclass(frozen=True, slots=True)
 class Member:
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
-    ``moved`` is how many queries have left it since it was to be drained."""
+    ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log."""
 
     name: str
     address: str
@@ -46,6 +46,7 @@ class Member:
     lease: float
     state: str = "up"
     moved: int = 0
+    log: str = ""
 
     @property
     def is_living(self) -> bool:
@@ -72,6 +73,7 @@ class Registry:
         address: str,
         lease: float,
         clock: Callable[[], float] = time.monotonic,
+        log: str = "",
     ) -> None:
         """Joins. Raises 55006 where a server has that name already."""
         self.name = name
@@ -85,7 +87,7 @@ class Registry:
         with storage.exclusive():
             before = self.get(name)
             self.epoch = 1 if before is None else before.epoch + 1
-            self._put(Member(name, address, self.epoch, lease))
+            self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
         self.pause = lease / _BEATS
 
@@ -113,9 +115,16 @@ class Registry:
     # Who there is -----------------------------------------------------------------------------------------------
 
     def all(self) -> list[Member]:
-        """All that ever joined, by name."""
+        """All that ever joined, by name, without those whose entries cannot be read. Raises 58030."""
         names = sorted(path.stem for path in self._folder.glob("*.json") if is_server_name(path.stem))
-        return [member for member in map(self.get, names) if member is not None]
+        found = []
+        for name in names:
+            try:
+                found.append(self.get(name))
+            except SqlError as error:
+                if error.sqlstate == "58030":
+                    raise
+        return [member for member in found if member is not None]
 
     def get(self, name: str) -> Member | None:
         """A server; None where there is none of that name. Raises XX001 for an entry that no server wrote."""
@@ -152,8 +161,13 @@ class Registry:
     # Leases -----------------------------------------------------------------------------------------------------
 
     def beat(self) -> bool:
-        """Renews the lease; False where it has been taken over. Raises OSError."""
-        os.utime(self._folder / f"{self.name}.json")
+        """Renews the lease; False where it has been taken over. Raises OSError; then the silence of the others says
+        nothing, either, since they cannot reach the storage for as long."""
+        try:
+            os.utime(self._folder / f"{self.name}.json")
+        except OSError:
+            self._watched.clear()
+            raise
         own = self.get(self.name)
         return own is not None and own.epoch == self.epoch
 

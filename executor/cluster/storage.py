@@ -32,6 +32,7 @@ class Storage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / _LOCK).touch(mode=0o600)
         self._lock = threading.Lock()
 
     @contextmanager
@@ -41,7 +42,7 @@ class Storage:
         if not self._lock.acquire(timeout=_PATIENCE):
             raise _busy()
         try:
-            with open(self.folder / _LOCK, "w") as file:
+            with open(self.folder / _LOCK, "r+") as file:
                 while not _locked(file.fileno()):
                     if time.monotonic() > deadline:
                         raise _busy()
@@ -52,6 +53,14 @@ class Storage:
         finally:
             self._lock.release()
 
+    def require(self) -> None:
+        """Raises 58030 where the folder is not there now (its file system is gone, or it is an empty mount point): what
+        is not found in it may exist all the same."""
+        try:
+            (self.folder / _LOCK).stat()
+        except OSError as error:
+            raise disk_error(error, "use the storage that servers share") from error
+
     def read(self, path: Path) -> dict[str, Any] | None:
         """A document; None where there is none. Raises XX001, 0A000 for a format of a later version, 58030."""
         try:
@@ -59,6 +68,7 @@ class Storage:
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of "{path.name}" is not supported')
         except FileNotFoundError:
+            self.require()
             return None
         except OSError as error:
             raise disk_error(error, f'read "{path.name}"') from error

@@ -25,7 +25,7 @@ from executor.commit import frames, packed
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,
-    FrontierMove,
+    Followed,
     Part,
     RowValues,
     Spooled,
@@ -63,8 +63,8 @@ class _PartKind(IntEnum):
     SPOOLED = 2
     TABLE = 3
     FILES = 4
-    FRONTIER = 5
     CATALOG = 6
+    FOLLOWED = 7
 
 
 _FRAME: Final = 1
@@ -187,8 +187,8 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
             return _PartKind.TABLE, table, [*_table(inserted), *_table(deleted)]
         case FilesArrived(stream, files, format):
             return _PartKind.FILES, stream, [_json({"files": files, "format": format})]
-        case FrontierMove(view, path, after, upto):
-            return _PartKind.FRONTIER, 0, [_json([view, path, after, upto])]
+        case Followed(stream, upto):
+            return _PartKind.FOLLOWED, stream, [_json(upto)]
         case CatalogChange(document):
             return _PartKind.CATALOG, 0, [document.encode()]
 
@@ -207,8 +207,8 @@ def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, stream: int | None)
             return FilesArrived(
                 oid, tuple((path, size, mtime) for path, size, mtime in found["files"]), found["format"]
             )
-        case _PartKind.FRONTIER:
-            return FrontierMove(*json.loads(body.to_pybytes()))
+        case _PartKind.FOLLOWED:
+            return Followed(oid, json.loads(body.to_pybytes()))
         case _PartKind.CATALOG:
             return CatalogChange(body.to_pybytes().decode())
 

@@ -74,12 +74,11 @@ class FilesArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierMove:
-    """A path's durable frontier moved from ``after`` to ``upto``; the manifest has the runs."""
+class Followed:
+    """A stream that another server's writers fill has here, with this record's rows of it, all that the other server's
+    log has up to its LSN ``upto``."""
 
-    view: str
-    path: int
-    after: int
+    stream: int  # oid
     upto: int
 
 
@@ -90,7 +89,7 @@ class CatalogChange:
     document: str
 
 
-Part = StreamRows | RowValues | Spooled | TableChange | FilesArrived | FrontierMove | CatalogChange
+Part = StreamRows | RowValues | Spooled | TableChange | FilesArrived | Followed | CatalogChange
 TransactionRecord = tuple[Part, ...]
 
 

@@ -152,9 +152,9 @@ def pack_header(number: int, last_lsn: int, predecessor_end: int) -> bytes:
     return (head + _CRC.pack(zlib.crc32(head))).ljust(HEADER, b"\0")
 
 
-def open_segment(path: Path) -> Segment:
+def open_segment(path: Path, access: int = os.O_RDWR) -> Segment:
     """Opens a segment file, not yet scanned. Raises XX001 when its header is not one: no crash leaves that behind."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = os.open(path, access | os.O_CLOEXEC)
     head = os.pread(descriptor, HEADER, 0)
     if len(head) == HEADER:
         magic, number, last_lsn, predecessor_end, crc = _HEAD.unpack_from(head)

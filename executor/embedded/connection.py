@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.errors import overflowed, translate
-from executor.files import FileRows
-from executor.nodes import column_name
+from executor.embedded.printing.dialect import DuckPrinter
+from executor.files.foreign import FileRows
+from executor.printing.nodes import column_name
 from planner.algebra import Relation, Scan
 from planner.expression import Literal
 from planner.walk import replace_parameters, walk

@@ -26,11 +26,11 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.engine import Inputs, Job, JobResult
-from executor.files import FileRows, folders
-from executor.nodes import column_name, leaf_name
+from executor.files.foreign import FileRows, folders
+from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
 from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
 from planner.expression import ColumnRef

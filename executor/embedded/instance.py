@@ -13,7 +13,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from executor.embedded import (
+from executor.embedded.connection import Bindings, Connection
+from executor.embedded.functions import (
     batches,
     documents,
     identifiers,
@@ -23,13 +24,13 @@ from executor.embedded import (
     moments,
     number_reading,
     octets,
+    paths,
     regexes,
     shapes,
     transcendental,
     zoned_times,
 )
-from executor.embedded.connection import Bindings, Connection
-from executor.embedded.dialect import STORE
+from executor.embedded.printing.dialect import STORE
 from planner.algebra import Relation
 from planner.placement import Power
 
@@ -64,6 +65,7 @@ class Instance:
             moments,
             number_reading,
             octets,
+            paths,
             regexes,
             shapes,
             transcendental,

@@ -16,19 +16,20 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
-from executor.embedded.changes import quoted
 from executor.embedded.connection import Bindings, Connection
-from executor.embedded.dialect import STORE
-from executor.files import FileRows
-from executor.nodes import column_name, leaf_name
+from executor.embedded.printing.dialect import STORE
+from executor.embedded.tables.changes import quoted
+from executor.files.foreign import FileRows
+from executor.printing.nodes import column_name, leaf_name
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B
 _HIGH: Final = 0x5C19_E83D_27B6_F04D
-#: Rows of a table by which its texts and the like are measured.
+#: Rows of a table by which its texts and the like are measured, and what they are taken to be where there are fewer.
 _MEASURED: Final = 2048
+_SHORT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,9 @@ class KeptResults:
     def _size(self, name: str, columns: tuple[Column, ...], rows: int) -> int:
         width = sum(width_of(column.type) or 0 for column in columns)
         long = [column_name(column) for column in columns if width_of(column.type) is None]
-        if long and rows:
+        if long and rows < _MEASURED:
+            width += _SHORT * len(long)
+        elif long:
             lengths = " + ".join(f"coalesce(strlen({quoted(item)}::VARCHAR), 0)" for item in long)
             sample = f"SELECT {lengths} AS n FROM {quoted(name)} LIMIT {_MEASURED}"
             ((found,),) = self._connection.execute(f"SELECT avg(n) FROM ({sample})").fetchall()

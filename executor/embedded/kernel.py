@@ -18,7 +18,7 @@ import pyarrow as pa
 from executor.carriers import packed, unpacked
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
-from executor.nodes import leaf_name
+from executor.printing.nodes import leaf_name
 from planner.algebra import Project, Snapshot
 from planner.serialize import decode_relation
 

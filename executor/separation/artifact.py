@@ -32,7 +32,7 @@ from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.embedded.dialect import DuckPrinter
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
@@ -52,7 +52,7 @@ _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
 #: What a plan may call, but for what differs from call to call.
 _CALLED: Final = FUNCTIONS.keys() | FINALS
 #: What reading a document raises that is not what was written.
-_WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +123,43 @@ class SeparatedQueries:
                 continue  # who asks for it by its id hears why
 
     def get(self, query_id: str) -> SeparatedQuery:
-        """A query's manifest, checked. Raises 42704, XX001, and 0A000 for a format of a later version."""
+        """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
         path = self._folder / query_id / _MANIFEST
         if not _ID.fullmatch(query_id) or not path.is_file():
+            self._claims.require_storage()
             raise SqlError("42704", f'separated query "{query_id}" does not exist')
         try:
             document = json.loads(path.read_bytes())
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
-            if document["sha256"] != _digest(document["query"]):
+            if document["sha256"] != digest(document["query"]):
                 raise ValueError("its checksum is another one")
             found = _decoded(document["query"])
             if found.id != query_id:
                 raise ValueError("it is of another query")
             _check(found)
-        except (OSError, *_WRONG) as error:
+        except OSError as error:
+            raise disk_error(error, f'read the manifest of separated query "{query_id}"') from error
+        except WRONG as error:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
         return found
 
     def paths(self, query: SeparatedQuery) -> dict[str, Path]:
-        """The files of a query's runs by their names, all checked. Raises XX001."""
+        """The files of a query's runs by their names, all checked. Raises 58030, XX001."""
         folder = self._folder / query.id
-        return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        try:
+            return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+        except OSError as error:
+            raise disk_error(error, f'read separated query "{query.id}"') from error
 
     def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
-        """The rows of a query's runs by their names, all files checked before the first is read. Raises XX001."""
+        """The rows of a query's runs by their names; all files are checked before one is read. Raises 58030, XX001."""
         paths = self.paths(query)
         try:
             return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
         except (OSError, pa.ArrowException, LookupError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # else it is the file that is wrong
+                raise disk_error(error, f'read separated query "{query.id}"') from error
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
     def write(self, query_id: str, runs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]], **about: Any) -> None:
@@ -160,7 +168,8 @@ class SeparatedQueries:
         folder = self._folder / query_id
         unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
             stored = {
                 name: _store(folder / f"r{place}-{unique}.parquet", *run)
                 for place, (name, run) in enumerate(runs.items(), 1)
@@ -177,7 +186,7 @@ class SeparatedQueries:
 
     def _commit(self, folder: Path, query: SeparatedQuery) -> None:
         content = _encoded(query)
-        document = {"format": _FORMAT, "sha256": _digest(content), "query": content}
+        document = {"format": _FORMAT, "sha256": digest(content), "query": content}
         replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
         sync_folder(self._folder)
 
@@ -230,7 +239,8 @@ def _delete_others(folder: Path, named: set[str]) -> None:
 # -- manifest ----------------------------------------------------------------------------------------------------------
 
 
-def _digest(content: Any) -> str:
+def digest(content: Any) -> str:
+    """The checksum of a JSON document."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -293,6 +303,13 @@ def _check_node(node: Node, runs: Mapping[str, StoredRun], shared: Mapping[str, 
             _check_columns(node, known)
         case Snapshot(trace=name):
             _check_columns(node, dict(runs[name].columns))
+        case _:
+            check_call(node)
+
+
+def check_call(node: Node) -> None:
+    """Raises ValueError for a call of what no stored plan calls."""
+    match node:
         case Call(function=name) if name not in _CALLED or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
             raise ValueError(f"it calls {name}()")
         case AggregateCall(function=name) if name not in AGGREGATES:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from executor import files
+from executor.files import foreign as files
 from executor.plans import Plan
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
 from executor.statistics import statistics_of
@@ -28,7 +28,7 @@ from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare
 from planner.walk import replace_parameters, walk
 
 if TYPE_CHECKING:
-    from executor.embedded.tables import TableStore
+    from executor.embedded.tables.store import TableStore
     from executor.queries import Reader
     from executor.transaction import Transaction
 

@@ -104,15 +104,25 @@ class Moving:
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
         """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
-        more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone."""
-        while self._claims.get(query_id) is not None:
+        more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone. While the
+        storage cannot be read, nobody knows that it has ended."""
+        while self._is_claimed(query_id):
             if reader.is_cancelled():
                 if not reader.client().is_gone:
-                    self._claims.free(query_id)
+                    with contextlib.suppress(SqlError):
+                        self._claims.free(query_id)
                 raise SqlError("57014", "canceling statement due to user request")
             time.sleep(_WAIT)
         failpoint("ended")
         return self._separation.rest(reader, self._separation.stored.get(query_id))
+
+    def _is_claimed(self, query_id: str) -> bool:
+        try:
+            return self._claims.get(query_id) is not None
+        except SqlError as error:
+            if error.sqlstate != "58030":
+                raise
+            return True
 
     def drain(self, name: str, is_cancelled: Callable[[], bool]) -> int:
         """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
@@ -135,6 +145,7 @@ class Moving:
 
     def _serve(self) -> None:
         beat, others = Pace(self._registry.pause), Pace(LOOKS)
+        is_well = True
         while not self._stop.wait(_LOOK):
             try:
                 if beat.is_due() and not self._registry.beat():
@@ -143,8 +154,13 @@ class Moving:
                 if others.is_due():
                     self._take_over()
                 self._look()
+                if not is_well:
+                    _LOGGER.info("the storage can be used again")
+                is_well = True
             except (OSError, SqlError) as error:
-                _LOGGER.warning("the storage cannot be used: %s", error)
+                if is_well:
+                    _LOGGER.warning("the storage cannot be used: %s", error)
+                is_well = False
 
     def _take_over(self) -> None:
         """Queries of servers that are gone are continued here, from what they have left on storage."""

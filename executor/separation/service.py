@@ -21,11 +21,10 @@ from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry
-from executor.cluster.storage import Storage
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.kept import KeptResults
-from executor.files import folders
-from executor.nodes import leaf_name
+from executor.files.foreign import folders
+from executor.printing.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
@@ -62,8 +61,9 @@ class Separation:
         self.known = KnownSteps(lambda: database.tables_lsn)
         self.running = RunningQueries()
         options = database.options
-        storage = Storage(options.storage_directory)
-        self.registry = Registry(storage, options.server_name, options.address, options.server_lease)
+        storage = database.shared
+        log = str(options.log_directory.resolve())
+        self.registry = Registry(storage, options.server_name, options.address, options.server_lease, log=log)
         self.claims = Claims(storage, self.registry)
         self.stored = SeparatedQueries(storage.folder / FOLDER, self.claims)
         self.claims.drop_void()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.types import SqlType
-from executor.nodes import column_name
+from executor.printing.nodes import column_name
 from executor.small.columns import Compiler
 from executor.small.computed import Computed, Rows, family, source_of
 from executor.small.values import FAILURES, KEYS, Unusual

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from executor.nodes import column_name, leaf_name
+from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
 from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
 from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, function, reference
-from executor.printer import Printer
-from executor.selects import Block
+from executor.printing.nodes import Build, Expr, function, reference
+from executor.printing.printer import Printer
+from executor.printing.selects import Block
 from executor.spark import sets, windows
 from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, SqlType
-from executor.nodes import Build, Expr
+from executor.printing.nodes import Build, Expr
 from executor.spark.calls import cast, literal_int, once, refuse
 from planner.expression import Call, Literal
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from executor.nodes import Expr
+from executor.printing.nodes import Expr
 from executor.spark.bound import let
 from planner.expression import Call, ColumnRef, Literal
 

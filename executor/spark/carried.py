@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from executor.nodes import Expr
+from executor.printing.nodes import Expr
 from executor.spark.calls import once
 from executor.spark.dialect import spark_type
 from planner.expression import Call, Literal

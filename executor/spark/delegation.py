@@ -22,7 +22,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from catalog.types import BOOL, TEXT
-from executor.nodes import Expr, function, number
+from executor.printing.nodes import Expr, function, number
 from executor.spark.carried import is_held, require_groups, spark_name
 from executor.spark.overflows import is_long
 from planner.algebra import (

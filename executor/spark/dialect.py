@@ -25,9 +25,9 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, digits, function
-from executor.printer import Printer
-from executor.selects import Block, Selects
+from executor.printing.nodes import Build, Expr, digits, function
+from executor.printing.printer import Printer
+from executor.printing.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.overflows import is_long
 from executor.spark.quotients import average
@@ -54,6 +54,7 @@ _TYPES: Final[dict[str, str]] = {
     "name": "STRING",
     "json": "STRING",
     "jsonb": "STRING",
+    "jsonpath": "STRING",
     "uuid": "STRING",
     "bytea": "BINARY",
     "date": "DATE",
@@ -62,7 +63,7 @@ _TYPES: Final[dict[str, str]] = {
     "timestamptz": "TIMESTAMP",
 }
 #: min and max of these order as PostgreSQL's do.
-_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "bytea"}
+_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"}
 #: Conversions without loss and without an error: to -> from.
 _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
     "int4": ("int2", "bool"),
@@ -111,7 +112,7 @@ def string(value: str) -> Expr:
 
 
 class SparkPrinter(Printer):
-    """Prints one statement; see ``executor.printer``."""
+    """Prints one statement; see ``executor.printing.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
     #: Those that take arrays.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.nodes import Expr
+from executor.printing.nodes import Expr
 from executor.spark.bound import let
 from executor.spark.calls import cast
 from executor.spark.sums import Around

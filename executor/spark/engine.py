@@ -20,7 +20,7 @@ from typing import Final
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
-from executor.sources import Owner, OwnFiles, SourceFile, reader_options, stored_columns
+from executor.files.following import Owner, OwnFiles, SourceFile, reader_options, stored_columns
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.dialect import SparkPrinter, spark_type
 from executor.spark.failures import to_exception

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from executor.nodes import Build, Expr, function
+from executor.printing.nodes import Build, Expr, function
 from executor.spark.calls import once, refuse
 from executor.spark.overflows import INFINITE, OVERFLOW, UNDERFLOW, raised
 from planner.expression import Call

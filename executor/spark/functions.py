@@ -14,8 +14,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor import floats
-from executor.nodes import Build, Expr, binary, chain, function, operand
+from executor.printing import floats
+from executor.printing.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.calls import cast, literal_int, once, refuse
 from executor.spark.overflows import CHECKER, FINITE
 from executor.spark.quotients import quotient

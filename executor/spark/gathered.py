@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Expr, function
+from executor.printing.nodes import Expr, function
 from executor.spark.bound import let
 from executor.spark.sums import Around
 from planner.algebra import SortKey

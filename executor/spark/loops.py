@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from executor.nodes import column_name
+from executor.printing.nodes import column_name
 from executor.spark.dialect import spark_type
 from executor.spark.frames import Frame
 from planner.algebra import Fixpoint, Project, Relation, Snapshot, Working

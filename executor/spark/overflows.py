@@ -1,4 +1,4 @@
-"""Doubles in Spark that raise 22003 where PostgreSQL's do: what ``executor.floats`` leaves to an engine.
+"""Doubles in Spark that raise 22003 where PostgreSQL's do: what ``executor.printing.floats`` leaves to an engine.
 
 Owns: ``CHECKER``, ``FINITE``, the errors, and ``is_long``: a chain of operations is bound to names inside names, which
 Spark's planner takes apart again and again, until nothing else is planned.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from executor import floats
+from executor.printing import floats
 from executor.spark.bound import let
 from planner.expression import Call
 

@@ -17,7 +17,7 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
-from executor.nodes import Expr
+from executor.printing.nodes import Expr
 from executor.spark.bound import let
 
 #: Decimals of every quotient as it is stored.

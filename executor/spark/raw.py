@@ -1,9 +1,9 @@
 """Files of a file-fed stream as the stream's rows: typed columns, ``__lsn`` and ``__ordinal`` (child process only).
 
 Owns: reading Parquet, CSV and JSON as users leave them in a folder. A row's ordinal is its file's place in the log
-record that names it, then its place in the file, exactly as ``executor.sources.read_files`` numbers them, so that
-both engines see one arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted empty
-field.
+record that names it, then its place in the file, exactly as ``executor.files.following.read_files`` numbers them, so
+that both engines see one arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted
+empty field.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
-from executor.sources import ROW_BITS, verify
+from executor.files.following import ROW_BITS, verify
 from executor.spark.frames import Frame
 from executor.spark.plans import AS_NAMED
 

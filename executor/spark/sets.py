@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.nodes import Expr, column_name, identifier
+from executor.printing.nodes import Expr, column_name, identifier
 from planner.algebra import Unnest, Values
 from planner.expression import Call, Cast, Column, Literal, Scalar
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import SqlError, unsupported
-from executor.nodes import column_name, leaf_name
+from executor.printing.nodes import column_name, leaf_name
 from executor.spark.delegation import Function, functions_of
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery
 from executor.spark.frames import Frame

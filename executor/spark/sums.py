@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor.nodes import Expr, function, operand
+from executor.printing.nodes import Expr, function, operand
 from executor.spark.unscaled import UNSCALED
 
 #: Decimals of up to so many digits are bigints for Spark; it adds those of 10 less as bigints itself.

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Build, Expr, binary, function, operand
+from executor.printing.nodes import Build, Expr, binary, function, operand
 from executor.spark.calls import cast, once, refuse
 from planner.expression import Call, Literal
 

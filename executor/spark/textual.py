@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.nodes import Build, Expr, binary, function
+from executor.printing.nodes import Build, Expr, binary, function
 from executor.spark.calls import cast, literal_int, once, refuse
 from planner.expression import Call, Literal
 

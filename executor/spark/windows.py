@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import SqlType
-from executor.nodes import Expr, function
+from executor.printing.nodes import Expr, function
 from executor.spark.calls import cast
 from planner.expression import Cast, Literal, Scalar, WindowCall
 from planner.functions import RANKING_FUNCTIONS, WINDOW_FUNCTIONS

@@ -6,6 +6,9 @@ the log as in memory, whenever and by whomever it was made; those that came late
 
     stored     a, b, c            ALTER ... DROP COLUMN b, ADD COLUMN d        a, b (NULL), c, d
     shown      a, b, c                                                         a, c, d
+
+The places of rows, in which ``__lsn`` and ``__ordinal`` say where in the log they came, are those of their own server's
+log: where a stream is filled from another one's, they are columns of its records.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.finite import require_finite
+from executor.tables.finite import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
@@ -48,6 +51,8 @@ class Layout:
     def of(cls, stream: Stream) -> Layout:
         """A stream's."""
         shown = schema_of(stream)
+        if home_of(stream):
+            return PlacedLayout(shown)
         if not stream.layout:
             return cls.plain(shown)
         names = [column.name or f"__dropped_{place}" for place, column in enumerate(stream.layout)]
@@ -104,6 +109,31 @@ class Layout:
             pa.RecordBatch.from_arrays([*batch.columns, *[blank.slice(0, batch.num_rows)] * 2], schema=self.with_places)
             for batch in batches
         ]
+
+
+class PlacedLayout(Layout):
+    """Of a stream that another server's writers fill: rows keep their places there, which are in the records, too."""
+
+    def __init__(self, shown: pa.Schema) -> None:
+        super().__init__(shown, shown, range(len(shown)), [None] * len(shown))
+        self.schema = self.with_places
+
+    def seen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What is shown, and the places."""
+        return self.widened(batch)
+
+    def placed(self, batches: Sequence[pa.RecordBatch], lsns: Integers, ordinals: Integers) -> list[pa.RecordBatch]:
+        """They have their places."""
+        return list(batches)
+
+    def unplaced(self, batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Places take nothing to make."""
+        return list(batches)
+
+
+def home_of(stream: Stream) -> str:
+    """The server whose writers fill a stream; '' for this one's own."""
+    return stream.option("server") if stream.option("source") == "server" else ""
 
 
 def schema_of(stream: Stream) -> pa.Schema:

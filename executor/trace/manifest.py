@@ -31,7 +31,7 @@ from catalog.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
 from executor.trace.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
-from planner.program import State
+from planner.program import State, Static
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"
@@ -68,9 +68,19 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrived:
+    """With what a view has come from another server: a run of each state, its name among servers, and the handover."""
+
+    runs: Mapping[str, NewRun]
+    shared: str
+    handover: str
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """A manifest at one version. ``frontiers[i]`` is the durable frontier of path i; ``error`` is the view's value
-    where a row made its query fail; ``program`` is the program that owns the states, as JSON."""
+    where a row made its query fail; ``program`` is the program that owns the states, as JSON. ``shared`` is the view's
+    name among the servers that share a storage, if it ever left one, and ``handover`` how its states came here last."""
 
     view: str
     owner: str
@@ -80,6 +90,8 @@ class Content:
     frontiers: tuple[int, ...]
     error: Any = None
     version: int = 0
+    shared: str = ""
+    handover: str = ""
 
     def files(self) -> Iterator[str]:
         """All files that exist, relative to the view's folder."""
@@ -112,12 +124,15 @@ class Manifest:
         program: Any,
         states: Mapping[str, StateSchema],
         frontiers: tuple[int, ...],
+        arrived: Arrived | None = None,
     ) -> Manifest:
-        """A new view's manifest: no runs, and each path's frontier where the view begins. Raises 53100, 58030."""
+        """A new view's manifest: each path's frontier where the view begins, and no runs but those with which it has
+        arrived. Raises 53100, 58030."""
         folder.mkdir(parents=True, exist_ok=True)
         manifest = cls(folder, Content(view, owner, program, dict(states), dict.fromkeys(states, ()), frontiers))
+        content = manifest.content if arrived is None else manifest._with(arrived, frontiers)
         with manifest._exclusive():
-            manifest._save(manifest.content)
+            manifest._save(content)
         sync_folder(folder.parent)
         return manifest
 
@@ -178,6 +193,27 @@ class Manifest:
             runs = {**content.runs, state: tuple(kept)}
             self._save(replace(content, runs=runs, version=content.version + 1))
         return True
+
+    def share(self, name: str) -> None:
+        """The view gets a name among servers."""
+        with self._exclusive():
+            self._refresh()
+            self._save(replace(self.content, shared=name, version=self.content.version + 1))
+
+    def replace_all(self, arrived: Arrived, frontier: int) -> None:
+        """The view has come back: its only path goes on from a frontier, with these runs and no others."""
+        with self._exclusive():
+            self._refresh()
+            self._save(self._with(arrived, (frontier,)))
+
+    def _with(self, arrived: Arrived, frontiers: tuple[int, ...]) -> Content:
+        content = self.content
+        runs = {
+            name: (StoredRun(0, 0, frontiers[0], self._store(run.files), run.rows),) if run.files else ()
+            for name, run in arrived.runs.items()
+        }
+        new = replace(content, runs=runs, frontiers=frontiers, version=content.version + 1)
+        return replace(new, shared=arrived.shared, handover=arrived.handover)
 
     def set_error(self, error: Any) -> None:
         """The view's query failed on an acknowledged row: a JSON document becomes its value (None takes it back)."""
@@ -250,8 +286,8 @@ def describe_state(state: State) -> StateSchema:
     return StateSchema(state.kind, columns, tuple(map(stored_name, state.key)), merge)
 
 
-def schema_of(state: State) -> pa.Schema:
-    """The Arrow schema of a state's runs, in which columns have the names c<id>."""
+def schema_of(state: State | Static) -> pa.Schema:
+    """The Arrow schema of a state's runs, or of a static pipeline's, in which columns have the names c<id>."""
     return pa.schema([pa.field(stored_name(column), column.type.arrow) for column in state.columns])
 
 
@@ -278,6 +314,8 @@ def _encode(content: Content) -> bytes:
         "owner": content.owner,
         "frontiers": content.frontiers,
         "error": content.error,
+        "shared": content.shared,
+        "handover": content.handover,
         "states": states,
         "program": content.program,
     }
@@ -303,6 +341,8 @@ def _read(folder: Path) -> Content:
             tuple(document["frontiers"]),
             document["error"],
             document["version"],
+            document.get("shared", ""),
+            document.get("handover", ""),
         )
     except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
         raise SqlError("XX001", f'"{folder.name}" has no valid manifest: {error}') from error

@@ -7,7 +7,7 @@ of a bind: parameters' types as they are inferred, what the statement depends on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -81,6 +81,19 @@ def restricted(catalog: Catalog, role: str) -> int | None:
     return -1 if found is None else None if found.superuser else found.oid
 
 
+@dataclass(slots=True)
+class Need:
+    """A role needs privileges on a relation, or on all columns of it that the statement uses (of none, on any).
+
+    ``columns`` are what the relation's are called there, in order. None: only the whole relation's privileges count.
+    """
+
+    oid: int
+    letters: str
+    role: int
+    columns: tuple[Column, ...] | None = None
+
+
 class Binding:
     """The state of binding one statement."""
 
@@ -92,7 +105,8 @@ class Binding:
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
         self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
-        self.needs: list[tuple[int, str, int]] = []  # relations, privileges, and whose they are to be
+        self.needs: list[Need] = []
+        self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns given values, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
@@ -115,10 +129,16 @@ class Binding:
         self.shares = False  # whether WITH queries that are read several times may be computed once
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 
-    def need(self, oid: int, letters: str = "r") -> None:
+    def need(self, oid: int, letters: str = "r") -> Need:
         """A relation is read (or what the letters say) in somebody's name, who may need leave."""
+        found = Need(oid, letters, self.reader or 0)
         if self.reader is not None:
-            self.needs.append((oid, letters, self.reader))
+            self.needs.append(found)
+        return found
+
+    def give(self, oid: int, letter: str, names: Iterable[str]) -> None:
+        """A change inserts (a) or updates (w) these columns of a table."""
+        self.given[oid, letter] = self.given.get((oid, letter), frozenset()) | frozenset(names)
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:
         """A new column."""

@@ -20,7 +20,7 @@ from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, unify
 from planner.bind.levels import Level, beside_each_other, renamed, subqueries_of
 from planner.bind.rows import sure_of
-from planner.bind.scope import Entry, Scope, Source
+from planner.bind.scope import Entry, Scope, Source, source_of
 from planner.bind.typenames import names_of
 from planner.expression import Call, ColumnRef, Literal, Scalar
 from planner.walk import is_dependent
@@ -59,6 +59,9 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
     elif node.quals is not None:
         predicate = bind_boolean(env, node.quals, "JOIN/ON")
     scope = Scope(both.sources, entries)
+    if node.join_using_alias is not None:
+        shared = entries[: len(node.usingClause)]
+        scope = replace(beside_each_other(scope, source_of(node.join_using_alias.aliasname, shared)), entries=entries)
     if node.alias is not None:
         scope = renamed(level.binding, Scope((Source(node.alias.aliasname, entries),), entries), node.alias, node)
     return Join(kind, left, right, predicate), scope

@@ -33,11 +33,15 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class Itself:
-    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``."""
+    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``.
+
+    Of its columns the last ``hidden`` are none of ``*``.
+    """
 
     name: str
     columns: tuple[Column, ...]
     places: list[int | None]
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from catalog.shapes import split_shaped
 from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, Composite, SqlType
 from planner.documents import canonical, check, parse
 from planner.expression import Value
+from planner.jsonpath.text import canonical_path
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -208,6 +209,10 @@ def _jsonb(text: str, kind: SqlType) -> Value:
     return canonical(parse(text))
 
 
+def _jsonpath(text: str, kind: SqlType) -> Value:
+    return canonical_path(text)
+
+
 def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     """An array's text; of any dimensions where the type keeps them."""
     assert kind.element is not None
@@ -251,5 +256,6 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "enum": _enum,
     "json": _json,
     "jsonb": _jsonb,
+    "jsonpath": _jsonpath,
     "void": lambda text, kind: "",
 }

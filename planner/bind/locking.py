@@ -42,7 +42,7 @@ def lock(binding: Binding, node: Any, with_queries: frozenset[str], obstacle: st
         for name, item in _relations(node.fromClause or (), with_queries):
             found = look_up(binding, item.relname, item.schemaname)
             if found is not None and (not clause.lockedRels or name in {each.relname for each in clause.lockedRels}):
-                binding.need(found.oid, "w")
+                binding.need(found.oid, "w").columns = ()
         for named in clause.lockedRels or ():
             _check_named(binding, words, named, sources)
         nowait = clause.waitPolicy == LockWaitPolicy.LockWaitError

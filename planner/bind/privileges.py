@@ -10,7 +10,8 @@ https://www.postgresql.org/docs/15/ddl-priv.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from catalog.errors import SqlError
@@ -25,9 +26,9 @@ from catalog.objects import (
     Table,
     UserType,
 )
-from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE
+from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE, column_grants
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
-from planner.algebra import Project, Relation, Scan
+from planner.algebra import Project, Scan
 from planner.bind.context import Binding
 from planner.bind.relations import WORDS, require_room
 from planner.definitions import (
@@ -45,8 +46,12 @@ from planner.definitions import (
     Truncate,
 )
 from planner.expression import Column, ColumnRef
+from planner.statement_nodes import roots
 from planner.statements import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
 from planner.walk import used_columns, walk
+
+#: Tells columns; asked where the privileges on the whole relation do not suffice.
+Names = Callable[[], frozenset[str]]
 
 #: System relations that show what is nobody else's business.
 _SECRET: Final = frozenset(
@@ -60,17 +65,28 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
     role = binding.reader
     if role is not None:
         _require_copied_file(binding, statement, role)
-        for target, letters in _changed(statement):
-            _require(binding, target, letters, role)
+        for target, letters, names in _changed(binding, statement):
+            _require(binding, target, letters, role, names)
     if not isinstance(statement, CreateView) or statement.view.continuous:  # others read when they are read
-        for oid, letters, reader in binding.needs:
-            _require(binding, binding.context.catalog.objects[oid], letters, reader)
+        for need in binding.needs:
+            item = binding.context.catalog.objects[need.oid]
+            names = None if need.columns is None else partial(_used, statement, item, need.columns)
+            _require(binding, item, need.letters, need.role, names)
     if role is not None:
         _require_definition(binding, statement, role)
 
 
-def _require(binding: Binding, item: CatalogObject, letters: str, role: int) -> None:
-    """Raises 42501 where a role lacks one of an object's privileges."""
+def _used(statement: Statement, item: CatalogObject, columns: tuple[Column, ...]) -> frozenset[str]:
+    """The columns of a relation that a statement uses; ``columns`` are what they are called in it."""
+    assert not isinstance(item, Sequence)
+    used = {node.column for root in roots(statement) for node in walk(root) if isinstance(node, ColumnRef)}
+    pairs = zip(item.columns, columns, strict=False)
+    return frozenset(definition.name for definition, column in pairs if column in used)
+
+
+def _require(binding: Binding, item: CatalogObject, letters: str, role: int, names: Names | None = None) -> None:
+    """Raises 42501 where a role lacks one of an object's privileges. Those on all columns that ``names`` tells do as
+    well, and where these are none, on any."""
     catalog = binding.context.catalog
     if item.schema == PG_TEMP:
         return
@@ -78,7 +94,13 @@ def _require(binding: Binding, item: CatalogObject, letters: str, role: int) -> 
         allowed = item.name not in _SECRET
     else:
         every = OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE
-        allowed = catalog.rights_of(item.oid).allows(catalog.roles, role, letters, every)
+        rights = catalog.rights_of(item.oid)
+        allowed = rights.allows(catalog.roles, role, letters, every)
+        if not allowed and names is not None and not isinstance(item, Sequence):
+            wanted, missing = names(), set(letters) - rights.held(catalog.roles, role, every)
+            held = [column_grants(column).held(catalog.roles, role, "") for column in item.columns
+                    if not wanted or column.name in wanted]  # fmt: skip
+            allowed = (all if wanted else any)(missing <= letters_held for letters_held in held)
     if not allowed:
         raise SqlError("42501", f"permission denied for {_kind(item)} {item.name}")
 
@@ -108,56 +130,64 @@ def _require_copied_file(binding: Binding, statement: Statement, role: int) -> N
 # --- changes of rows -------------------------------------------------------------------------------------------------
 
 
-def _changed(statement: Statement) -> Iterator[tuple[Table | Stream, str]]:
-    """The relations whose rows a statement changes, each with what that needs."""
+def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | Stream, str, Names | None]]:
+    """The relations whose rows a statement changes, each with what that needs, on which columns at least."""
     match statement:
         case Explain(statement=inner):
-            yield from _changed(inner)
+            yield from _changed(binding, inner)
         case Modifying(parts=parts, main=main):
             for _, part in parts:
-                yield from _changed(part)
-            yield from _changed(main)
+                yield from _changed(binding, part)
+            yield from _changed(binding, main)
         case Insert(target=target):
-            yield target, "a"
+            yield target, "a", partial(binding.given.__getitem__, (target.oid, "a"))
             if statement.conflict is not None and statement.conflict.update is not None:
-                yield target, "wr"
-            if _returns(statement, statement.row):
-                yield target, "r"
-        case Update(target=target, relation=relation):
-            yield target, "w"
-            if _reads(target, relation) or _returns(statement, statement.new):
-                yield target, "r"
-        case Delete(target=target, relation=relation):
-            yield target, "d"
-            if _reads(target, relation) or _returns(statement, statement.old):
-                yield target, "r"
+                yield target, "w", partial(binding.given.__getitem__, (target.oid, "w"))
+                yield target, "r", None
+            yield from _read(target, _returned(statement, statement.row))
+        case Update(target=target):
+            yield target, "w", partial(binding.given.__getitem__, (target.oid, "w"))
+            yield from _read(target, _looked_at(statement) | _returned(statement, statement.new))
+        case Delete(target=target):
+            yield target, "d", None
+            yield from _read(target, _looked_at(statement) | _returned(statement, statement.old))
         case Merge(target=target, actions=actions):
-            yield target, "r" + "".join(_ACTIONS.get(action.kind, "") for action in actions)
-        case CopyIn(target=target):
-            yield target, "a"
+            yield target, "r" + "".join(_ACTIONS.get(action.kind, "") for action in actions), None
+        case CopyIn(target=target, columns=places):
+            yield target, "a", lambda: frozenset(target.columns[place].name for place in places)
         case Truncate(targets=targets):
             for table in targets:
-                yield table, "D"
+                yield table, "D", None
         case _:
             pass
 
 
-def _returns(statement: Insert | Update | Delete, row: tuple[Column, ...]) -> bool:
-    """Whether RETURNING shows columns of the changed row."""
-    returning = statement.returning
-    return returning is not None and any(used_columns(scalar) & set(row) for _, scalar in returning.expressions)
+def _read(target: Table | Stream, names: frozenset[str]) -> Iterator[tuple[Table | Stream, str, Names | None]]:
+    if names:
+        yield target, "r", lambda: names
 
 
-def _reads(target: Table, relation: Relation) -> bool:
-    """Whether a condition or a new value is made of the target's columns."""
+def _returned(statement: Insert | Update | Delete, row: tuple[Column, ...]) -> frozenset[str]:
+    """The columns of the changed row that RETURNING shows."""
+    returning = () if statement.returning is None else statement.returning.expressions
+    used = {column for _, scalar in returning for column in used_columns(scalar)}
+    pairs = zip(statement.target.columns, row, strict=False)
+    return frozenset(definition.name for definition, column in pairs if column in used)
+
+
+def _looked_at(statement: Update | Delete) -> frozenset[str]:
+    """The target's columns of which a condition or a new value is made."""
+    relation, target = statement.relation, statement.target
     assert isinstance(relation, Project)
     scan = next(item for item in walk(relation) if isinstance(item, Scan) and item.oid == target.oid)
-    own = set(scan.columns[: len(target.columns)])
+    made, outputs = set[Column](), dict(relation.outputs)
+    if isinstance(statement, Update):
+        pairs = zip(statement.old, statement.new, strict=True)
+        made = {new for old, new in pairs if outputs[new] != outputs[old]}  # others stay as they are
     used = {item.column for item in walk(relation.input) if isinstance(item, ColumnRef)}
-    for _, scalar in relation.outputs:
-        if not isinstance(scalar, ColumnRef):  # else it stays as it is
-            used |= set(used_columns(scalar))
-    return bool(used & own)
+    used |= {column for item in (*made, *statement.beside) for column in used_columns(outputs[item])}
+    named = zip(target.columns, scan.columns, strict=False)
+    return frozenset(definition.name for definition, column in named if column in used)
 
 
 # --- definitions -----------------------------------------------------------------------------------------------------
@@ -250,7 +280,7 @@ def _require_references(binding: Binding, after: Table, before: Table | None, ro
     for key in after.foreign_keys:
         target = binding.context.catalog.objects.get(key.target)
         if key.name not in known and target is not None and key.target != after.oid:
-            _require(binding, target, "x", role)
+            _require(binding, target, "x", role, partial(frozenset, key.target_columns))
 
 
 def _require_files(binding: Binding, after: Stream | FileTable, before: Stream | FileTable | None, role: int) -> None:

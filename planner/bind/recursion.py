@@ -22,6 +22,7 @@ from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte, Itself, Refused
 from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
+from planner.bind.tracing import added_names, traced
 from planner.bind.types import common_type, display
 from planner.statements import Output
 from planner.walk import inputs, walk
@@ -73,13 +74,17 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     _check_form(binding, node, query)
     level = cte.level if query.withClause is None else with_ctes(cte.level, query.withClause)
     refused = Refused("42P19", f'recursive reference to query "{name}" must not appear within its non-recursive term')
-    base = bind_select(replace(level, ctes={**level.ctes, name: refused}), query.larg)
+    before = replace(level, ctes={**level.ctes, name: refused})
+    base = bind_select(before, query.larg)
+    labels, added = cte_names(binding, node, base), added_names(node)
+    if added:
+        query = traced(binding, node, labels)
+        base, labels = bind_select(before, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
-    labels = cte_names(binding, node, base)
     columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
-    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [])
+    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added))
     step = bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
-    _check_types(binding, node, base, step, kinds)
+    _check_types(binding, node, query, base, step, kinds)
     _check_places(name, step.relation, itself)
     relation = Fixpoint(
         itself.name,
@@ -113,9 +118,10 @@ def _kept(kind: SqlType) -> SqlType:
     return numeric(38, kind.scale) if kind.name == "numeric" else kind
 
 
-def _check_types(binding: Binding, node: Any, base: BoundQuery, step: BoundQuery, kinds: Sequence[SqlType]) -> None:
+def _check_types(
+    binding: Binding, node: Any, query: Any, base: BoundQuery, step: BoundQuery, kinds: Sequence[SqlType]
+) -> None:
     """The step's columns must be the base's. Raises 42601 and 42804."""
-    query = node.ctequery
     if len(step.outputs) != len(kinds):
         place = next(iter(getattr(query.rarg, "targetList", None) or ()), None)
         message = "each UNION query must have the same number of columns"

@@ -205,6 +205,8 @@ def check_kept(catalog: Catalog, name: str, kind: SqlType) -> None:
     if kind.name == "void":
         raise SqlError("42P16", f'column "{name}" has pseudo-type void')
     element = kind if kind.element is None else kind.element
+    if element.name == "jsonpath":
+        raise unsupported("a column of type jsonpath", "Use text, and cast it.")
     if element.row is None:
         return
     if not element.row.oid:

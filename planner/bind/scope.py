@@ -41,6 +41,7 @@ class Source:
     ``value`` is what the name alone stands for, where that is no row: the only column of a function. ``padded`` rows
     may be those that an outer join fills up with NULLs. ``row`` is the relation (its oid) whose rows these are,
     ``kind`` the type of a function's rows, where it has a name. ``mark`` is NULL only in rows that were filled up.
+    ``hidden`` columns have a name, but are none of ``*``.
     """
 
     name: str
@@ -54,8 +55,13 @@ class Source:
     row: int = 0
     kind: SqlType | None = None
     mark: Scalar | None = None
+    hidden: tuple[Entry, ...] = ()
 
-    def system_column(self, name: str) -> Entry | None:
+    def column_beyond(self, name: str) -> Entry | None:
+        """A column that is none of ``*``: a hidden or a system column."""
+        return next((item for item in self.hidden if item.name == name), None) or self._system_column(name)
+
+    def _system_column(self, name: str) -> Entry | None:
         """tableoid, and of PostgreSQL's own catalogs xmin; NULL in rows that an outer join has filled up."""
         if name == "tableoid" and self.oid:
             value = Literal(self.oid, OID)
@@ -116,8 +122,8 @@ def _in_level(
 ) -> Entry | None:
     if qualifier is None:
         matches = [entry for entry in level.entries if entry.name == name]
-        if name in _SYSTEM_COLUMNS and not matches:
-            matches = [entry for source in level.sources if (entry := source.system_column(name)) is not None]
+        if not matches:
+            matches = [entry for source in level.sources if (entry := source.column_beyond(name)) is not None]
         item = None if matches else level.source(name)
         if item is not None and item.value is not None:
             return replace(item.value, name=name)
@@ -126,8 +132,8 @@ def _in_level(
         if source is None:
             return None
         matches = [entry for entry in source.entries if entry.name == name]
-        if name in _SYSTEM_COLUMNS and not matches:
-            matches = [entry for entry in (source.system_column(name),) if entry is not None]
+        if not matches:
+            matches = [entry for entry in (source.column_beyond(name),) if entry is not None]
             _refuse_system_column(binding, () if matches else (source,), name, node)
         if not matches:
             message = f"column {qualifier}.{name} does not exist"

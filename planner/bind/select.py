@@ -44,6 +44,7 @@ from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes
+from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
@@ -120,6 +121,7 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
             bool(clause.recursive) and refers_to(item.ctequery, item.ctename),
             (uses or {}).get(item.ctename, 1),
         )
+        check_tracing(level.binding, cte.node, cte.recursive)
         _check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
     return level

@@ -5,23 +5,15 @@ Owns: its argument and columns, which are those of the query's select list. The 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from planner.algebra import Project, Relation, Scan
 from planner.bind.calls.sequence_calls import written_name
-from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
-from planner.bind.typenames import names_of
+from planner.bind.own_functions import defines_view
 from planner.expression import Cast, ColumnRef
-
-_NAME: Final = ("millstream", "resume")
-
-
-def is_resume_call(node: Any) -> bool:
-    """Whether a function in FROM is this one, which no schema's path leads to."""
-    return type(node).__name__ == "FuncCall" and names_of(node.funcname) == _NAME
 
 
 def bind_resume(env: Environment, node: Any) -> BoundQuery:
@@ -29,7 +21,7 @@ def bind_resume(env: Environment, node: Any) -> BoundQuery:
     binding, position = env.binding, env.binding.position(node)
     if len(node.args or ()) != 1:
         raise env.error("42883", "function does not exist: use millstream.resume(query_id)", node)
-    if _defines_view(binding):
+    if defines_view(binding):
         raise unsupported("millstream.resume() in the definition of a view", "Query it, or CREATE TABLE AS.", position)
     written = written_name(node.args[0])
     if written is None:
@@ -53,9 +45,3 @@ def bind_resume(env: Environment, node: Any) -> BoundQuery:
         )
         scan = Project(scan, tuple(casts))
     return BoundQuery(scan, outputs)
-
-
-def _defines_view(binding: Binding) -> bool:
-    node = binding.raw.node
-    materialised = getattr(getattr(node, "objtype", None), "name", "") == "OBJECT_MATVIEW"
-    return type(node).__name__ == "ViewStmt" or materialised

@@ -35,13 +35,14 @@ from planner.bind.levels import (
     subqueries_of,
 )
 from planner.bind.names import output_name
+from planner.bind.own_functions import is_own_call
 from planner.bind.relations import as_created, find_object, of_system
 from planner.bind.rows import fields_of
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
-from planner.bind.separated import bind_resume, is_resume_call
+from planner.bind.separated import bind_resume
 from planner.bind.typenames import declared_typmod, names_of
-from planner.bind.view_changes import bind_changes, is_changes_call
+from planner.bind.view_changes import bind_changes
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import Raw, parse
 from planner.statements import Output
@@ -81,7 +82,13 @@ def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     if node.schemaname is None and node.relname in level.ctes:
         return _reference(level, level.ctes[node.relname], node, nullable)
     found = find_object(level.binding, node)
-    level.binding.need(found.oid)
+    need = level.binding.need(found.oid)
+    relation, scope = _read(level, node, nullable, found)
+    need.columns = relation.columns
+    return relation, scope
+
+
+def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tuple[Relation, Scope]:
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
@@ -208,6 +215,8 @@ def _reference(
             Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
         )
         names = tuple(column.name for column in columns)
+        relation, scope = _derived(level, query, names, None, node.relname, node, nullable)
+        return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)
     elif isinstance(cte, Returned):
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
@@ -215,6 +224,15 @@ def _reference(
         query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return _derived(level, query, names, node.alias, node.relname, node, nullable)
+
+
+def _with_hidden(scope: Scope, count: int, alias: Any) -> Scope:
+    """An item of FROM by its alias, of whose columns the last are none of ``*``."""
+    (source,) = scope.sources
+    shown = source.entries[: len(source.entries) - count]
+    hidden = source.entries[len(shown) :]
+    name = source.name if alias is None else alias.aliasname
+    return Scope((replace(source, name=name, entries=shown, hidden=hidden),), shown)
 
 
 def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:
@@ -295,11 +313,11 @@ def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
     alone = len(node.functions) == 1 and not node.ordinality
-    if alone and is_changes_call(node.functions[0][0]):
+    if alone and is_own_call(node.functions[0][0], "changes"):
         changes = bind_changes(env, node.functions[0][0], bind_scalar, nullable)
         names = tuple(output.name for output in changes.outputs)
         return _derived(level, changes, names, node.alias, "changes", node, nullable)
-    if alone and is_resume_call(node.functions[0][0]):
+    if alone and is_own_call(node.functions[0][0], "resume"):
         rest = bind_resume(env, node.functions[0][0])
         names = tuple(output.name for output in rest.outputs)
         return _derived(level, rest, names, node.alias, "resume", node, nullable)

@@ -36,22 +36,23 @@ class Bound:
 def bind(raw: Raw, context: Context) -> Bound:
     """What a parsed statement means against a catalog. Raises SqlError with a position where one is known."""
     try:
-        binding, statement = _bound(raw, context, False)
+        binding, bare, statement = _bound(raw, context, False)
     except UnmarkedRow as error:
-        binding, statement = _bound(raw, context, True)
+        binding, bare, statement = _bound(raw, context, True)
         if binding.streams:
             raise error from None
     check_streams(binding, statement)
-    require_privileges(binding, statement)
+    require_privileges(binding, bare)
     return Bound(statement, binding.finished_parameters())
 
 
-def _bound(raw: Raw, context: Context, marks_rows: bool) -> tuple[Binding, Statement]:
+def _bound(raw: Raw, context: Context, marks_rows: bool) -> tuple[Binding, Statement, Statement]:
+    """The statement without scales, in which columns are where they were bound, and with them."""
     binding = Binding(raw, context)
     binding.marks_rows = marks_rows
     try:
         statement = with_modifications(binding, bind_node(binding, raw.node))
-        return binding, with_scales(statement, context.catalog.objects, binding.column)
+        return binding, statement, with_scales(statement, context.catalog.objects, binding.column)
     except RecursionError:
         raise nested_too_deep() from None
 

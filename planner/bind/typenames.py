@@ -28,7 +28,7 @@ _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
     frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
     | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "record"))
+    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "record"))
 )
 
 

@@ -13,6 +13,7 @@ from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, Transaction
 from catalog.errors import SqlError, unsupported
 from catalog.names import join_names
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
+from catalog.privileges import OF_TABLE
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
@@ -224,19 +225,27 @@ def _reindex(binding: Binding, node: Any) -> Statement:
 
 #: LOCK's modes up to ROW EXCLUSIVE hold off no more than a SELECT, INSERT or UPDATE does by itself.
 _OF_STATEMENTS: Final = 3
+#: One of these privileges is needed for the others.
+_TO_LOCK: Final = frozenset("wdD")
 
 
 def _lock(binding: Binding, node: Any) -> Statement:
-    """LOCK: in the modes that statements take by themselves there is nothing to do."""
+    """LOCK: in the modes that statements take by themselves there is nothing to do, in others nobody else may write.
+
+    Readers are not held off: what they see is what was committed before."""
+    exclusive, names = node.mode > _OF_STATEMENTS, []
     for item in node.relations:
         found = require_object(binding, item)
+        names.append(found.name)
         if isinstance(found, Sequence | Stream | Index):
             kind = "foreign tables" if isinstance(found, Stream) else "sequences"
             detail = f"This operation is not supported for {kind}."
             raise SqlError("42809", f'cannot lock relation "{found.name}"', detail)
-    if node.mode > _OF_STATEMENTS:
-        raise unsupported("LOCK TABLE in a mode that excludes writers", "Leave it out: there is one writer at a time.")
-    return LockTable()
+        if exclusive and binding.reader is not None and isinstance(found, Table):
+            catalog = binding.context.catalog
+            if not catalog.rights_of(found.oid).held(catalog.roles, binding.reader, OF_TABLE) & _TO_LOCK:
+                raise SqlError("42501", f"permission denied for table {found.name}")
+    return LockTable(exclusive, bool(node.nowait), names[0])
 
 
 #: What CREATE ... (options) defines, and what to do instead.

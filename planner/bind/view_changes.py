@@ -18,25 +18,20 @@ from planner.bind.calls.sequence_calls import written_name
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
+from planner.bind.own_functions import defines_view
 from planner.bind.relations import require_named
-from planner.bind.typenames import declared_typmod, names_of
+from planner.bind.typenames import declared_typmod
 from planner.bind.types import coerce
 from planner.expression import Scalar
 from planner.statements import Output
 
-_NAME: Final = ("millstream", "changes")
 _SIGNATURE: Final = "millstream.changes(view [, since])"
-
-
-def is_changes_call(node: Any) -> bool:
-    """Whether a function in FROM is this one, which no schema's path leads to."""
-    return type(node).__name__ == "FuncCall" and names_of(node.funcname) == _NAME
 
 
 def bind_changes(env: Environment, node: Any, bind: Bind, nullable: bool) -> BoundQuery:
     """The rows that come. Raises 42883, 42809 and 42P01; 0A000 in a view's definition."""
     binding, position = env.binding, env.binding.position(node)
-    if type(binding.raw.node).__name__ == "ViewStmt":
+    if defines_view(binding):
         raise unsupported("millstream.changes() in the definition of a view", "Query it where it is read.", position)
     view, since = _arguments(env, node, bind)
     binding.streams.append((f"changes of {view.name}", position))

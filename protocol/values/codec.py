@@ -41,7 +41,7 @@ class Codec:
 
     ``text`` and ``binary`` encode columns. ``from_text`` and ``from_binary`` decode one parameter and raise
     ``SqlError``. ``column_from_text`` and ``column_from_binary`` decode columns and raise ``ColumnError``.
-    The ``str`` argument is the session's time zone.
+    The ``str`` argument is the session's time zone; of ``text`` it may say more (``styles``).
     """
 
     text: Callable[[pa.Array, SqlType, str], pa.Array]

@@ -38,6 +38,7 @@ from protocol.values.codec import (
     offsets,
     vector,
 )
+from protocol.values.styles import zone_of
 
 _EPOCH_DAYS: Final = 10_957  # 2000-01-01
 _EPOCH: Final = _EPOCH_DAYS * 86_400_000_000
@@ -119,7 +120,7 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
         usual = from_vector(np.where(unusual, 0, moments), array.type, array)
         far = [_far_timestamp(int(moment), "+00") for moment in moments[unusual]]
         return _patch(_timestamptz_text(usual, type_, timezone), unusual, array, far)
-    zone = arrow_zone(timezone)
+    zone = arrow_zone(zone_of(timezone))
     naive = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).view(pa.timestamp("us"))
     if zone == "UTC":
         return pc.binary_join_element_wise(

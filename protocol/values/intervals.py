@@ -1,4 +1,4 @@
-"""interval: the style ``postgres`` as text; microseconds, days and months in binary."""
+"""interval: the styles ``postgres`` and ``iso_8601`` as text; microseconds, days and months in binary."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from protocol.values.codec import (
     validity,
     value_bytes,
 )
+from protocol.values.styles import ISO_8601, intervals_of
 
 _ARROW: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
@@ -72,6 +73,8 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     if not len(array):
         return pa.array([], pa.string())
     months, days, microseconds = _fields(array)
+    if intervals_of(timezone) == ISO_8601:
+        return pc.if_else(pc.is_valid(array), _iso(months, days, microseconds), constant(None))
     printer = _Printer(len(array))
     years = np.fix(months / 12).astype(np.int64)
     printer.add(years, "year")
@@ -84,6 +87,36 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
         clock = pc.binary_join_element_wise(printer.blank(), sign, _clock(np.abs(microseconds)), constant(""))
         printer.append(pc.if_else(pa.array(shown), clock, constant("")))
     return pc.if_else(pc.is_valid(array), printer.text, constant(None))
+
+
+def _iso(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
+    """P1Y2M3DT4H5M6.7S without what is zero; each part has its own sign, and nothing at all is PT0S."""
+    years, clock = np.fix(months / 12).astype(np.int64), np.abs(microseconds)
+    signs = np.sign(microseconds)
+    parts = [(years, "Y"), (months - 12 * years, "M"), (days, "D")]
+    timed = [(signs * (clock // _HOUR), "H"), (signs * (clock // 60_000_000 % 60), "M")]
+    seconds = pc.binary_join_element_wise(pa.array(clock // 1_000_000 % 60).cast(pa.string()), _fraction(clock), "")
+    minus = pc.if_else(pa.array(signs < 0), constant("-"), constant(""))
+    second = pc.binary_join_element_wise(minus, seconds, constant("S"), constant(""))
+    pieces = [pc.if_else(pa.array((months == 0) & (days == 0) & (clock == 0)), constant("PT0S"), constant("P"))]
+    pieces += [_iso_part(values, unit) for values, unit in parts]
+    pieces.append(pc.if_else(pa.array(clock != 0), constant("T"), constant("")))
+    pieces += [_iso_part(values, unit) for values, unit in timed]
+    pieces.append(pc.if_else(pa.array(clock % 60_000_000 != 0), second, constant("")))
+    return pc.binary_join_element_wise(*pieces, constant(""))
+
+
+def _iso_part(values: Vector, unit: str) -> pa.Array:
+    """A number with its unit where it is not zero."""
+    shown = pc.binary_join_element_wise(pa.array(values).cast(pa.string()), constant(unit), constant(""))
+    return pc.if_else(pa.array(values != 0), shown, constant(""))
+
+
+def _fraction(microseconds: Vector) -> pa.Array:
+    """The point and the digits behind it, without trailing zeros; nothing of whole seconds."""
+    digits = pc.utf8_lpad(pa.array(microseconds % 1_000_000).cast(pa.string()), 6, "0")
+    point = pc.binary_join_element_wise(constant("."), digits, constant(""))
+    return pc.if_else(pa.array(microseconds % 1_000_000 != 0), pc.utf8_rtrim(point, "0"), constant(""))
 
 
 def _clock(microseconds: Vector) -> pa.Array:

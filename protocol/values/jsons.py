@@ -1,4 +1,4 @@
-"""json, kept as written, and jsonb, kept as PostgreSQL prints it.
+"""json, kept as written, and jsonb, kept as PostgreSQL prints it; jsonpath.
 
 jsonb's canonical text has sorted keys (shorter first, then by bytes), the last of equal keys, one blank after each
 comma and colon, and numbers as numeric prints them.
@@ -21,6 +21,8 @@ from protocol.values.codec import Codec, ColumnError, by_value
 from protocol.values.strings import utf8_column
 
 _JSONB_VERSION: Final = b"\x01"
+#: Types whose binary format is their text behind a version.
+_VERSIONED: Final = ("jsonb", "jsonpath")
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -29,7 +31,9 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
     data = array.cast(pa.binary())
-    return pc.binary_join_element_wise(constant(_JSONB_VERSION), data, constant(b"")) if type_.name == "jsonb" else data
+    return (
+        pc.binary_join_element_wise(constant(_JSONB_VERSION), data, constant(b"")) if type_.name in _VERSIONED else data
+    )
 
 
 def _refuse(constant: str) -> Any:
@@ -128,7 +132,8 @@ def _quoted(text: str) -> str:
 
 
 def _parser(type_: SqlType) -> Callable[[str], str]:
-    return canonical_jsonb if type_.name == "jsonb" else check_json
+    """What reads a text; a path goes in as it is written, and the engine reads it."""
+    return {"json": check_json, "jsonb": canonical_jsonb}.get(type_.name, str)
 
 
 def _from_text(text: str, type_: SqlType, timezone: str) -> str:
@@ -136,9 +141,9 @@ def _from_text(text: str, type_: SqlType, timezone: str) -> str:
 
 
 def _from_binary(data: bytes, type_: SqlType) -> str:
-    if type_.name == "jsonb":
+    if type_.name in _VERSIONED:
         if data[:1] != _JSONB_VERSION:
-            raise SqlError("XX000", f"unsupported jsonb version number {data[0] if data else 0}")
+            raise SqlError("XX000", f"unsupported {type_.name} version number {data[0] if data else 0}")
         data = data[1:]
     return _parser(type_)(decode_utf8(data))
 
@@ -148,11 +153,11 @@ def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
-    if type_.name == "jsonb":
+    if type_.name in _VERSIONED:
         filled = binaries.fill_null(constant(_JSONB_VERSION))
         wrong = pc.indices_nonzero(pc.invert(pc.starts_with(filled, _JSONB_VERSION)))
         if len(wrong):
-            raise ColumnError(wrong[0].as_py(), SqlError("XX000", "unsupported jsonb version number"))
+            raise ColumnError(wrong[0].as_py(), SqlError("XX000", f"unsupported {type_.name} version number"))
         binaries = pc.if_else(pc.is_valid(binaries), pc.binary_replace_slice(filled, 0, 1, b""), constant(None))
     return _column_from_text(utf8_column(binaries), type_, "")
 
@@ -165,4 +170,4 @@ _JSON: Final = Codec(
     column_from_text=_column_from_text,
     column_from_binary=_column_from_binary,
 )
-CODECS: Final[dict[str, Codec]] = {"json": _JSON, "jsonb": _JSON}
+CODECS: Final[dict[str, Codec]] = {"json": _JSON, "jsonb": _JSON, "jsonpath": _JSON}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executor.embedded import macros
+from executor.embedded.functions import macros
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 

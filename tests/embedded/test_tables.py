@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from executor.embedded.tables import TableStore
+from executor.embedded.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of
 
 

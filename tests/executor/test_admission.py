@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from executor.admission import LOOK, Admission
 from executor.database import Database
 from executor.options import Options
+from executor.views.admission import LOOK, Admission
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.scanning import Patience
+from executor.streams.scanning import Patience
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse

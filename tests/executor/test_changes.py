@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from catalog.errors import SqlError
-from executor import changes
-from executor.change_scan import ChangeScan
 from executor.database import Database
 from executor.queries import Reader
-from executor.scanning import Interval, Patience
+from executor.streams.scanning import Interval, Patience
+from executor.views import changes
+from executor.views.change_scan import ChangeScan
 from planner.arriving import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
@@ -310,6 +310,7 @@ def test_a_query_waits_for_changes_and_ends_with_its_view(database: Database) ->
         ("SELECT * FROM millstream.changes('v'), s", "0A000"),
         ("SELECT * FROM millstream.changes('v', 1) a, millstream.changes('v', 2) b", "0A000"),
         ("CREATE VIEW w AS SELECT * FROM millstream.changes('v')", "0A000"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT * FROM millstream.changes('v')", "0A000"),
         ("CREATE TABLE w AS SELECT * FROM millstream.changes('v')", "0A000"),
         ("SELECT * FROM changes('v')", "42883"),
     ],

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from executor.database import Database
-from executor.maintenance import Task
 from executor.options import Options
-from executor.views import Progress, ViewRuntime
+from executor.views.maintenance import Task
+from executor.views.runtime import Progress, ViewRuntime
 from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"

@@ -97,6 +97,28 @@ def test_a_lease_runs_out_by_the_clock_of_who_watches(join: Join, clock: Clock) 
     b.registry.close()
 
 
+def test_who_cannot_reach_the_storage_takes_nobody_for_dead(tmp_path: Path, join: Join, clock: Clock) -> None:
+    a, b = join("a"), join("b")
+    away = tmp_path.with_name(f"{tmp_path.name}-away")
+    for _ in range(4):
+        assert b.registry.silent() == []
+        clock.now += 1
+    tmp_path.rename(away)
+    for call in (a.registry.beat, b.registry.beat):
+        with pytest.raises(FileNotFoundError):
+            call()
+    for call in (lambda: b.registry.get("a"), lambda: b.claims.get(ID), lambda: b.claims.take(ID)):
+        assert sqlstate(call) == "58030", "not that there is none"
+    assert not tmp_path.exists()
+    away.rename(tmp_path)
+    for _ in range(4):
+        assert b.registry.silent() == []
+        clock.now += 1
+    assert a.registry.beat()
+    assert b.registry.silent() == []
+    assert b.states() == {"a": ("up", 1), "b": ("up", 1)}
+
+
 def test_a_heartbeat_at_the_last_moment(join: Join, clock: Clock) -> None:
     a, b = join("a"), join("b")
     for _ in range(7):
@@ -183,6 +205,10 @@ def test_what_no_server_wrote(text: str, tmp_path: Path, join: Join) -> None:
     a = join("a")
     (tmp_path / "servers/b.json").write_text(text)
     assert sqlstate(a.registry.get, "b") == "XX001"
+    assert [member.name for member in a.registry.all()] == ["a"], "the others are as they were"
+    assert (a.registry.silent(), a.registry.targets()) == ([], [])
+    with pytest.raises(SqlError, match="is not what was written"):
+        join("b")
     a.claims.take(ID)
     (tmp_path / f"claims/{ID}.json").write_text(text)
     assert sqlstate(a.claims.get, ID) == "XX001"

@@ -15,7 +15,7 @@ from executor.commit.encoding import Kind, decode_record, decode_references, enc
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,
-    FrontierMove,
+    Followed,
     Part,
     RowValues,
     Spooled,
@@ -126,7 +126,7 @@ def test_record_gives_its_parts_back(found: list[pa.RecordBatch], data: st.DataO
         TableChange(9),
         Spooled(3, (SpoolReference(1, 64, 10, 1000), SpoolReference(2, 64, 5, 400))),
         FilesArrived(4, (("/data/ä b.parquet", 17, 1_700_000_000_000_000_001),), "parquet"),
-        FrontierMove("v16400", 1, 5, 9),
+        Followed(16400, 9),
         CatalogChange('{"add": "ü"}'),
     )
     record = tuple(data.draw(st.permutations(parts)))

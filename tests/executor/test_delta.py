@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from executor import files
+from executor.files import foreign as files
 from tests.executor.client import Client
 
 deltalake: Any = pytest.importorskip("deltalake")

@@ -16,12 +16,12 @@ import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import FileTable
-from executor import files
 from executor.database import Database
-from executor.embedded.dialect import DuckPrinter
 from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import DuckPrinter
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
 from executor.plans import plan_of
-from executor.sources import OwnFiles
 from planner.rules import optimise
 from planner.statements import Query
 from tests.executor.client import Client, in_own_schema, open_database

@@ -16,7 +16,7 @@ import pytest
 from catalog.errors import SqlError
 from executor.database import Database
 from executor.options import Options
-from executor.scanning import Patience
+from executor.streams.scanning import Patience
 from tests.executor.client import Client, open_database
 
 VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"

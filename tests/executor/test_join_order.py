@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from catalog.objects import Table
-from executor.embedded.dialect import DuckPrinter
+from executor.embedded.printing.dialect import DuckPrinter
 from planner.rules import optimise
 from planner.statements import Query
 from tests.executor.client import Client, open_database

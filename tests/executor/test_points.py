@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from executor import view_index
 from executor.database import Database
 from executor.points import point_reader
-from executor.view_index import Parts
+from executor.views import index as view_index
+from executor.views.index import Parts
 from planner.expression import Value
 from planner.statements import Query
 from tests.embedded.sql import query

@@ -9,11 +9,11 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.maintenance import Task
 from executor.options import Options
 from executor.spark.statements import reason
-from executor.storage import RUNS
-from executor.views import ViewRuntime
+from executor.views.maintenance import Task
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import RUNS
 from tests.executor.client import Client
 
 STREAM = (

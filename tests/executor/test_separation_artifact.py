@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import threading
@@ -16,6 +17,7 @@ from executor.database import Database
 from executor.embedded.kept import Kept, KeptResults
 from executor.separation import artifact, choosing
 from executor.separation.running import Client as Asker
+from executor.trace import parquet
 from planner.algebra import Relation, Snapshot
 from tests.executor.client import Client, open_database
 from tests.executor.test_separation import TABLES, Asked, everywhere, leave, separable, whole
@@ -216,7 +218,7 @@ def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) ->
 
 def signed(query: Any) -> bytes:
     """A manifest whose checksum is right, whatever it says."""
-    return json.dumps({"format": 1, "sha256": artifact._digest(query), "query": query}).encode()
+    return json.dumps({"format": 1, "sha256": artifact.digest(query), "query": query}).encode()
 
 
 def edited(change: Callable[[Any], None]) -> Callable[[bytes], bytes]:
@@ -382,19 +384,40 @@ def test_the_rest_is_a_relation_like_others(abandoned: tuple[Database, str]) -> 
         client.run("SELECT * FROM millstream.resume('a' || 'b')")
 
 
-def test_a_write_that_did_not_end_is_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "sqlstate"), [(errno.ENOSPC, "53100"), (errno.EIO, "58030")])
+def test_a_write_that_did_not_end_is_nothing(
+    number: int, sqlstate: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         asked = Asked(patch, 1)
-        patch.setattr(artifact, "replace_file", _full)
+        patch.setattr(artifact, "replace_file", failing(number))
         wanted = whole(separable(database), QUERY)
         assert separable(database).run(QUERY) == wanted, "the query goes on"
     with pytest.raises(SqlError) as raised:
         asked.requests[0].wait(lambda: False)
-    assert raised.value.sqlstate == "53100"
+    assert raised.value.sqlstate == sqlstate
     assert database.separation.stored.ids() == []
     with pytest.raises(SqlError, match="does not exist"):
         resume(database, asked.queries[0].id)
 
 
-def _full(path: Path, content: bytes) -> None:
-    raise OSError(28, "no space left")
+def failing(number: int) -> Callable[..., Any]:
+    """A file operation of a failing disk."""
+
+    def fail(*arguments: object) -> Any:
+        raise OSError(number, "the disk failed")
+
+    return fail
+
+
+@pytest.mark.parametrize(("where", "name"), [(Path, "read_bytes"), (parquet, "describe_file")])
+def test_what_the_disk_cannot_read(
+    where: object, name: str, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, query_id = abandoned
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, failing(errno.EIO))
+        with pytest.raises(SqlError) as raised:
+            database.separation.stored.tables(database.separation.stored.get(query_id))
+        assert raised.value.sqlstate == "58030"
+    assert len(resume(database, query_id)) == 50

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from executor import files
 from executor.database import Database
+from executor.files import foreign as files
 from tests.executor.client import Client, open_database
 from tests.executor.test_separation import everywhere, leave, separable, whole
 from tests.executor.test_separation_slices import Leaving, go_on, in_slices

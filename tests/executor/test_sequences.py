@@ -15,7 +15,7 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import Sequence
 from catalog.types import INT8
-from executor.sequences import AHEAD, SequenceStore
+from executor.tables.sequences import AHEAD, SequenceStore
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
 
@@ -64,7 +64,7 @@ def test_values_end_at_the_bound_or_begin_anew(tmp_path: Path) -> None:
 
 
 def test_the_file_stays_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.sequences._LONG", 200)
+    monkeypatch.setattr("executor.tables.sequences._LONG", 200)
     with closing(SequenceStore(tmp_path / "sequences")) as store:
         values = [int(store.take(sequence(maximum=10**6), AHEAD + 1)[0]) for _ in range(100)]
         assert (tmp_path / "sequences").stat().st_size < 400

@@ -14,7 +14,7 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, TIMESTAMP, numeric
-from executor.sources import ROW_BITS, FileSource, SourceFile, read_files
+from executor.files.following import ROW_BITS, FileSource, SourceFile, read_files
 
 COLUMNS = (
     ColumnDefinition("id", INT8),

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
-from executor import keyed_rows
 from executor.database import Database
 from executor.points import point_reader
+from executor.tables import keyed_rows
 from executor.trace import index
 from planner.statements import Query
 from tests.executor.client import Client, open_database

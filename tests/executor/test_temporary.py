@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
-from executor.temporary import FIRST_OID
+from executor.tables.temporary import FIRST_OID
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
 
@@ -76,7 +76,7 @@ def test_each_session_has_its_own(tmp_path: Path) -> None:
 def test_a_session_that_ends_beside_a_writer_leaves_its_tables_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executor.temporary._PATIENCE", 0.01)
+    monkeypatch.setattr("executor.tables.temporary._PATIENCE", 0.01)
     database = open_database(tmp_path)
     one, two, writer = Client(database), Client(database), Client(database)
     one.run("CREATE TEMP TABLE t (a int)")

@@ -15,6 +15,7 @@ REFUSED = {
     "language c as 'f'": "a function of language c",
     "language sql security definer as 'select 1'": "SECURITY DEFINER",
     "language sql set search_path = public as 'select 1'": "SET in a function",
+    "language sql transform for type int as 'select 1'": "TRANSFORM",
     "language sql as 'select 1; select 2'": "a function of several statements",
     "language sql as 'delete from b'": "a function that changes something",
     "language sql as 'select count(*)::int from s'": 'a function that reads the stream "s"',

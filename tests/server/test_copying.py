@@ -271,3 +271,20 @@ def test_files_of_the_server_are_not_everybodys(running: Millstream, sql: Client
             assert client.execute(text).rowcount == 1
             client.execute("RESET ROLE")
     sql.execute("DROP TABLE own_rows; DROP ROLE reader_of_files")
+
+
+def test_privileges_on_columns_suffice(sql: Client) -> None:
+    sql.execute("CREATE ROLE copier")
+    sql.execute("CREATE TABLE some_columns (a integer, b integer)")
+    sql.execute("GRANT SELECT (a), INSERT (a) ON some_columns TO copier")
+    sql.execute("SET ROLE copier")
+    with sql.cursor().copy("COPY some_columns (a) FROM STDIN") as copy:
+        copy.write("1\n")
+    with sql.cursor().copy("COPY some_columns (a) TO STDOUT") as copy:
+        assert b"".join(copy) == b"1\n"
+    for statement in ("COPY some_columns TO STDOUT", "COPY some_columns (a, b) FROM STDIN"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), sql.cursor().copy(statement.encode()):
+            pass
+    sql.execute("RESET ROLE")
+    sql.execute("DROP TABLE some_columns")
+    sql.execute("DROP ROLE copier")

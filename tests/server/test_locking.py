@@ -56,6 +56,31 @@ def test_nowait_and_lock_timeout(running: Millstream, sql: Client, job: None) ->
         assert b"".join(copy) == b"1\n"
 
 
+def test_lock_table_keeps_other_writers_out_and_no_readers(running: Millstream, sql: Client, job: None) -> None:
+    with running.connect() as other:
+        with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
+            other.execute("LOCK TABLE job IN SHARE MODE")
+        for mode in ("SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"):
+            other.execute("BEGIN")
+            other.execute(f"LOCK TABLE job IN {mode} MODE".encode())
+            with pytest.raises(psycopg.errors.LockNotAvailable, match='could not obtain lock on relation "job"'):
+                sql.execute("BEGIN; LOCK TABLE job NOWAIT")
+            sql.execute("ROLLBACK")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                sql.execute("SELECT * FROM job FOR UPDATE NOWAIT")
+            assert sql.execute("SELECT count(*) FROM job").fetchone() == (1,)
+            shown = sql.execute(
+                "SELECT locktype, mode, granted FROM pg_locks WHERE pid = %s", (other.info.backend_pid,)
+            )
+            assert shown.fetchall() == [("object", "ExclusiveLock", True)]
+            other.execute("COMMIT")
+    sql.execute("BEGIN")
+    sql.execute("LOCK job IN ROW EXCLUSIVE MODE")
+    with running.connect() as other:
+        other.execute("UPDATE job SET tries = tries")
+    sql.execute("COMMIT")
+
+
 def test_serializable_refuses_write_skew_over_a_table_and_a_stream(running: Millstream, sql: Client, job: None) -> None:
     """Each reads what the other changes; one of the two must not commit."""
     with running.connect() as first, running.connect() as second:

@@ -395,6 +395,28 @@ def test_streams_and_continuous_views_belong_to_who_makes_them(server: Millstrea
         admin.execute("REVOKE CREATE ON SCHEMA public FROM bob")
 
 
+@pytest.mark.slow
+def test_default_privileges_are_there_after_a_kill(tmp_path: Path) -> None:
+    with Millstream(tmp_path / "data", settings={"spark_enabled": False}) as server:
+        with server.connect() as admin:
+            admin.execute("CREATE ROLE reader")
+            admin.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader")
+            admin.execute("ALTER DEFAULT PRIVILEGES GRANT INSERT ON TABLES TO reader")
+        for stream in ("first", "second"):  # its catalog comes from the log, and from the tables' file
+            server.kill9()
+            server.restart()
+            with server.connect() as admin:
+                admin.execute(f"CREATE FOREIGN TABLE {stream} (n int) SERVER stream".encode())
+                may = admin.execute(
+                    "SELECT has_table_privilege('reader', oid, 'SELECT, INSERT'), has_table_privilege('reader', oid, "
+                    "'DELETE') FROM pg_class WHERE relname = %s",
+                    (stream,),
+                )
+                assert may.fetchone() == (True, False)
+                admin.execute("CREATE TABLE IF NOT EXISTS other (n int)")
+                admin.execute("INSERT INTO other SELECT * FROM generate_series(1, 10)")
+
+
 @pytest.mark.parametrize(
     ("flags", "table", "message"),
     [

@@ -39,9 +39,9 @@ def server() -> Iterator[Millstream]:
 class Running:
     """A query that runs in another thread; its outcome is rows or an error."""
 
-    def __init__(self, server: Millstream, query: str) -> None:
+    def __init__(self, server: Millstream, query: str, engine: str = "auto") -> None:
         self.connection = server.connect()
-        self.connection.execute("SET separable = on")
+        self.connection.execute(f"SET separable = on; SET query_engine = {engine}".encode())
         self.pid = self.connection.info.backend_pid
         self.rows: list[Any] | None = None
         self.error: psycopg.Error | None = None
@@ -65,8 +65,8 @@ def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
     return found.fetchone() == (1,)
 
 
-def begun(server: Millstream, client: psycopg.Connection[Any]) -> Running:
-    running = Running(server, LONG.format(next(NUMBERS)))
+def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto") -> Running:
+    running = Running(server, LONG.format(next(NUMBERS)), engine)
     wait_until(lambda: is_running(client, running.pid), 60, "the query")
     return running
 

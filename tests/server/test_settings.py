@@ -52,7 +52,7 @@ def test_set_and_show(settings: Settings, name: str, value: str, shown: str) -> 
         ("timezone", "Mars/Olympus", "22023"),
         ("timezone", "+3", "0A000"),
         ("datestyle", "German", "0A000"),
-        ("IntervalStyle", "iso_8601", "0A000"),
+        ("IntervalStyle", "sql_standard", "0A000"),
         ("IntervalStyle", "strange", "22023"),
         ("client_encoding", "LATIN1", "0A000"),
         ("server_version", "16", "55P02"),

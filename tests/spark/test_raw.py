@@ -1,4 +1,4 @@
-"""Spark reads a file-fed stream's files as executor.sources does: the same values, LSNs and ordinals."""
+"""Spark reads a file-fed stream's files as executor.files.following does: the same values, LSNs and ordinals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
 from catalog.types import INT8
 from executor.engine import Inputs, Job
-from executor.sources import SourceFile, read_files
+from executor.files.following import SourceFile, read_files
 from executor.spark.engine import SparkEngine
 from planner.expression import AggregateCall
 from tests.rig.compare import assert_same_rows

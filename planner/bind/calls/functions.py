@@ -16,6 +16,7 @@ from catalog.errors import unsupported
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.calls.arguments import by_position
 from planner.bind.calls.calling import Bind, Special, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
@@ -29,9 +30,10 @@ from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
 from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
 from planner.bind.calls.signatures import OVERLOADS
-from planner.bind.calls.text_functions import TEXT_FUNCTIONS, VARIADIC
+from planner.bind.calls.text_functions import TEXT_FUNCTIONS
 from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
 from planner.bind.calls.user_functions import bind_user_call
+from planner.bind.calls.variadic import OF_ARRAYS, VARIADIC, of_array
 from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Subquery
@@ -47,6 +49,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
+    node = by_position(env, node)
     if node.agg_within_group:
         return bind_ordered_set(env, node, bind)
     if name in ORDERED_SETS:
@@ -112,12 +115,13 @@ def _check_plain(env: Environment, node: Any, name: str) -> None:
     for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
         if present:
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
-    named = name != "make_interval" and any(type(item).__name__ == "NamedArgExpr" for item in node.args or ())
-    if node.func_variadic or named:
-        raise unsupported("VARIADIC or named argument", "Give the arguments by position.", env.binding.position(node))
+    if node.func_variadic and name not in OF_ARRAYS:
+        raise unsupported("a VARIADIC argument", "Give its elements one by one.", env.binding.position(node))
 
 
 def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    if node.func_variadic:
+        return of_array(env, name, arguments, node)
     if name in VARIADIC:
         return VARIADIC[name](env, arguments, node)
     chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}))

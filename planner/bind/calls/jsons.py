@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from catalog.types import INT4, JSON, JSONB, TEXT, SqlType, array
+from catalog.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
@@ -20,6 +20,12 @@ from planner.bind.types import array_of, coerce, display
 from planner.expression import Call, Case, Cast, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
+
+
+def _of_path(canonical: str, result: str) -> str:
+    """The signatures of a function of a path: its variables and whether it is silent may be left out."""
+    return f"{canonical}: " + "; ".join(f"jsonb jsonpath{more} > {result}" for more in ("", " jsonb", " jsonb bool"))
+
 
 _SIGNATURES: Final[dict[str, str]] = {
     "json_typeof": "=: json > text",
@@ -34,6 +40,16 @@ _SIGNATURES: Final[dict[str, str]] = {
     "json_strip_nulls": "=: json > json",
     "jsonb_strip_nulls": "=: jsonb > jsonb",
     "jsonb_pretty": "=: jsonb > text",
+    **{
+        f"jsonb_path_{what}{zoned}": _of_path(f"path_{canonical}", result)
+        for what, canonical, result in (
+            ("exists", "exists", "bool"),
+            ("match", "match", "bool"),
+            ("query_first", "first", "jsonb"),
+            ("query_array", "array", "jsonb"),
+        )
+        for zoned in ("", "_tz")
+    },
     "jsonb_exists": "json_exists: jsonb text > bool",
     "jsonb_contains": "json_contains: jsonb jsonb > bool",
     "to_json": "=: anyelement > json",
@@ -71,8 +87,14 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if chosen.name == "to_json":
         call = Call("to_json", tuple(found), JSON)
         return Cast(call, JSONB, True) if name == "to_jsonb" else call
-    call = Call(chosen.name, tuple(found), result(chosen, found))
+    call = Call(chosen.name, with_path_defaults(chosen.name, found), result(chosen, found))
     return Cast(call, JSONB, True) if name == "jsonb_object" else call
+
+
+def with_path_defaults(name: str, arguments: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """A call's arguments; of a function of a path all four: no variables, and errors raised."""
+    defaults = (Literal("{}", JSONB), Literal(False, BOOL)) if name.startswith("path_") else ()
+    return (*arguments, *defaults[max(len(arguments) - 2, 0) :])
 
 
 def of_row(env: Environment, node: Any, bind: Bind) -> Scalar | None:
@@ -171,6 +193,7 @@ def aggregated(env: Environment, name: str, node: Any, bind: Bind, known: Table)
 
 #: Set-returning functions: the columns that each yields in FROM, as (name, canonical function).
 SETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    **{f"jsonb_path_query{zoned}": (("", "path_all"),) for zoned in ("", "_tz")},
     **{
         f"{kind}_{name}": columns
         for kind in ("json", "jsonb")
@@ -181,7 +204,7 @@ SETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
             "each": (("key", "json_keys"), ("value", "json_values")),
             "each_text": (("key", "json_keys"), ("value", "json_values_text")),
         }.items()
-    }
+    },
 }
 
 
@@ -190,6 +213,12 @@ def bind_set(env: Environment, node: Any, bind: Bind) -> tuple[tuple[str, Scalar
     name = names_of(node.funcname)[-1]
     kind = JSONB if name.startswith("jsonb") else JSON
     arguments = [bind(env, item) for item in node.args or ()]
+    if name.startswith("jsonb_path_query"):
+        chosen = choose_overload(env, name, arguments, node, signatures(name, _of_path("path_all", "jsonb")))
+        items = Call(
+            "path_all", with_path_defaults("path_all", coerced(env, chosen, arguments, node.args)), array(JSONB)
+        )
+        return (("", items),)
     table = signatures(name, f"=: {kind.name} > text")
     chosen = choose_overload(env, name, arguments, node, table)
     (document,) = coerced(env, chosen, arguments, node.args)

@@ -1,4 +1,4 @@
-"""millstream.suspend(pid), millstream.migrate(pid, server) and their kin: what the session does itself."""
+"""millstream.suspend(pid), millstream.migrate(pid or view, server) and their kin: what the session does itself."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _CALLS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
     "drain": ("drain_server", (TEXT,), INT8),
     "forget": ("forget_query", (TEXT,), BOOL),
 }
+#: The same of a view by its name.
+_MIGRATE_VIEW: Final = ("migrate_view", (TEXT, TEXT), TEXT)
+_NAMES: Final = ("text", "varchar", "bpchar", "name", "unknown")
 
 
 def is_leaving_call(names: tuple[str, ...]) -> bool:
@@ -28,9 +31,10 @@ def is_leaving_call(names: tuple[str, ...]) -> bool:
 
 def bind_leaving_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
     """A call. Raises 42883."""
-    canonical, kinds, result = _CALLS[name]
     nodes = node.args or ()
     arguments = [bind(env, item) for item in nodes]
+    is_named = name == "migrate" and arguments and arguments[0].type.name in _NAMES
+    canonical, kinds, result = _MIGRATE_VIEW if is_named else _CALLS[name]
     found = [
         coerce(env.binding, argument, kind, "implicit", item)
         for argument, kind, item in zip(arguments, kinds, nodes, strict=False)

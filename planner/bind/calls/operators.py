@@ -30,6 +30,8 @@ _OF_JSONB: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "?&": (("json_exists_all", "_text", "bool"),),
     "-": tuple(("json_remove", kind, "jsonb") for kind in ("text", "int4", "_text")),
     "#-": (("json_remove_path", "_text", "jsonb"),),
+    "@?": (("path_found", "jsonpath", "bool"),),
+    "@@": (("path_holds", "jsonpath", "bool"),),
 }
 #: The operands of an operator of rows.
 ROWS: Final = ("record", "record")

@@ -34,6 +34,7 @@ _NAMED: Final = {
 }
 _ROLE: Final = "(SELECT r.oid FROM pg_authid r WHERE r.rolname = $1)"
 _HELD: Final = "EXISTS (SELECT FROM pg_lookups.held_privileges h WHERE h.role = $1 AND h.target = $2 AND ({}))"
+_OF_COLUMN: Final = " OR EXISTS (SELECT FROM pg_lookups.held_columns h WHERE h.role = $1 AND h.target = $2{} AND ({}))"
 _SYSTEM: Final = f"$2 < {FIRST_OID} OR "
 _MEMBER: Final = "EXISTS (SELECT FROM pg_lookups.memberships m WHERE m.member = $1 AND m.role = $2 AND ({}))"
 #: What membership means by pg_has_role()'s words (convert_role_priv_string).
@@ -66,13 +67,27 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
             raise SqlError("22023", f'unrecognized privilege type: "{written.strip()}"')
     if is_role:
         return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
-    held = _HELD.format(" OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds))
-    return body(
-        (_SYSTEM if name == "has_function_privilege" or ("SELECT" in kinds and _NAMED[name] == "regclass") else "")
-        + held,
-        (role, target),
-        BOOL,
-    )
+    listed = " OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds)
+    system = name == "has_function_privilege" or ("SELECT" in kinds and _NAMED[name] == "regclass")
+    text = (_SYSTEM if system else "") + _HELD.format(listed)
+    if name == "has_any_column_privilege":
+        text += _OF_COLUMN.format("", listed)
+    if name == "has_column_privilege":
+        _require_column(env, target, rest[1])
+        column = "h.place = $3" if rest[1].type.name == "int2" else "h.name = $3::text"
+        text += _OF_COLUMN.format(f" AND {column}", listed)
+    return body(text, (role, target, rest[1]), BOOL)
+
+
+def _require_column(env: Environment, target: Scalar, column: Scalar) -> None:
+    """Raises 42703 where a relation that is known now has no column of a name."""
+    column = column.argument if isinstance(column, Cast) else column
+    oid = target.value if isinstance(target, Literal) and isinstance(target.value, int) else 0
+    item = env.binding.context.catalog.objects.get(oid)
+    if item is None or not isinstance(column, Literal) or not isinstance(column.value, str):
+        return
+    if all(each.name != column.value for each in item.columns):
+        raise SqlError("42703", f'column "{column.value}" of relation "{item.name}" does not exist')
 
 
 def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:

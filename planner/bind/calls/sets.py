@@ -13,6 +13,7 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.types import BOOL, INT4, TEXT, SqlType, array, record
 from planner.bind.calls import jsons
+from planner.bind.calls.arguments import by_position
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, signatures
@@ -93,6 +94,7 @@ def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ..
         if scalar.type.name == "unknown":
             scalar = coerce(env.binding, scalar, TEXT) or scalar
         return (SetColumn("", array_of([scalar], scalar.type)),)
+    node = by_position(env, node)
     name = names_of(node.funcname)[-1]
     if name in TABLE_NAMES:
         return tuple(SetColumn(label, values, True) for label, values in bind_lists(env, node, bind))

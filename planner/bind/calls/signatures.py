@@ -9,6 +9,7 @@ from itertools import product
 from typing import Final
 
 from planner.bind.calls.overloads import signatures
+from planner.functions import ADVISORY
 
 _TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
 _FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")
@@ -154,6 +155,11 @@ _SIGNATURES: Final[dict[str, str]] = {
     "pg_reload_conf": "=: > bool",
     "pg_cancel_backend": "=: int4 > bool",
     "pg_terminate_backend": "=: int4 > bool; int4 int8 > bool",
+    **{
+        name: "=: int8 > {0}; int4 int4 > {0}".format("bool" if "try" in name or "unlock" in name else "void")
+        for name in ADVISORY
+    },
+    "pg_advisory_unlock_all": "=: > void",
     "current_setting": "=: text > text; text bool > text",
     "set_config": "=: text text bool > text",
 }

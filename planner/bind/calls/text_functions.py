@@ -132,7 +132,8 @@ def _padded(value: Scalar, width: int, left: bool) -> Scalar:
     return Call("rpad" if left else "lpad", (whole, size, Literal(" ", TEXT)), TEXT)
 
 
-VARIADIC: Final = {"concat": _concat, "concat_ws": _concat_ws, "format": _format}
+#: Functions of any number of arguments.
+OF_TEXTS: Final = {"concat": _concat, "concat_ws": _concat_ws, "format": _format}
 
 
 def _quoted_name(shown: Scalar) -> Scalar:

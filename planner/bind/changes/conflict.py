@@ -55,6 +55,7 @@ def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple
     both = Scope(env.scope.sources + excluded.sources, env.scope.entries + excluded.entries)
     inner = Environment(env.binding, both, "UPDATE", env.subquery)
     assigned = assignments(inner, target, clause.targetList, old)
+    env.binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     predicate = None
     if clause.whereClause is not None:
         predicate = bind_boolean(inner.without_aggregates("WHERE"), clause.whereClause, "WHERE")

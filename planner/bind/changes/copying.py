@@ -117,8 +117,9 @@ def _whole(binding: Binding, node: Any, given: Given) -> CopyOut:
         raise SqlError("42809", f'cannot copy from view "{target.name}"', hint=hint)
     if isinstance(target, Stream):
         binding.streams.append((target.name, binding.position(node.relation)))
-    binding.need(target.oid)
+    need = binding.need(target.oid)
     scan, _ = scan_object(binding, target, None, False)
+    need.columns = scan.columns
     chosen = _columns(binding, target, node)
     outputs = tuple(
         Output(

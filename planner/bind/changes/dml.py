@@ -110,6 +110,7 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
     target = writable(binding, node.relation, "insert into")
     level = _level(level or Level(binding), node)
     indexes = insert_positions(binding, target, node.cols)
+    binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     query = node.selectStmt
     row = row_columns(binding, target)
     source = _plain_values(query)
@@ -247,6 +248,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause))
     assigned = assignments(env, target, node.targetList, scan.columns)
+    binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     old, new = row_columns(binding, target), row_columns(binding, target)
     returning = _returning(level, target, new, node, other)
     returning, beside = _passed(binding, returning, other)

@@ -1,6 +1,7 @@
 """COMMENT ON: kept with the object's definition.
 
-Owns: which object and column is meant. What Millstream has no objects for (roles, functions, ...) is 0A000.
+Owns: which object and column is meant. What Millstream has no objects for (roles, ...) is 0A000; functions
+are ``altered_functions``'.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     found = _found(binding, names_of(node.object))
     if not isinstance(found, wanted):
         raise SqlError("42809", f'"{found.name}" is not {words}')
-    return _changed(found, replace(found, comment=node.comment))
+    return redefined("COMMENT", found, replace(found, comment=node.comment))
 
 
 def _found(binding: Binding, names: tuple[str, ...]) -> Table | View | Sequence | Stream | FileTable:
@@ -83,7 +84,7 @@ def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, c
     if all(column.name != name for column in found.columns):
         raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
     columns = tuple(replace(item, comment=comment) if item.name == name else item for item in found.columns)
-    return _changed(found, replace(found, columns=columns))
+    return redefined("COMMENT", found, replace(found, columns=columns))
 
 
 def _on_part(table: Table, name: str, comment: str | None) -> AlterTable:
@@ -100,9 +101,10 @@ def _on_part(table: Table, name: str, comment: str | None) -> AlterTable:
     return AlterTable("COMMENT", table, after, renames=True)
 
 
-def _changed(before: CatalogObject, after: CatalogObject) -> Statement:
+def redefined(tag: str, before: CatalogObject, after: CatalogObject) -> AlterTable | Redefine:
+    """A relation whose rows and their meaning stay as they are."""
     if isinstance(before, Table) and isinstance(after, Table):
-        return AlterTable("COMMENT", before, after)
+        return AlterTable(tag, before, after)
     assert not isinstance(before, Table | SystemView)
     assert not isinstance(after, Table | SystemView)
-    return Redefine("COMMENT", before, after)
+    return Redefine(tag, before, after)

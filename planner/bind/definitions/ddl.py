@@ -10,8 +10,17 @@ from pglast.enums import ObjectType
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
+from planner.bind.definitions.altered_functions import (
+    FUNCTIONS,
+    bind_alter_function,
+    bind_comment_function,
+    bind_function_owner,
+    bind_move_function,
+    bind_rename_function,
+)
 from planner.bind.definitions.comments import bind_comment
 from planner.bind.definitions.composites import bind_create_composite
+from planner.bind.definitions.default_privileges import bind_default_privileges
 from planner.bind.definitions.domains import bind_alter_domain, bind_create_domain
 from planner.bind.definitions.drops import bind_drop, bind_truncate
 from planner.bind.definitions.enums import bind_alter_enum, bind_create_enum
@@ -39,6 +48,8 @@ def _create_server(binding: Binding, node: Any) -> Statement:
 
 
 def _rename(binding: Binding, node: Any) -> Statement:
+    if node.renameType in FUNCTIONS:
+        return bind_rename_function(binding, node)
     match node.renameType:
         case ObjectType.OBJECT_SCHEMA:
             return bind_rename_schema(binding, node)
@@ -48,10 +59,23 @@ def _rename(binding: Binding, node: Any) -> Statement:
             return bind_rename(binding, node)
 
 
+def _set_schema(binding: Binding, node: Any) -> Statement:
+    return (bind_move_function if node.objectType in FUNCTIONS else bind_set_schema)(binding, node)
+
+
+def _alter_owner(binding: Binding, node: Any) -> Statement:
+    return (bind_function_owner if node.objectType in FUNCTIONS else bind_alter_owner)(binding, node)
+
+
+def _comment(binding: Binding, node: Any) -> Statement:
+    return (bind_comment_function if node.objtype in FUNCTIONS else bind_comment)(binding, node)
+
+
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateSchemaStmt": bind_create_schema,
-    "AlterObjectSchemaStmt": bind_set_schema,
-    "AlterOwnerStmt": bind_alter_owner,
+    "AlterObjectSchemaStmt": _set_schema,
+    "AlterOwnerStmt": _alter_owner,
+    "AlterFunctionStmt": bind_alter_function,
     "CreateStmt": bind_create_table,
     "CreateSeqStmt": bind_create_sequence,
     "AlterSeqStmt": bind_alter_sequence,
@@ -63,7 +87,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "AlterTableStmt": bind_alter,
     "RenameStmt": _rename,
     "IndexStmt": bind_create_index,
-    "CommentStmt": bind_comment,
+    "CommentStmt": _comment,
     "DropStmt": bind_drop,
     "CreateFunctionStmt": bind_create_function,
     "CreateEnumStmt": bind_create_enum,
@@ -73,4 +97,5 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CompositeTypeStmt": bind_create_composite,
     "CreateRangeStmt": refuse_range,
     "TruncateStmt": bind_truncate,
+    "AlterDefaultPrivilegesStmt": bind_default_privileges,
 }

@@ -37,6 +37,7 @@ _LANGUAGES: Final = {
     "c": "Write its value as one SELECT with LANGUAGE sql.",
     "internal": "Write its value as one SELECT with LANGUAGE sql.",
 }
+_REFUSED: Final = {"set": "SET in a function", "window": "WINDOW", "support": "SUPPORT", "transform": "TRANSFORM"}
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
 _PARALLEL: Final = {"safe": "s", "restricted": "r", "unsafe": "u"}
 _POLYMORPHIC: Final = ("anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible", "anycompatiblearray")
@@ -60,11 +61,8 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
         _result(binding, node),
         body,
         node.sql_body is not None,
-        _VOLATILITIES[options["volatility"].sval] if "volatility" in options else "v",
-        bool(options["strict"].boolval) if "strict" in options else False,
-        bool(options["leakproof"].boolval) if "leakproof" in options else False,
-        _parallel(options),
-        where,
+        schema=where,
+        **attributes_of(options),
     )
     before = next((item for item in named(catalog.functions, name, (where,)) if item.types == function.types), None)
     if before is not None:
@@ -72,6 +70,21 @@ def bind_create_function(binding: Binding, node: Any) -> CreateFunction:
         _check_replaced(binding, node, before, function)
     _check_body(binding, function)
     return CreateFunction(function, before)
+
+
+def attributes_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Volatility and the like, of those that are given, as fields of ``Function``. Raises 0A000."""
+    if "security" in options and options["security"].boolval:
+        raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
+    for word, shown in _REFUSED.items():
+        if word in options:
+            raise unsupported(shown, "Leave it out.")
+    found: dict[str, Any] = {word: bool(options[word].boolval) for word in ("strict", "leakproof") if word in options}
+    if "volatility" in options:
+        found["volatility"] = _VOLATILITIES[options["volatility"].sval]
+    if "parallel" in options:
+        found["parallel"] = _parallel(options["parallel"].sval)
+    return found
 
 
 def _check_language(node: Any, options: dict[str, Any]) -> None:
@@ -82,20 +95,12 @@ def _check_language(node: Any, options: dict[str, Any]) -> None:
         raise unsupported(f"a function of language {language}", _LANGUAGES[language])
     if language != "sql":
         raise SqlError("42704", f'language "{language}" does not exist')
-    if "security" in options and options["security"].boolval:
-        raise unsupported("SECURITY DEFINER", "Read a view of whose owner has the privileges.")
-    for word, shown in (("set", "SET in a function"), ("window", "WINDOW"), ("support", "SUPPORT")):
-        if word in options:
-            raise unsupported(shown, "Leave it out.")
 
 
-def _parallel(options: dict[str, Any]) -> str:
-    if "parallel" not in options:
-        return "u"
-    word = options["parallel"].sval.lower()
-    if word not in _PARALLEL:
+def _parallel(word: str) -> str:
+    if word.lower() not in _PARALLEL:
         raise SqlError("42601", 'parameter "parallel" must be SAFE, RESTRICTED, or UNSAFE')
-    return _PARALLEL[word]
+    return _PARALLEL[word.lower()]
 
 
 def _body(binding: Binding, node: Any, options: dict[str, Any]) -> str:
@@ -157,7 +162,7 @@ def _result(binding: Binding, node: Any) -> int:
 
 
 def _check_replaced(binding: Binding, node: Any, before: Function, after: Function) -> None:
-    """Raises 42723, 42501, 42P13, and 0A000 where a continuous view's program has the old body."""
+    """Raises 42723, 42501, 42P13 and 0A000."""
     if not node.replace:
         message = f'function "{before.name}" already exists with same argument types'
         raise SqlError("42723", message)
@@ -171,10 +176,15 @@ def _check_replaced(binding: Binding, node: Any, before: Function, after: Functi
             raise SqlError("42P13", f'cannot change name of input parameter "{old.name}"', hint=hint)
         if old.default is not None and new.default is None:
             raise SqlError("42P13", "cannot remove parameter defaults from existing function", hint=hint)
+    require_no_program(binding, before, "replacing")
+
+
+def require_no_program(binding: Binding, function: Function, doing: str) -> None:
+    """Raises 0A000 where a continuous view's program has a function's body."""
     for item in binding.context.catalog.objects.values():
-        if isinstance(item, View) and item.continuous and before.oid in item.functions:
+        if isinstance(item, View) and item.continuous and function.oid in item.functions:
             instead = "Drop the view first, and create it again."
-            raise unsupported(f"replacing a function that continuous view {item.name} calls", instead)
+            raise unsupported(f"{doing} a function that continuous view {item.name} calls", instead)
 
 
 def _check_body(binding: Binding, function: Function) -> Collection[int]:

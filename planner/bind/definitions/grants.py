@@ -9,7 +9,7 @@ https://www.postgresql.org/docs/15/sql-grant.html
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pglast.enums import DropBehavior, GrantTargetType, ObjectType, RoleSpecType
@@ -19,6 +19,7 @@ from catalog.objects import (
     PG_TEMP,
     SYSTEM_SCHEMAS,
     CatalogObject,
+    ColumnDefinition,
     FileTable,
     Schema,
     Sequence,
@@ -30,6 +31,7 @@ from catalog.objects import (
 from catalog.privileges import (
     DATABASE,
     LETTERS,
+    OF_COLUMN,
     OF_DATABASE,
     OF_FUNCTION,
     OF_SCHEMA,
@@ -37,15 +39,18 @@ from catalog.privileges import (
     OF_TABLE,
     Grant,
     Rights,
+    column_grants,
 )
 from catalog.roles import EVERYBODY
 from catalog.routines import Function, every
 from planner.bind.context import Binding
+from planner.bind.definitions.comments import redefined
 from planner.bind.definitions.functions import find_function, signature
 from planner.bind.definitions.roles import current_role, refuse_grantor, role_of
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.relations import describe, require_object
-from planner.definitions import ChangeRights
+from planner.bind.typenames import names_of
+from planner.definitions import AlterTable, ChangeRights, Redefine
 from planner.statements import Statement
 
 #: Objects of GRANT that nothing else is known of, by what the refusal says.
@@ -72,15 +77,22 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
     """GRANT and REVOKE [GRANT OPTION FOR] privileges ON objects."""
     refuse_grantor(binding, node)
     targets = list(_targets(binding, node))
-    grantees = [_grantee(binding, node, item) for item in node.grantees]
+    grantees = grantees_of(binding, node)
     changes = []
     notices: list[SqlError] = []
-    for target in targets:
+    whole = node.privileges is None or any(not item.cols for item in node.privileges)
+    for target in targets if whole else ():
         before = binding.context.catalog.rights_of(target.oid)
         after = _changed(binding, node, target, grantees, before, notices)
         if after != before:
             changes.append((target.oid, before, after))
-    return ChangeRights("GRANT" if node.is_grant else "REVOKE", tuple(changes), tuple(notices))
+    columns = [item for target in targets for item in changed_columns(binding, node, target, grantees, notices)]
+    return ChangeRights("GRANT" if node.is_grant else "REVOKE", tuple(changes), tuple(notices), tuple(columns))
+
+
+def grantees_of(binding: Binding, node: Any) -> list[int]:
+    """To whom is given, or from whom is taken. Raises 42704 and 0LP01."""
+    return [_grantee(binding, node, item) for item in node.grantees]
 
 
 def _grantee(binding: Binding, node: Any, item: Any) -> int:
@@ -95,21 +107,26 @@ def _changed(
     binding: Binding, node: Any, target: Target, grantees: list[int], before: Rights, notices: list[SqlError]
 ) -> Rights:
     """An object's rights after the statement."""
-    letters = _letters(binding, node, target)
+    letters = letters_of(node, target)
     grantor, may = _grantor(binding, before, target)
     given = letters if may is None else "".join(letter for letter in letters if letter in may)
     if given != letters and (node.privileges is not None or not given):
         words = f"{'not all' if given else 'no'} privileges {'were granted' if node.is_grant else 'could be revoked'}"
         notices.append(SqlError("01007", f'{words} for "{target.name}"'))
+    return changed_rights(node, before, target.every, grantees, grantor, given)
+
+
+def changed_rights(node: Any, before: Rights, every: str, grantees: list[int], grantor: int, letters: str) -> Rights:
+    """Rights after one role has given or taken privileges. Raises 2BP01."""
     rights = before
     for grantee in grantees:
         if node.is_grant:
-            options = given if node.grant_option and grantee != before.owner else ""
-            rights = rights.grant(target.every, Grant(grantee, grantor, given, options)) if given else rights
+            options = letters if node.grant_option and grantee != before.owner else ""
+            rights = rights.grant(every, Grant(grantee, grantor, letters, options)) if letters else rights
         else:
-            taken = Grant(grantee, grantor, given)
+            taken = Grant(grantee, grantor, letters)
             cascade = node.behavior == DropBehavior.DROP_CASCADE
-            rights = _taken(rights, target.every, taken, bool(node.grant_option), cascade)
+            rights = _taken(rights, every, taken, bool(node.grant_option), cascade)
     return rights
 
 
@@ -142,24 +159,87 @@ def _grantor(binding: Binding, rights: Rights, target: Target) -> tuple[int, set
     return (role.oid if role.oid in givers or not givers else givers[0]), may
 
 
-def _letters(binding: Binding, node: Any, target: Target) -> str:
+def letters_of(node: Any, target: Target) -> str:
     """The privileges that are named, of those that such an object has. Raises 0LP01 and 42601."""
     if node.privileges is None:
         return target.every
-    letters = set()
-    for item in node.privileges:
-        if item.cols:
-            raise unsupported("GRANT and REVOKE of columns", "Grant on a view of the columns.")
-        word = item.priv_name.upper()
-        word = "TEMPORARY" if word == "TEMP" else word
-        if word not in LETTERS:
-            raise SqlError("42601", f'unrecognized privilege type "{item.priv_name}"')
-        if LETTERS[word] not in target.every:
-            kind = {"view": "table", "foreign table": "table"}.get(target.word, target.word)
-            relation = kind if node.objtype != ObjectType.OBJECT_TABLE else "relation" if kind == "table" else kind
-            raise SqlError("0LP01", f"invalid privilege type {word} for {relation}")
-        letters.add(LETTERS[word])
+    kind = {"view": "table", "foreign table": "table"}.get(target.word, target.word)
+    relation = kind if node.objtype != ObjectType.OBJECT_TABLE else "relation" if kind == "table" else kind
+    letters = {letter_of(item.priv_name, target.every, relation) for item in node.privileges if not item.cols}
     return "".join(letter for letter in target.every if letter in letters)
+
+
+def letter_of(name: str, every: str, kind: str) -> str:
+    """A privilege that is named, of those that a kind of object has. Raises 0LP01 and 42601."""
+    word = name.upper()
+    word = "TEMPORARY" if word == "TEMP" else word
+    if word not in LETTERS:
+        raise SqlError("42601", f'unrecognized privilege type "{name}"')
+    if LETTERS[word] not in every:
+        raise SqlError("0LP01", f"invalid privilege type {word} for {kind}")
+    return LETTERS[word]
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def changed_columns(
+    binding: Binding, node: Any, target: Target, grantees: list[int], notices: list[SqlError]
+) -> Iterator[AlterTable | Redefine]:
+    """A relation whose columns have other grants. What is revoked of the whole is revoked of each. Raises 42703."""
+    item = binding.context.catalog.objects.get(target.oid)
+    if item is None or isinstance(item, Sequence | SystemView):
+        if any(each.cols for each in node.privileges or ()):
+            raise SqlError("0LP01", "column privileges are only valid for relations")
+        return
+    letters = _column_letters(node, target, item)
+    columns = []
+    for column in item.columns:
+        before = column_grants(column, binding.context.catalog.rights_of(target.oid).owner)
+        after = before
+        if column.name in letters:
+            after = _of_column(binding, node, target, column, letters[column.name], grantees, notices)
+        columns.append(replace(column, grants=after.grants or ()))
+    if tuple(columns) != item.columns:
+        yield redefined("GRANT", item, replace(item, columns=tuple(columns)))
+
+
+def _column_letters(node: Any, target: Target, item: Table | Stream | FileTable | View) -> dict[str, str]:
+    """What is given or taken, by column."""
+    known = [column.name for column in item.columns]
+    found = dict.fromkeys(known, "")
+    if not node.is_grant and (node.privileges is None or any(not each.cols for each in node.privileges)):
+        taken = "".join(letter for letter in letters_of(node, target) if letter in OF_COLUMN)
+        found = {column.name: taken for column in item.columns if column.grants}
+    for each in node.privileges or ():
+        given = OF_COLUMN if each.priv_name is None else ""
+        given = given or (letter_of(each.priv_name, OF_COLUMN, "column") if each.cols else "")
+        for name in names_of(each.cols):
+            if name not in known:
+                raise SqlError("42703", f'column "{name}" of relation "{item.name}" does not exist')
+            found[name] = found.get(name, "") + given
+    return {name: letters for name, letters in found.items() if letters}
+
+
+def _of_column(
+    binding: Binding,
+    node: Any,
+    target: Target,
+    column: ColumnDefinition,
+    letters: str,
+    grantees: list[int],
+    notices: list[SqlError],
+) -> Rights:
+    """A column's rights after the statement: who may give those of the relation may give the column's."""
+    whole = binding.context.catalog.rights_of(target.oid)
+    both = replace(whole, grants=(*whole.listed(target.every), *column.grants))
+    grantor, may = _grantor(binding, both, target)
+    letters = "".join(letter for letter in OF_COLUMN if letter in letters)
+    given = letters if may is None else "".join(letter for letter in letters if letter in may)
+    if given != letters:
+        words = f"{'not all' if given else 'no'} privileges {'were granted' if node.is_grant else 'could be revoked'}"
+        notices.append(SqlError("01007", f'{words} for column "{column.name}" of relation "{target.name}"'))
+    return changed_rights(node, column_grants(column, whole.owner), "", grantees, grantor, given)
 
 
 # --- what is meant ---------------------------------------------------------------------------------------------------
@@ -263,7 +343,6 @@ def _refuse(construct: str, instead: str) -> Callable[[Binding, Any], Statement]
 
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "GrantStmt": bind_grant,
-    "AlterDefaultPrivilegesStmt": _refuse("ALTER DEFAULT PRIVILEGES", "Grant on each object once it is there."),
     "ReassignOwnedStmt": _refuse("REASSIGN OWNED", "Use ALTER ... OWNER TO for each object."),
     "DropOwnedStmt": _refuse("DROP OWNED", "Drop the objects, and revoke what was granted."),
 }

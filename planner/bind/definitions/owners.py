@@ -14,6 +14,7 @@ from pglast.enums import AlterTableType, ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
 from catalog.roles import Role
+from catalog.routines import Function
 from planner.bind.context import Binding
 from planner.bind.definitions.grants import target_of
 from planner.bind.definitions.renames import relation_words
@@ -64,6 +65,12 @@ def bind_alter_owner(binding: Binding, node: Any) -> ChangeRights:
     schema: Schema = find_schema(binding.context.catalog, node.object.sval)
     _require(binding, schema.oid, f"schema {schema.name}", owner, None)
     return _changed(binding, [schema.oid], owner, f"ALTER {words}")
+
+
+def give_function(binding: Binding, function: Function, owner: Role, tag: str) -> ChangeRights:
+    """A function's new owner."""
+    _require(binding, function.oid, f"function {function.name}", owner, function.schema)
+    return _changed(binding, [function.oid], owner, tag)
 
 
 def _changed(binding: Binding, oids: list[int], owner: Role, tag: str) -> ChangeRights:

@@ -15,8 +15,11 @@ from typing import Any, Final, cast
 
 from pglast.enums import RoleSpecType, RoleStmtType
 
+from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, unsupported
+from catalog.objects import Sequence, SystemView
 from catalog.passwords import is_md5
+from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.types import SqlType
 from planner.bind.context import Binding
@@ -25,6 +28,8 @@ from planner.definitions import ChangeRoles
 from planner.statements import NoOperation, Statement
 
 _NO_PASSWORD: Final = SqlError("00000", "empty string is not a valid password, clearing password")
+#: Kinds of objects that have default privileges.
+_DEFAULTS: Final = {"r": "relations", "S": "sequences", "f": "functions", "n": "schemas"}
 #: Options that set a field to a Boolean.
 _FLAGS: Final = {
     "superuser": "superuser",
@@ -168,6 +173,25 @@ def _needing(binding: Binding, role: Role) -> Iterable[str]:
             yield f"owner of {described(binding, oid)}"
         elif rights.names(role.oid):
             yield f"privileges for {described(binding, oid)}"
+    for relation in binding.context.catalog.objects.values():
+        for column in () if isinstance(relation, Sequence | SystemView) else relation.columns:
+            if column_grants(column).names(role.oid):
+                yield f"privileges for column {column.name} of {described(binding, relation.oid)}"
+    for item in binding.context.catalog.defaults:
+        if item.rights.owner == role.oid:
+            yield f"owner of {_default_words(binding, item)}"
+        elif item.rights.names(role.oid):
+            yield f"privileges for {_default_words(binding, item)}"
+
+
+def _default_words(binding: Binding, item: DefaultRights) -> str:
+    """Default privileges as DETAIL names them (getObjectDescription)."""
+    catalog = binding.context.catalog
+    words = (
+        f"default privileges on new {_DEFAULTS[item.kind]} belonging to role {catalog.roles.name(item.rights.owner)}"
+    )
+    schema = catalog.schema(item.schema)
+    return words if schema is None else f"{words} in schema {schema.name}"
 
 
 def bind_grant_role(binding: Binding, node: Any) -> ChangeRoles:

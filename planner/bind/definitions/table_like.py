@@ -58,7 +58,7 @@ def like(binding: Binding, node: Any) -> Copied:
 
 
 def _column(column: ColumnDefinition, options: int) -> ColumnDefinition:
-    given = replace(column, comment=column.comment if options & _COMMENTS else None)
+    given = replace(column, comment=column.comment if options & _COMMENTS else None, grants=())
     if column.identity:
         return replace(given, default=None, sequences=(), identity=column.identity if options & _IDENTITY else "")
     if not options & _DEFAULTS:

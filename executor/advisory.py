@@ -1,0 +1,181 @@
+"""Advisory locks: numbers that sessions lock for one another, and that mean nothing to the server.
+
+Owns: who holds and who waits, as PostgreSQL has it: exclusive or shared, counted, of a session until it gives them back
+or of its transaction. Who asks waits behind those who asked before; who closes a circle of waiting gets 40P01 at once.
+
+https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.transaction import Transaction
+from planner.functions import UNLOCK_ALL
+
+#: Seconds from one look at whether the statement was cancelled to the next.
+_POLL: Final = 0.05
+EXCLUSIVE: Final = "ExclusiveLock"
+SHARED: Final = "ShareLock"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is locked, in pg_locks' columns: the halves of one bigint (``parts`` 1), or two integers (2)."""
+
+    high: int
+    low: int
+    parts: int
+
+    @staticmethod
+    def of(*numbers: int) -> Key:
+        """The key of a function's arguments."""
+        if len(numbers) == 1:
+            return Key(numbers[0] >> 32 & 0xFFFFFFFF, numbers[0] & 0xFFFFFFFF, 1)
+        return Key(numbers[0] & 0xFFFFFFFF, numbers[1] & 0xFFFFFFFF, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A key in a mode, as one session holds or wants it."""
+
+    holder: Holder
+    key: Key
+    mode: str
+
+    def excludes(self, other: Lock) -> bool:
+        """Whether two sessions cannot have these at once."""
+        return self.key == other.key and self.holder is not other.holder and EXCLUSIVE in (self.mode, other.mode)
+
+
+class Locks:
+    """All of a server. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._held: Counter[Lock] = Counter()
+        self._waiting: dict[Lock, None] = {}  # in the order in which they were asked for
+
+    def take(self, lock: Lock, waits: bool, timeout: float = 0.0) -> bool:
+        """Takes a lock; False where it is not free and ``waits`` is not said. Raises 40P01, 55P03 and 57014."""
+        deadline = time.monotonic() + timeout if timeout > 0 else float("inf")
+        with self._changed:
+            if any(self._blockers(lock)) and (not waits or not self._await(lock, deadline)):
+                return False
+            self._held[lock] += 1
+            return True
+
+    def _await(self, lock: Lock, deadline: float) -> bool:
+        self._waiting[lock] = None
+        try:
+            while any(self._blockers(lock)):
+                if self._is_circle(lock):
+                    raise SqlError("40P01", "deadlock detected")
+                if lock.holder.is_cancelled():
+                    raise SqlError("57014", "canceling statement due to user request")
+                if time.monotonic() >= deadline:
+                    raise SqlError("55P03", "canceling statement due to lock timeout")
+                self._changed.wait(_POLL)
+            return True
+        finally:
+            del self._waiting[lock]
+            self._changed.notify_all()
+
+    def _blockers(self, lock: Lock) -> Iterator[Holder]:
+        """Who has, or has asked before for, what excludes a lock."""
+        if lock in self._held:
+            return
+        yield from (other.holder for other in self._held if other.excludes(lock))
+        if any(other.holder is lock.holder and other.key == lock.key for other in self._held):
+            return  # nobody who waits for this session could come first
+        for other in self._waiting:
+            if other == lock:
+                return
+            if other.excludes(lock):
+                yield other.holder
+
+    def _is_circle(self, lock: Lock) -> bool:
+        """Whether who asks waits for itself, also by way of the one writer of tables."""
+        seen, stack = set[int](), list(self._blockers(lock))
+        while stack:
+            holder = stack.pop()
+            if holder is lock.holder:
+                return True
+            if id(holder) not in seen:
+                seen.add(id(holder))
+                stack += [one for other in self._waiting if other.holder is holder for one in self._blockers(other)]
+                if holder.awaits_writer():
+                    stack += [other.holder for other in self._waiting if other.holder.has_writer()]
+        return False
+
+    def give_back(self, lock: Lock) -> bool:
+        """Gives a lock back once; whether it was held."""
+        with self._changed:
+            held = self._held[lock] > 0
+            if self._held[lock] <= 1:
+                del self._held[lock]
+                self._changed.notify_all()
+            else:
+                self._held[lock] -= 1
+            return held
+
+    def of(self, holder: Holder) -> tuple[list[Lock], list[Lock]]:
+        """What a session holds and what it waits for."""
+        with self._changed:
+            held, waiting = (tuple(locks) for locks in (self._held, self._waiting))
+        return [lock for lock in held if lock.holder is holder], [lock for lock in waiting if lock.holder is holder]
+
+    def blockers(self, holder: Holder) -> list[Holder]:
+        """The sessions that a session waits for."""
+        with self._changed:
+            found = [one for lock in self._waiting if lock.holder is holder for one in self._blockers(lock)]
+        return list(dict.fromkeys(found))
+
+
+class Holder:
+    """What one session has of the locks. Whether it was cancelled, and whether it has or awaits the lock of the tables'
+    writer, it asks the session."""
+
+    def __init__(
+        self,
+        locks: Locks,
+        is_cancelled: Callable[[], bool],
+        has_writer: Callable[[], bool],
+        awaits_writer: Callable[[], bool],
+    ) -> None:
+        self.locks = locks
+        self.is_cancelled, self.has_writer, self.awaits_writer = is_cancelled, has_writer, awaits_writer
+        self._own = Counter[Lock]()  # the session's; others are its transaction's
+
+    def call(self, function: str, numbers: list[int], transaction: Transaction, timeout: float) -> bool:
+        """One of PostgreSQL's functions of advisory locks; False where nothing was taken or given back."""
+        if function == UNLOCK_ALL:
+            self.give_back_all()
+            return True
+        lock = Lock(self, Key.of(*numbers), SHARED if function.endswith("_shared") else EXCLUSIVE)
+        if "unlock" in function:
+            return self._give_back(lock)
+        if not self.locks.take(lock, "_try_" not in function, timeout):
+            return False
+        if "_xact_" in function:
+            transaction.releases.append(lambda: self.locks.give_back(lock))
+        else:
+            self._own[lock] += 1
+        return True
+
+    def _give_back(self, lock: Lock) -> bool:
+        if self._own[lock] <= 0:
+            return False
+        self._own[lock] -= 1
+        return self.locks.give_back(lock)
+
+    def give_back_all(self) -> None:
+        """All that are the session's."""
+        for lock in list(self._own.elements()):
+            self._give_back(lock)

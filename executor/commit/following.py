@@ -1,0 +1,179 @@
+"""Reading another server's log while it is written: one stream's rows, from a position on, again and again.
+
+Owns: the way over segments that somebody else appends to, rolls and recycles. What was acknowledged is in the files, so
+nobody has to be asked, and it makes no difference whether the other server lives. What is read is brought to the disk
+first, so that nobody goes on from records that its writer may lose. As in recovery, the log ends where the next header
+is not one, and a segment ends where its successor says. Knows neither who the other server is nor what becomes of the
+rows.
+
+That the other server keeps the segments above ``position`` is the caller's matter (``executor/moving``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from executor.commit import segment as layout
+from executor.commit.encoding import Kind, decode_batches, decode_record
+from executor.commit.files import disk_error
+from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
+
+#: Bytes of records after which a reading ends, if there are more.
+BUDGET: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A stream's batches of one commit, in arrival order."""
+
+    lsn: int
+    batches: tuple[pa.RecordBatch, ...]
+
+
+class LogFollower:
+    """One stream's rows in a log that another server writes. For one thread, but for ``is_behind``."""
+
+    def __init__(self, folder: Path, stream: int, after: int) -> None:
+        """``folder`` has the segments; ``stream`` is the oid there. Opens nothing yet."""
+        self._folder = folder
+        self._stream = stream
+        #: The LSN of the last commit that was read, of whichever stream.
+        self.position = after
+        self._segment: Segment | None = None
+        self._offset = HEADER
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._segment is not None:
+            self._segment.close()
+        self._segment = None
+
+    def rewind(self, position: int) -> None:
+        """What comes behind an LSN is read again."""
+        self.close()
+        self.position = position
+
+    def is_behind(self) -> bool:
+        """Whether there may be more to read. Takes microseconds; any thread may ask."""
+        current, offset = self._segment, self._offset
+        if current is None:
+            return True
+        try:
+            return _header(current, offset) is not None or self._path(current.number + 1).exists()
+        except OSError:  # closed meanwhile, or gone: who reads will hear
+            return True
+
+    def read(self, budget: int = BUDGET) -> list[Arrived]:
+        """The rows of the next commits, in order, up to the log's end or, where that is far, about a ``budget`` of
+        bytes; ``position`` moves on. Raises 72000 where they were recycled, XX001 and 58030."""
+        try:
+            return self._read(budget)
+        except OSError as error:
+            self.rewind(self.position)
+            raise disk_error(error, f'read the log in "{self._folder}"') from error
+        except BaseException:
+            self.rewind(self.position)
+            raise
+
+    def _read(self, budget: int) -> list[Arrived]:
+        found: list[Arrived] = []
+        position = self.position
+        current = self._segment or self._open()
+        while budget > 0:
+            records = list(self._records(current, budget))
+            if not records:
+                following = self._successor(current)
+                if following is None:
+                    break
+                current = following
+                continue
+            os.fdatasync(current.descriptor)
+            for header, payload in records:
+                budget -= header.end - header.offset
+                self._offset = header.end
+                if payload:
+                    position = header.lsn
+                    batches = tuple(self._batches(payload))
+                    found += [Arrived(header.lsn, batches)] if batches else []
+        self.position = position
+        return found
+
+    def _records(self, current: Segment, budget: int) -> Iterator[tuple[Found, bytes]]:
+        """What is there whole, with the payloads of new commits. A record whose payload is not may be on its way."""
+        offset = self._offset
+        while budget > 0 and (header := _header(current, offset)) is not None:
+            try:
+                payload = current.payload(header)
+            except SqlError:
+                return
+            is_new = header.kind != Kind.DATA and header.lsn > self.position
+            yield header, payload if is_new else b""
+            offset, budget = header.end, budget - (header.end - offset)
+
+    def _batches(self, payload: bytes) -> Iterator[pa.RecordBatch]:
+        for part in decode_record(pa.py_buffer(payload), self._stream):
+            if isinstance(part, StreamRows | Spooled) and part.stream == self._stream:
+                if isinstance(part, StreamRows):
+                    yield from part.batches
+                else:
+                    for reference in part.references:
+                        yield from self._spooled(reference)
+
+    def _spooled(self, reference: SpoolReference) -> list[pa.RecordBatch]:
+        """A batch that was written ahead, maybe in an earlier segment, which is on the disk since its commit is."""
+        holder = self._open_number(reference.segment)
+        try:
+            header = _header(holder, reference.offset)
+            if header is None:
+                raise corrupted(f"no data at offset {reference.offset} of {holder.path.name}")
+            return decode_batches(pa.py_buffer(holder.payload(header)))
+        finally:
+            holder.close()
+
+    # Segments ---------------------------------------------------------------------------------------------------
+
+    def _path(self, number: int) -> Path:
+        return self._folder / layout.segment_name(number)
+
+    def _open_number(self, number: int) -> Segment:
+        return layout.open_segment(self._path(number), os.O_RDONLY)
+
+    def _open(self) -> Segment:
+        """The segment in which the position is. Those before it may be recycled while this looks for it."""
+        for path in sorted(self._folder.glob("*.log"), reverse=True):
+            try:
+                found = layout.open_segment(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            if found.base_lsn <= self.position:
+                self._segment, self._offset = found, HEADER
+                return found
+            found.close()
+        raise SqlError("72000", f"what came behind LSN {self.position} is no longer in the log of the other server")
+
+    def _successor(self, current: Segment) -> Segment | None:
+        """The next segment, where this one has been read to its end."""
+        try:
+            following = self._open_number(current.number + 1)
+        except FileNotFoundError:
+            return None
+        if following.predecessor_end != self._offset:
+            following.close()
+            if any(True for _ in self._records(current, 1)):  # it came before its successor did
+                return current
+            raise corrupted(f"{current.path.name} ends at {following.predecessor_end}, and was read to {self._offset}")
+        current.close()
+        self._segment, self._offset = following, HEADER
+        return following
+
+
+def _header(current: Segment, offset: int) -> Found | None:
+    return layout.read_header(os.pread(current.descriptor, RECORD, offset), 0, offset, current.number)

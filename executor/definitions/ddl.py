@@ -1,0 +1,439 @@
+"""CREATE, ALTER and DROP: what they change in a transaction.
+
+Owns: turning bound DDL statements into a new catalog, table files and new continuous views within the transaction; the
+catalog change that the log record carries. A change becomes visible, durable and numbered when the transaction commits.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.catalog import Catalog
+from catalog.codec import encode
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.objects import (
+    PG_TEMP,
+    CatalogObject,
+    ColumnDefinition,
+    Schema,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    View,
+    is_temporary,
+    null_value,
+)
+from executor.definitions.altering import alter_rows, require_free, require_same
+from executor.definitions.roles import change_defaults, change_rights, change_roles, own, set_rights
+from executor.definitions.routines import create_function, forget_functions, move_functions
+from executor.definitions.user_types import define_type, forget_types, move_types
+from executor.moving.pinning import require_own
+from executor.result import Result
+from executor.statistics import statistics_of
+from executor.tables.finite import require_finite
+from executor.tables.temporary import drop_temporary
+from executor.transaction import NewView, OutdatedError, Transaction
+from planner import incremental
+from planner.algebra import Scan
+from planner.bind.definitions.sequences import call_of, require_within
+from planner.definitions import (
+    AlterSchema,
+    AlterSequence,
+    AlterTable,
+    AlterType,
+    AlterView,
+    ChangeDefaults,
+    ChangeRights,
+    ChangeRoles,
+    CreateFunction,
+    CreateSchema,
+    CreateSequence,
+    CreateStream,
+    CreateTable,
+    CreateType,
+    CreateView,
+    Drop,
+    DropFunction,
+    DropType,
+    Redefine,
+    Truncate,
+)
+from planner.incremental.names import stored_name
+from planner.labels import labels_of
+from planner.program import Static
+from planner.statistics import Statistics
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.session import DatabaseSession
+
+Definition = (
+    CreateSchema
+    | AlterSchema
+    | CreateTable
+    | CreateStream
+    | CreateView
+    | CreateSequence
+    | CreateType
+    | Drop
+    | DropType
+    | CreateFunction
+    | DropFunction
+    | AlterView
+    | AlterSequence
+    | AlterTable
+    | AlterType
+    | Redefine
+    | ChangeRoles
+    | ChangeRights
+    | ChangeDefaults
+)
+
+
+def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
+    """Raises 23502 where a NOT NULL column of a stream has a null."""
+    for index, column in enumerate(stream.columns):
+        if column.not_null and rows.column(index).null_count:
+            raise null_value(stream, column.name)
+
+
+def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
+    """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
+    database = session.database
+    catalog = transaction.sees(database.catalog)
+    transaction.role = session.role_of(catalog)
+    match statement:
+        case CreateSchema(schema=schema, exists=exists, owner=owner):
+            if exists:
+                notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
+                return Result("CREATE SCHEMA", notices=(notice,))
+            if owner is not None:
+                transaction.role = owner
+            add_object(transaction, catalog, replace(schema, oid=free_oid(database, catalog, schema)))
+            return Result("CREATE SCHEMA")
+        case AlterSchema():
+            return _alter_schema(transaction, catalog, statement)
+        case CreateTable():
+            return _create_table(database, transaction, catalog, statement)
+        case CreateSequence(sequence=sequence, exists=exists):
+            if exists:
+                return Result("CREATE SEQUENCE", notices=(_skipped(sequence.name),))
+            add_object(
+                transaction, catalog, replace(sequence, oid=free_oid(database, catalog, sequence), state=_new_state())
+            )
+            return Result("CREATE SEQUENCE")
+        case AlterTable():
+            return _alter_table(session, transaction, catalog, statement)
+        case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
+            require_same(catalog, before)
+            _change(transaction, catalog, item)
+            _follow(transaction, transaction.catalog or catalog, changes)
+            return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+        case AlterSequence():
+            return _alter_sequence(database, transaction, catalog, statement)
+        case CreateStream(stream=stream, exists=exists):
+            if exists:
+                return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
+            add_object(transaction, catalog, replace(stream, oid=free_oid(database, catalog, stream)))
+            return Result("CREATE FOREIGN TABLE")
+        case CreateView():
+            return _create_view(database, transaction, catalog, statement)
+        case AlterView(view=view):
+            _change(transaction, catalog, view)
+            return Result("ALTER VIEW")
+        case ChangeRoles():
+            return change_roles(transaction, catalog, statement)
+        case ChangeRights():
+            result = change_rights(transaction, catalog, statement)
+            for alteration in statement.columns:
+                define(session, transaction, alteration)
+            return result
+        case ChangeDefaults():
+            return change_defaults(transaction, catalog, statement)
+        case CreateType() | AlterType():
+            result = define_type(transaction, catalog, statement, session.time_zone)
+            for alteration in statement.alterations if isinstance(statement, AlterType) else ():
+                _alter_table(session, transaction, transaction.catalog or catalog, alteration)
+            return result
+        case CreateFunction():
+            return create_function(transaction, catalog, statement)
+        case DropFunction(items=items, notices=notices):
+            forget_functions(transaction, catalog, items)
+            return Result("DROP FUNCTION", notices=tuple(SqlError("00000", text) for text in notices))
+        case DropType(kind=kind, notices=notices):
+            _drop_types(session, transaction, catalog, statement)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+        case Drop(kind=kind, notices=notices, types=types):
+            _take_away(transaction, catalog, statement)
+            forget_functions(transaction, transaction.catalog or catalog, statement.functions)
+            if types is not None:
+                _drop_types(session, transaction, transaction.catalog or catalog, types)
+            return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSchema) -> Result:
+    """A schema under another name: what is in it refers to it by that."""
+    before, after = statement.before, statement.after
+    if catalog.schemas.get(before.name) != before:
+        raise OutdatedError
+    _change(transaction, catalog, after)
+    for item in catalog.contents(before.name) if before.name != after.name else ():
+        assert not isinstance(item, SystemView)
+        moved = replace(item, schema=after.name)
+        _change(transaction, transaction.catalog or catalog, moved)
+        if isinstance(moved, Table):
+            transaction.writer().define(moved)
+    if before.name != after.name:
+        move_types(transaction, transaction.catalog or catalog, before.name, after.name)
+        move_functions(transaction, transaction.catalog or catalog, before.name, after.name)
+    return Result(statement.tag)
+
+
+def _create_table(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+    if statement.exists:
+        return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
+    _require_others(catalog, statement)
+    oid = free_oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    table, sequences = _renumbered(statement, oid - statement.table.oid)
+    add_object(transaction, catalog, table)
+    for sequence in sequences:
+        add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    transaction.writer().create(table)
+    return Result("CREATE TABLE")
+
+
+def _require_others(catalog: Catalog, statement: CreateTable) -> None:
+    """Raises 40001 where what a new table refers to has gone since it was bound."""
+    table, own = statement.table, {sequence.oid for sequence in statement.sequences} | {statement.table.oid}
+    named = {oid for column in table.columns for oid in column.sequences} | {key.target for key in table.foreign_keys}
+    if any(oid not in catalog.objects for oid in named - own):
+        raise OutdatedError
+
+
+def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
+    """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
+    require_same(catalog, statement.before)
+    require_free(catalog, statement.sequences)
+    transaction.role = catalog.rights_of(statement.before.oid).owner
+    for sequence in statement.sequences:
+        add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
+    _follow(transaction, transaction.catalog or catalog, statement.changes)
+    for options in statement.options:
+        _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
+    document = alter_rows(session, transaction, statement)
+    transaction.catalog = (transaction.catalog or catalog).change(statement.table)
+    if not is_temporary(statement.table):
+        transaction.catalog_changes.append(document)
+    for oid in statement.drops:
+        drop_object(transaction, transaction.catalog, oid)
+    return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
+
+
+def _follow(
+    transaction: Transaction,
+    catalog: Catalog,
+    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...],
+) -> None:
+    """Other objects that change with a statement."""
+    for before, after in changes:
+        require_same(catalog, before)
+        _change(transaction, transaction.catalog or catalog, after)
+        if isinstance(after, Table):
+            transaction.writer().define(after)
+
+
+def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
+    """TRUNCATE, and the sequences that it restarts."""
+    transaction.writer().truncate(statement.targets)
+    for sequence in statement.restarts:
+        catalog = session.catalog
+        require_same(catalog, sequence)
+        _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
+
+
+def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:
+    """A table and its sequences under other oids, where another transaction took theirs since they were bound."""
+    table = statement.table
+    if not shift:
+        return table, statement.sequences
+    own = {sequence.oid: sequence.oid + shift for sequence in statement.sequences}
+    columns = tuple(
+        replace(column, default=call_of(own[column.sequences[0]]), sequences=(own[column.sequences[0]],))
+        if own.keys() & set(column.sequences)
+        else column
+        for column in table.columns
+    )
+    keys = tuple(
+        replace(key, target=key.target + shift) if key.target == table.oid else key for key in table.foreign_keys
+    )
+    sequences = tuple(
+        replace(item, oid=own[item.oid], owner=None if item.owner is None else (table.oid + shift, item.owner[1]))
+        for item in statement.sequences
+    )
+    return replace(table, oid=table.oid + shift, columns=columns, foreign_keys=keys), sequences
+
+
+def _new_state() -> int:
+    """A name for a sequence's value that no other has had, also not one that was rolled back."""
+    return secrets.randbits(62)
+
+
+def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
+    """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
+    sequence = statement.sequence
+    if statement.restarts:
+        sequence = replace(sequence, state=_new_state())
+    else:
+        require_within(sequence, "RESTART", database.sequences.current(sequence)[0])
+    _change(transaction, catalog, sequence)
+    return Result("ALTER SEQUENCE")
+
+
+def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+    view = statement.view
+    tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
+    if statement.exists:
+        return Result(tag, notices=(_skipped(view.name),))
+    missing = [oid for oid in view.depends_on if oid not in catalog.objects]
+    if missing:
+        raise undefined_table(str(missing[0]))
+    rights = None
+    if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
+        rights = catalog.rights_of(old.oid)
+        view = replace(view, columns=_granted(view.columns, old.columns))
+        catalog = drop_object(transaction, catalog, old.oid)
+    view = replace(view, oid=free_oid(database, catalog, view))
+    notices = list(statement.notices)
+    if view.continuous:
+        _refuse_files(statement)
+        statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
+        planned = _plan(statement, f"v{view.oid}", statistics)
+        statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        for table in statics.values():
+            require_finite(table.to_batches(), "a continuous view")
+        for path in planned.program.paths:
+            require_own(catalog.objects[path.stream])
+        labels, kept_labels = labels_of(planned.program)
+        view = replace(view, labels=labels, kept_labels=kept_labels)
+        transaction.views.append(NewView(view, planned.program, statics))
+        notices += planned.notices
+    add_object(transaction, catalog, view)
+    if rights is not None and not is_temporary(view):
+        set_rights(transaction, view.oid, rights)
+    return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+
+
+def _granted(new: tuple[ColumnDefinition, ...], old: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """The columns of a view that is replaced, with what was granted on them."""
+    grants = {column.name: column.grants for column in old}
+    return tuple(replace(column, grants=grants.get(column.name, ())) for column in new)
+
+
+def _refuse_files(statement: CreateView) -> None:
+    """Files may change at any time, of which nobody tells a view."""
+    for item in walk(statement.query.relation):
+        if isinstance(item, Scan) and item.kind == "files":
+            instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
+            raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
+
+
+def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
+    """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
+    try:
+        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics)
+    except SqlError as error:
+        if error.position is None:
+            error.position = statement.position
+        raise
+
+
+def _evaluate(transaction: Transaction, static: Static) -> pa.Table:
+    """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
+    for item in walk(static.relation):
+        if isinstance(item, Scan) and item.kind != "table":
+            raise unsupported(f'joining view "{item.name}" below the grouping', "join it to the grouped result instead")
+    table = transaction.writer().query(static.relation, {}, ())
+    return table.rename_columns([stored_name(column) for column in static.columns])
+
+
+def _skipped(name: str) -> SqlError:
+    return SqlError("42P07", f'relation "{name}" already exists, skipping')
+
+
+def free_oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
+    return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
+
+
+def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:
+    """Notes a change of the catalog for the record; of temporary relations there is nothing in it."""
+    if not is_temporary(item):
+        transaction.catalog_changes.append(json.dumps(change))
+
+
+def add_object(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    """A new object, which belongs to the transaction's role."""
+    transaction.catalog = catalog.add(item)
+    _log(transaction, item, {"add": encode(item)})
+    if not is_temporary(item):
+        own(transaction, item)
+
+
+def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
+    if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
+        raise undefined_table(item.name)
+    transaction.catalog = catalog.change(item)
+    _log(transaction, item, {"change": encode(item)})
+
+
+def drop_object(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
+    """The catalog without an object."""
+    item = catalog.objects.get(oid) or catalog.schema(oid)
+    if item is None:
+        return catalog
+    if isinstance(item, Table):
+        transaction.writer().require_settled(item, "DROP TABLE")
+        transaction.writer().drop(oid)
+    transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
+    transaction.catalog = catalog.drop(oid)
+    _log(transaction, item, {"drop": oid})
+    return transaction.catalog
+
+
+def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
+    """What a DROP changes and what it drops."""
+    _follow(transaction, catalog, drop.changes)
+    catalog = transaction.catalog or catalog
+    for oid in drop.oids:
+        catalog = drop_object(transaction, catalog, oid)
+
+
+def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
+    """Types, after what needs them."""
+    for oid in drop.drops:
+        catalog = drop_object(transaction, catalog, oid)
+    for statement in drop.alterations:
+        _alter_table(session, transaction, transaction.catalog or catalog, statement)
+    forget_types(transaction, transaction.catalog or catalog, drop.items)
+
+
+def end_temporary(database: Database, transaction: Transaction) -> None:
+    """ON COMMIT: rows of temporary tables go, or the tables themselves."""
+    writer = transaction.write
+    if writer is None:
+        return
+    catalog = transaction.sees(database.catalog)
+    tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
+    if not tables:
+        return
+    emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
+    if emptied:
+        writer.truncate(emptied)
+    _take_away(transaction, catalog, drop_temporary((table for table in tables if table.on_commit == "drop"), catalog))

@@ -1,0 +1,73 @@
+"""Functions over paths of SQL/JSON as functions of the engine.
+
+Owns: the functions ``doc_path_*``: of a document, a path, its variables, and whether its errors are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from catalog.errors import SqlError
+from executor.embedded.functions.batches import Functions
+from planner.documents import canonical, parse
+from planner.jsonpath.evaluation import found
+from planner.jsonpath.items import PathError
+from planner.jsonpath.syntax import parse_path
+from planner.jsonpath.text import canonical_path
+
+
+def _raised(error: PathError) -> SqlError:
+    return SqlError(error.sqlstate, error.message)
+
+
+def _items(document: str, path: str, variables: str, silent: bool) -> Iterator[Any]:
+    """The items up to the first error."""
+    try:
+        yield from found(parse_path(path), parse(document), parse(variables))
+    except PathError as error:
+        if not silent:
+            raise _raised(error) from None
+
+
+def _exists(document: str, path: str, variables: str, silent: bool) -> bool | None:
+    """Lax paths look no further than the first item; NULL where an error is passed over."""
+    meant = parse_path(path)
+    try:
+        items = found(meant, parse(document), parse(variables))
+        return bool(list(items)) if meant.strict else any(True for _ in items)
+    except PathError as error:
+        if not silent:
+            raise _raised(error) from None
+        return None
+
+
+def _match(document: str, path: str, variables: str, silent: bool) -> bool | None:
+    items = list(_items(document, path, variables, silent))
+    if len(items) == 1 and (items[0] is None or isinstance(items[0], bool)):
+        return items[0]
+    if not silent:
+        raise SqlError("22038", "single boolean result is expected")
+    return None
+
+
+def _all(document: str, path: str, variables: str, silent: bool) -> list[str]:
+    return [canonical(item) for item in _items(document, path, variables, silent)]
+
+
+def _array(document: str, path: str, variables: str, silent: bool) -> str:
+    return canonical(list(_items(document, path, variables, silent)))
+
+
+def _first(document: str, path: str, variables: str, silent: bool) -> str | None:
+    return next(iter(_all(document, path, variables, silent)), None)
+
+
+FUNCTIONS: Final[Functions] = {
+    "doc_jsonpath": (canonical_path, "VARCHAR"),
+    "doc_path_exists": (_exists, "BOOLEAN"),
+    "doc_path_match": (_match, "BOOLEAN"),
+    "doc_path_all": (_all, "VARCHAR[]"),
+    "doc_path_array": (_array, "VARCHAR"),
+    "doc_path_first": (_first, "VARCHAR"),
+}

@@ -1,0 +1,208 @@
+"""Aggregates in DuckDB's SQL.
+
+Owns: ``AGGREGATES``, by canonical name, each with PostgreSQL's result where DuckDB's is another: exact averages and
+variances, order, NULLs and empty groups of ordered sets, documents, and statistics of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import SqlType
+from executor.embedded.printing import arithmetic
+from executor.embedded.printing.nodes import macro
+from executor.printing.nodes import Expr, chain, function, identifier, operand, text
+from planner.expression import AggregateCall, Call, Literal, Parameter
+
+
+class Surroundings:
+    """What surrounds an aggregate's arguments: DISTINCT, FILTER, ORDER BY, and OVER for one over a window."""
+
+    def __init__(self, distinct: bool, where: Expr | None, order: list[Expr], over: Expr | None = None) -> None:
+        self.distinct = distinct
+        self.where = where
+        self.order = order
+        self.over = over
+
+    def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
+        """name(DISTINCT arguments ORDER BY ...) FILTER (...) OVER (...)."""
+        items = list(arguments)
+        if self.distinct:
+            items = [exp.Distinct(expressions=[items[0]]), *items[1:]]
+        if self.order:
+            items[-1] = exp.Order(this=items[-1], expressions=self.order)
+        conditions = [operand(item.copy()) for item in (self.where, where) if item is not None]
+        result = function(name, *items)
+        if conditions:
+            both = conditions[0] if len(conditions) == 1 else exp.And(this=conditions[0], expression=conditions[1])
+            result = exp.Filter(this=result, expression=exp.Where(this=both))
+        if self.over is None:
+            return result
+        over = self.over.copy()
+        over.set("this", result)
+        return over
+
+
+Aggregation = Callable[[Any, AggregateCall, Surroundings, list[Expr]], Expr]
+
+
+def _count(_: Any, __: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    return around.call("count", *(arguments or [exp.Star()]))
+
+
+def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    return around.call(node.function, *arguments)
+
+
+def _beside(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """What stands beside an extreme value, also where that is NULL."""
+    return around.call({"min_by": "arg_min_null", "max_by": "arg_max_null"}[node.function], *arguments)
+
+
+def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
+    if node.type.name == "bytea":
+        digits = [function("hex", argument) for argument in arguments]
+        return function("unhex", _delimited(node, around, digits))
+    if node.function == "string_agg" and not isinstance(node.arguments[1], Literal | Parameter):
+        return _delimited(node, around, arguments)
+    if around.distinct and not around.order:
+        around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
+    return around.call("list" if node.function == "array_agg" else node.function, *arguments)
+
+
+def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """string_agg() with each value's own delimiter before it, but the first's."""
+    if around.distinct:
+        raise unsupported("string_agg(DISTINCT) with a computed delimiter", "Give the delimiter as a constant.")
+    value, delimiter = arguments
+    fields = (("v", value), ("d", function("coalesce", delimiter, text(""))))
+    pair = exp.Struct(expressions=[exp.PropertyEQ(this=identifier(name), expression=part) for name, part in fields])
+    present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(value.copy()), expression=exp.null())))
+    return macro("ms_delimited", around.call("list", pair, where=present))
+
+
+def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """json_agg and json_object_agg over values that are documents already; rows come one to a line."""
+    rows = isinstance(node.arguments[-1], Call) and node.arguments[-1].function == "json_row"
+    if len(arguments) == 1:
+        (opening, closing), items = "[]", arguments[0]
+    else:
+        opening, closing = "{ ", " }"
+        items = operand(chain(exp.DPipe, [function("doc_key", arguments[0]), text(" : "), operand(arguments[1])]))
+    separator = text(", \n " if rows and len(arguments) == 1 else ", ")
+    whole = chain(exp.DPipe, [text(opening), _joined(around, items, separator), text(closing)])
+    return function("doc_jsonb", whole) if node.type.name == "jsonb" else operand(whole)
+
+
+def _joined(around: Surroundings, items: Expr, separator: Expr) -> Expr:
+    if around.order or around.over is not None:
+        return function("array_to_string", around.call("list", items), separator)
+    return around.call("string_agg", items, separator)
+
+
+def _sum(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """DuckDB sums integers in hugeint and decimals in 38 digits, both checked; of intervals, the three parts."""
+    kind = node.type.name
+    if kind == "interval":
+        if around.distinct:
+            return macro("ms_interval_sum", around.call("list", *arguments))
+        parts = [function(f"ms_interval_{part}", arguments[0].copy()) for part in ("months", "day", "micros")]
+        return function("ms_interval_total", *(around.call("sum", part) for part in parts))
+    result = around.call("sum", *arguments)
+    if kind == "float8" or (kind == "numeric" and node.arguments[0].type.name == "numeric" and not printer.wide):
+        return result
+    return exp.Cast(this=result, to=printer.type(node.type))
+
+
+def _avg(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    argument = node.arguments[0].type
+    if node.type.name == "interval":
+        count = exp.Cast(this=around.call("count", arguments[0].copy()), to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+        return exp.Div(
+            this=_sum(printer, node, around, arguments), expression=function("nullif", count, exp.Literal.number(0))
+        )
+    if node.type.name != "numeric":
+        return around.call("avg", *arguments)
+    total = around.call("sum", arguments[0])
+    return arithmetic.average(total, around.call("count", arguments[0].copy()), argument)
+
+
+def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """Exact over integers and numerics: of count, sum and sum of squares in hugeint units."""
+    argument = node.arguments[0].type
+    if node.type.name != "numeric":
+        return around.call(node.function, *arguments)
+    scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
+    narrow = SqlType("numeric", (38, scale)) if argument.name == "numeric" else argument
+    units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
+    squares = exp.Mul(this=units.copy(), expression=units.copy())
+    total = around.call("sum", units)
+    if around.distinct:  # x and -x have one square
+        zero = exp.Literal.number(0)
+        low = around.call("sum", squares.copy(), where=exp.LT(this=units.copy(), expression=zero))
+        high = around.call("sum", squares, where=exp.GTE(this=units.copy(), expression=zero.copy()))
+        squared: Expr = exp.Add(
+            this=function("coalesce", low, exp.Literal.number(0)),
+            expression=function("coalesce", high, exp.Literal.number(0)),
+        )
+    else:
+        squared = around.call("sum", squares)
+    return arithmetic.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
+
+
+def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """Made of the sums of squares, as PostgreSQL's final functions make them (float.c)."""
+
+    def part(name: str) -> Expr:
+        return around.call(name, *(item.copy() for item in arguments))
+
+    name = node.function
+    if name in ("regr_avgx", "regr_avgy", "regr_sxx", "regr_sxy", "regr_syy", "covar_pop"):
+        return part(name)
+    if name == "covar_samp":
+        return macro("ms_covar_samp", part("regr_sxy"), part("regr_count"))
+    sums = [part("regr_sxx"), part("regr_syy"), part("regr_sxy")]
+    if name == "regr_intercept":
+        sums += [part("regr_avgx"), part("regr_avgy")]
+    return macro(f"ms_{name}", *sums)
+
+
+def _set_of(around: Surroundings) -> tuple[Expr, Expr]:
+    """The list of a group's values in order, without NULLs, and that order."""
+    ordered = around.order[0]  # what follows it is the order of arrival
+    values = Surroundings(False, around.where, [ordered.copy()], None)
+    present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(ordered.this.copy()), expression=exp.null())))
+    return values.call("list", ordered.this.copy(), where=present), ordered
+
+
+def _percentile(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    values, _ = _set_of(around)
+    return macro(f"ms_{node.function}", values, arguments[0])
+
+
+def _mode(printer: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """The most frequent value; of several, the first in order."""
+    values, _ = _set_of(around)
+    return macro("ms_mode", values)
+
+
+AGGREGATES: Final[dict[str, Aggregation]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
+    **dict.fromkeys(("min_by", "max_by"), _beside),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
+    **dict.fromkeys(("string_agg", "array_agg"), _list),
+    **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept"), _regression),
+    **dict.fromkeys(("regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"), _regression),
+    **dict.fromkeys(("percentile_cont", "percentile_disc"), _percentile),
+    "mode": _mode,
+    **dict.fromkeys(("stddev_samp", "stddev_pop", "var_samp", "var_pop"), _variance),
+}

@@ -1,0 +1,263 @@
+"""Casts as PostgreSQL does them, in DuckDB: rounding, text forms, lengths and errors.
+
+Owns: ``cast``. Text from a value is PostgreSQL's output function, a value from text its input function (with the syntax
+that DuckDB reads). Rounding: numeric to integer and to a smaller scale half away from zero (DuckDB's too), float to
+integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) significant digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
+from executor.embedded.functions import moments, shapes, zoned_times
+from executor.embedded.printing.nodes import bound, macro
+from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
+from executor.printing.nodes import Expr, case, function, number, operand, text
+from planner.expression import Cast, Literal
+
+if TYPE_CHECKING:
+    from executor.embedded.printing.dialect import DuckPrinter
+
+TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid")) | OIDS
+FLOATS: Final = frozenset(("float4", "float8"))
+#: Longest texts of types that have one.
+_LENGTHS: Final = {"name": 63, "char": 1}
+_DOCUMENTS: Final = frozenset(("json", "jsonb"))
+
+
+def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+    """The conversion of one expression."""
+    source, target = node.argument.type, node.type
+    if target.element is not None:
+        return _elements(printer, argument, node)
+    if target.row is not None and source.row is not None:
+        return cast_row(printer, argument, source, target)
+    if target.name in TEXTS:
+        return _length(to_text(printer, argument, source), source, target, node.explicit)
+    if source.name in TEXTS:
+        return _from_text(printer, argument, target)
+    if source.name == "numeric" == target.name:
+        same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
+        return argument if same else _to(printer, argument, source, target)
+    if source.name in FLOATS and target.name == "numeric":
+        written = function(
+            "printf", text("%.15g" if source.name == "float8" else "%.6g"), _plain(printer, argument, "float8")
+        )
+        return exp.Cast(this=written, to=printer.type(target))
+    if (source.name, target.name) == ("float8", "float4"):
+        return macro("ms_float_real", argument)
+    return _times(printer, argument, source, target)
+
+
+def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+    return argument if source == target else exp.Cast(this=argument, to=printer.type(target))
+
+
+def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+    """From an array of another type, element by element; a parameter's digits are its own already."""
+    source, target = node.argument.type, node.type
+    assert target.element is not None
+    if "shaped" in (source.name, target.name):
+        return shapes.cast(
+            printer,
+            argument,
+            source,
+            target,
+            lambda items, one, other: _elements(printer, items, Cast(Literal(None, one), other, node.explicit)),
+        )
+    if source.name in TEXTS:
+        argument, source = function("array_elements", argument), array(TEXT)
+    if source.element is None:
+        raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
+    item = Cast(Literal(None, source.element), target.element, node.explicit)
+    name = exp.Identifier(this="e", quoted=True)
+    each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])
+    return exp.Cast(this=function("list_transform", argument, each), to=printer.type(target))
+
+
+def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
+    return exp.Cast(this=argument, to=printer.type(SqlType(name)))
+
+
+def local(printer: DuckPrinter, argument: Expr) -> Expr:
+    """A timestamptz as the session's local timestamp; and back."""
+    return function("timezone", text(printer.timezone), argument)
+
+
+def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
+    """Between date and time types (the session's time zone between timestamptz and the others), and all the rest."""
+    pair = (source.name, target.name)
+    if pair == ("json", "jsonb"):
+        return function("doc_jsonb", argument)
+    if source.name == "jsonb" and (target.name in (*INTEGERS, *FLOATS) or target.name in ("numeric", "bool")):
+        return jsonb_value(printer, argument, target)
+    if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
+        raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
+    if "timetz" in pair:
+        return zoned_times.cast(printer, argument, source, target)
+    if "uuid" in pair or _DOCUMENTS & set(pair):
+        return argument
+    if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
+        return _times(printer, local(printer, argument), SqlType("timestamp"), target)
+    if pair == ("timestamp", "time"):  # an infinite timestamp has none
+        return exp.TryCast(this=argument, to=printer.type(target))
+    if target.name == "timestamptz" and source.name in ("timestamp", "date"):
+        return local(printer, _to(printer, argument, source, SqlType("timestamp")))
+    if source.name == "time" and target.name == "interval":
+        return function("to_microseconds", function("epoch_us", argument))
+    if source.name == "interval" and target.name == "time":  # the time of day that its time part reaches from midnight
+        midnight = _plain(printer, text("00:00:00"), "time")
+        return operand(exp.Add(this=midnight, expression=macro("ms_interval_time", argument)))
+    return _to(printer, argument, source, target)
+
+
+def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
+    """PostgreSQL's output of a value."""
+    if source.name in VECTORS:
+        return function("array_to_string", argument, text(" "))
+    if source.name == "shaped" and source.element is not None:
+        element = source.element
+        return shapes.written(argument, lambda items: _item_texts(printer, items, element))
+    if source.element is not None:
+        return _array_text(printer, argument, source.element)
+    if source.row is not None:
+        return row_text(argument, source, lambda value, kind: shown(printer, value, kind))
+    if source.enum is not None:
+        return _looked_up(argument, source.enum.places, source.enum.labels)
+    match source.name:
+        case "bpchar":
+            return function("rtrim", argument, text(" "))
+        case "numeric" if source.modifiers in (UNCONSTRAINED, QUOTIENT):
+            return macro("ms_trim_zeros", _plain(printer, argument, "text"))
+        case "float8" | "float4":
+            return macro("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
+        case "bytea":
+            return operand(exp.DPipe(this=text("\\x"), expression=function("lower", function("hex", argument))))
+        case "interval":
+            return macro("ms_interval_text", argument)
+        case "timetz":
+            return macro("ms_timetz_text", argument)
+        case "timestamptz":
+            return _zoned_text(printer, argument)
+        case "uuid" | "json" | "jsonb" | "jsonpath":
+            return argument
+        case name if name in TEXTS:
+            return argument
+        case _:
+            return _plain(printer, argument, "text")
+
+
+def jsonb_value(printer: DuckPrinter, value: Expr, target: SqlType) -> Expr:
+    """jsonb as a number or a boolean."""
+    if target.name == "bool":
+        return function("doc_boolean", value)
+    digits = function("doc_number", value, text(DISPLAY.get(target.name, target.name)))
+    if target.name in INTEGERS:
+        digits = exp.Cast(this=digits, to=printer.type(NUMERIC))
+    return exp.Cast(this=digits, to=printer.type(target))
+
+
+def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | str]) -> Expr:
+    """What stands among ``those`` where the value stands among ``these``; else NULL."""
+    keys, values = (
+        exp.Array(expressions=[text(item) if isinstance(item, str) else number(item) for item in items])
+        for items in (these, those)
+    )
+    return function("list_extract", values, function("list_position", keys, value))
+
+
+def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
+    shown = _plain(printer, local(printer, argument), "text")
+    infinite = (function("isinf", argument.copy()), shown.copy())
+    if printer.timezone == "UTC":
+        return case([infinite], operand(exp.DPipe(this=shown, expression=text("+00"))))
+    utc = function("timezone", text("UTC"), argument.copy())
+    minutes = function("date_diff", text("minute"), utc, local(printer, argument.copy()))
+    return case([infinite], operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes))))
+
+
+def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
+    """A value by its output function, which for boolean and character(n) is not its cast."""
+    if kind.name == "bpchar" and kind.modifiers:
+        return function("rpad", value, number(kind.modifiers[0]), text(" "))
+    written = to_text(printer, value, kind)
+    return function("left", written, exp.Literal.number(1)) if kind.name == "bool" else written
+
+
+def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+    joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
+    return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
+
+
+def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
+    """Elements as an array's text has them."""
+    name = exp.Column(this=exp.Identifier(this="e", quoted=True))
+    item = macro("ms_array_item", shown(printer, name, element))
+    each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
+    return function("list_transform", items, each)
+
+
+def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
+    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
+    if target.name in _LENGTHS:
+        return function("left", value, exp.Literal.number(_LENGTHS[target.name]))
+    if target == source:
+        return value
+    if not target.modifiers:
+        return function("rtrim", value, text(" ")) if target.name == "bpchar" != source.name else value
+    size = exp.Literal.number(target.modifiers[0])
+    cut = function("left", value, size) if explicit else macro("ms_varchar", value, size, text(_word(target)))
+    return function("rtrim", cut, text(" ")) if target.name == "bpchar" else cut
+
+
+def _word(target: SqlType) -> str:
+    return "character" if target.name == "bpchar" else "character varying"
+
+
+def _row_from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+    assert target.row is not None
+    kinds = [kind for _, kind in target.row.fields]
+
+    def built(items: Expr) -> Expr:
+        fields = []
+        for place, kind in enumerate(kinds, 1):
+            item = function("list_extract", items.copy(), number(place))
+            fields.append(cast(printer, item, Cast(Literal(None, TEXT), kind)))
+        return unless_null(items, struct(fields))
+
+    row = bound(function("row_fields", argument, number(len(kinds))), built)
+    return exp.Cast(this=row, to=printer.type(target))
+
+
+def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
+    """PostgreSQL's input of a text."""
+    if target.enum is not None:
+        found = _looked_up(argument, target.enum.labels, target.enum.places)
+        return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))
+    if target.row is not None:
+        return _row_from_text(printer, argument, target)
+    match target.name:
+        case "bool":
+            return macro("ms_bool", argument)
+        case name if name in INTEGERS:
+            return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
+        case name if name in FLOATS:
+            return macro(f"ms_read_{name}", argument)
+        case "uuid":
+            return _plain(printer, exp.Cast(this=argument, to=exp.DataType(this=exp.DataType.Type.UUID)), "text")
+        case "json" | "jsonb" | "jsonpath":
+            return function(f"doc_{target.name}", argument)
+        case "bytea":
+            return macro("ms_bytea", argument)
+        case "timetz":
+            return zoned_times.read(printer, argument)
+        case "date" | "time" | "timestamp" | "timestamptz" | "interval":
+            return moments.read(printer, argument, target)
+        case _:
+            return exp.Cast(this=argument, to=printer.type(target))

@@ -1,0 +1,324 @@
+"""How types, literals, parameters, casts, aggregates and leaves are written for DuckDB.
+
+Owns: ``DuckPrinter``. The functions are in ``functions.py``, the casts in ``casts.py``, macros in ``macros.py``.
+Knows no
+connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may
+be less
+(DuckDB keeps products of narrow decimals in 18 digits, checked) until the statement's last cast (``engine.conform``).
+With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generator import Generator
+
+from catalog.errors import unsupported
+from catalog.nesting import holds
+from catalog.objects import is_unconstrained
+from catalog.types import INT4, OIDS, OPAQUE, TEXT, SqlType, array
+from executor.embedded.functions import shapes
+from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
+from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
+from executor.embedded.printing.arrays import each
+from executor.embedded.printing.nodes import bound
+from executor.files.foreign import FileRows
+from executor.printing.nodes import (
+    Build,
+    Expr,
+    digits,
+    function,
+    identifier,
+    leaf_name,
+    number,
+    operand,
+    reference,
+    text,
+)
+from executor.printing.printer import Printer
+from executor.printing.selects import Block
+from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.lowering.outer_values import separate_outer_values
+
+#: The attached database that holds the tables.
+STORE: Final = "store"
+
+_TYPES: Final[dict[str, Any]] = {
+    "bool": exp.DataType.Type.BOOLEAN,
+    "bytea": exp.DataType.Type.BINARY,
+    "int2": exp.DataType.Type.SMALLINT,
+    "int4": exp.DataType.Type.INT,
+    "int8": exp.DataType.Type.BIGINT,
+    "enum": exp.DataType.Type.BIGINT,
+    "float4": exp.DataType.Type.FLOAT,
+    "float8": exp.DataType.Type.DOUBLE,
+    "date": exp.DataType.Type.DATE,
+    "time": exp.DataType.Type.TIME,
+    "timetz": exp.DataType.Type.BIGINT,
+    "timestamp": exp.DataType.Type.TIMESTAMP,
+    "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
+    "interval": exp.DataType.Type.INTERVAL,
+    **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
+    **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
+    **dict.fromkeys(
+        ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "jsonpath", "uuid"),
+        exp.DataType.Type.VARCHAR,
+    ),
+}
+
+
+class _Generator(DuckDB.Generator):  # type: ignore[misc]
+    """DuckDB's generator; the order of NULLs is always written."""
+
+    def ordered_sql(self, expression: Any) -> str:
+        """``x ASC NULLS LAST`` and the like."""
+        direction = "DESC" if expression.args.get("desc") else "ASC"
+        nulls = "FIRST" if expression.args.get("nulls_first") else "LAST"
+        return f"{self.sql(expression, 'this')} {direction} NULLS {nulls}"
+
+
+def duck_type(sql_type: SqlType) -> Expr:
+    """DuckDB's type for an SQL type."""
+    if sql_type.name == "shaped" and sql_type.element is not None:
+        return shapes.shaped_type(duck_type(array(sql_type.element)), duck_type(array(INT4)))
+    if sql_type.element is not None:
+        return exp.DataType(this=exp.DataType.Type.ARRAY, expressions=[duck_type(sql_type.element)], nested=True)
+    if sql_type.row is not None:
+        return rows.struct_type([duck_type(kind) for _, kind in sql_type.row.fields])
+    if sql_type.name == "numeric":
+        sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sql_type.modifiers]
+        return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)
+    return exp.DataType(this=_TYPES[sql_type.name])
+
+
+def type_text(sql_type: SqlType) -> str:
+    """DuckDB's type as text, for DDL."""
+    written: str = _generator().generate(duck_type(sql_type))
+    return written
+
+
+def _generator() -> Generator:
+    return _Generator(dialect=DuckDB(), identify=True)
+
+
+class DuckPrinter(Printer):
+    """Prints algebra for DuckDB; ``timezone`` is the session's, for what timestamptz means locally."""
+
+    functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
+
+    def __init__(
+        self, *, wide: bool = False, timezone: str = "UTC", read: Mapping[str, FileRows] = MappingProxyType({})
+    ) -> None:
+        super().__init__()
+        self.wide = wide
+        self.timezone = timezone
+        #: Leaves that are read of files, by their engine names.
+        self._read = read
+        #: Types of the parameters met, by index: what EXECUTE must pass, in order.
+        self.parameters: dict[int, SqlType] = {}
+
+    def print_relation(self, relation: Relation) -> str:
+        """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
+        if not isinstance(relation, With):  # whose parts come here, each for itself
+            relation = separate_outer_values(relation)
+        printed = super().print_relation(relation)
+        if not any(holds(column.type, _is_interval) for column in relation.columns):
+            return printed
+        shown = []
+        for column in relation.columns:
+            name = self.generate(reference(column))
+            written = self.generate(_checked(reference(column), column.type))
+            shown.append(name if written == name else f"{written} AS {name}")
+        return f"SELECT {', '.join(shown)} FROM ({printed})"
+
+    def generator(self) -> Generator:
+        """DuckDB's."""
+        return _generator()
+
+    def type(self, sql_type: SqlType) -> Expr:
+        """DuckDB's type."""
+        return duck_type(sql_type)
+
+    def literal(self, literal: Literal) -> Expr:
+        """A constant; all but int4, bool and text are cast from text."""
+        value, name = literal.value, literal.type.name
+        if value is None:
+            return exp.Cast(this=exp.null(), to=duck_type(literal.type))
+        if literal.type.element is not None:
+            assert isinstance(value, Sequence)
+            if literal.type.name == "shaped":
+                parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
+                made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
+                return exp.Cast(this=made, to=duck_type(literal.type))
+            items = [self.literal(Literal(item, literal.type.element)) for item in value]
+            return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
+        if literal.type.row is not None:
+            assert isinstance(value, Sequence)
+            pairs = zip(value, literal.type.row.fields, strict=True)
+            return rows.struct([self.literal(Literal(item, kind)) for item, (_, kind) in pairs])
+        if name == "bool":
+            return exp.true() if value else exp.false()
+        if name == "int4":
+            assert isinstance(value, int)
+            return number(value)
+        if isinstance(value, bytes):
+            return function("unhex", text(value.hex()))
+        if name == "interval":
+            return _interval(value)
+        written = text(_written(value))
+        return (
+            written
+            if _TYPES.get(name) is exp.DataType.Type.VARCHAR
+            else exp.Cast(this=written, to=duck_type(literal.type))
+        )
+
+    def parameter(self, parameter: Parameter) -> Expr:
+        """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
+        as text, so that its own may be counted; a path as the client wrote it.
+        """
+        self.parameters.setdefault(parameter.index, TEXT if is_unconstrained(parameter.type) else parameter.type)
+        place = list(self.parameters).index(parameter.index) + 1
+        value = exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+        return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        """jsonb is ordered by its key."""
+        value = jsons.ordered(next(rest), key.expression.type)
+        return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
+
+    def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
+        """The first rows of groups as structs, in which DuckDB gathers them, have no -0.0: a number that is computed
+        hides them from it."""
+        hides = not isinstance(node.input, Scan) and _has_float(node.input)
+        numbers = (
+            function("abs", value) if hides and call.function == "row_number" else value
+            for (_, call), value in zip(node.calls, rest, strict=True)
+        )
+        return super()._window(node, block, numbers)
+
+    def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
+        """A lateral item's first row is gathered in the same way, but where OFFSET is written."""
+        block = super()._limit(node, block, rest)
+        if block.limit is not None and block.offset is None and _has_float(node):
+            block.offset = number(0)
+        return block
+
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
+        """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
+        are tables where files are read.
+        """
+        read = self._read.get(leaf_name(leaf))
+        if read is not None:
+            return exp.Alias(this=exp.Var(this=f"({files.select(read, type_text)})"), alias=identifier(leaf_name(leaf)))
+        table = super().leaf(leaf)
+        if isinstance(leaf, Scan) and leaf.kind == "table" and not self._read:
+            table.set("db", exp.Identifier(this="main", quoted=True))
+            table.set("catalog", exp.Identifier(this=STORE, quoted=True))
+        return table
+
+    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
+        """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
+        own = name == ROW_ID and leaf_name(leaf) not in self._read
+        return super().source(leaf, "rowid" if own else name)
+
+    def cast(self, argument: Expr, node: Cast) -> Expr:
+        """See ``casts``."""
+        return casts.cast(self, argument, node)
+
+    def call(self, node: Call, arguments: list[Expr]) -> Expr:
+        """See ``functions``."""
+        if any(argument.type.name == "bytea" for argument in node.arguments) and node.function not in functions.BYTEA:
+            raise unsupported(f"function {node.function} of bytea")
+        return super().call(node, arguments)
+
+    def aggregate(self, node: AggregateCall, arguments: list[Expr], where: Expr | None, order: list[Expr]) -> Expr:
+        """An aggregate; what needs several of DuckDB's is made of them."""
+        build = AGGREGATES.get(node.function)
+        if build is None:
+            raise unsupported(f"aggregate {node.function}")
+        return build(self, node, Surroundings(node.distinct, where, order), arguments)
+
+    def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
+        """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        build = AGGREGATES.get(node.function)
+        if build is None:
+            return windows.call(self, node, arguments, over)
+        call = AggregateCall(node.function, node.arguments, node.type)
+        return build(self, call, Surroundings(False, where, [], over), arguments)
+
+    def unnest(self, items: Expr) -> Expr:
+        """unnest(list)."""
+        return function("unnest", items)
+
+    def places(self, items: list[Expr]) -> Expr:
+        """The list of numbers."""
+        lengths = [function("coalesce", function("len", item), exp.Literal.number(0)) for item in items]
+        last = lengths[0] if len(lengths) == 1 else function("greatest", *lengths)
+        return function("generate_series", exp.Literal.number(1), last)
+
+    def series(self, node: Unnest, alias: str) -> Expr | None:
+        """See ``sets``."""
+        return sets.table(self, node, alias)
+
+    def subquery_scalar(self, node: ScalarSubquery, select: Expr) -> Expr:
+        """DuckDB raises on a second row by itself (scalar_subquery_error_on_multiple_rows)."""
+        return exp.Subquery(this=select)
+
+
+def _has_float(relation: Relation) -> bool:
+    return any(holds(column.type, lambda kind: kind.name in ("float4", "float8")) for column in relation.columns)
+
+
+def _is_interval(kind: SqlType) -> bool:
+    return kind.name == "interval"
+
+
+def _checked(value: Expr, kind: SqlType) -> Expr:
+    """A value whose intervals, and those within it, fit into nanoseconds."""
+    if not holds(kind, _is_interval):
+        return value
+    if kind.row is not None:
+        own = kind
+        return bound(value, lambda row: rows.unless_null(row, rows.struct(_fields_checked(row, own))))
+    if kind.element is not None:
+        element = kind.element
+        if kind.name == "shaped":
+            return shapes.over_items(value, lambda items: _checked(items, array(element)))
+        return each(value, lambda item: _checked(item, element))
+    return function("ms_interval_shown", value)
+
+
+def _fields_checked(row: Expr, kind: SqlType) -> list[Expr]:
+    return [_checked(value, each_kind) for _, each_kind, value in rows.fields(row, kind)]
+
+
+def _interval(value: object) -> Expr:
+    """INTERVAL from (months, days, microseconds)."""
+    assert isinstance(value, tuple)
+    months, days, micros = value
+    parts = [function(name, number(count)) for name, count in (("to_months", months), ("to_days", days))]
+    return operand(
+        exp.Add(
+            this=exp.Add(this=parts[0], expression=parts[1]), expression=function("to_microseconds", number(micros))
+        )
+    )
+
+
+def _written(value: object) -> str:
+    """A value as DuckDB reads it."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).isoformat(sep=" ")
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, float) and math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    return digits(value) if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,248 @@
+"""to_char() in DuckDB's SQL, a concatenation of the pattern's fields; and to_timestamp(), which takes a text apart.
+
+Owns: how each field of ``planner.formats`` is written, of times and intervals and of numbers (formatting.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import INT4, TEXT, SqlType
+from executor.embedded.printing.casts import FLOATS, local
+from executor.embedded.printing.nodes import cast_to, decimal, macro
+from executor.printing.nodes import Expr, binary, case, function, number, operand, text
+from planner.expression import Call, Literal
+from planner.formats import NumberPattern, Word, moment_pattern, moment_reader, number_pattern
+
+Value = Callable[[Expr], Expr]
+
+
+def _part(name: str) -> Value:
+    return lambda moment: function("datepart", text(name), moment.copy())
+
+
+def _of(kind: type[Any], value: Value, count: int) -> Value:
+    return lambda moment: binary(kind, value(moment), number(count))
+
+
+def _plus(value: Value, count: int) -> Value:
+    return _of(exp.Add, value, count)
+
+
+_YEAR, _ISO, _HOUR, _MICROS = _part("year"), _part("isoyear"), _part("hour"), _part("microsecond")
+_HALF: Final = _plus(_of(exp.Mod, _plus(_HOUR, 11), 12), 1)
+
+
+def _second_of_day(moment: Expr) -> Expr:
+    return binary(exp.IntDiv, function("epoch_us", cast_to_time(moment)), number(1000000))
+
+
+def cast_to_time(moment: Expr) -> Expr:
+    """The time of day."""
+    return exp.Cast(this=moment.copy(), to=exp.DataType(this=exp.DataType.Type.TIME))
+
+
+_FRACTION: Final = _of(exp.Mod, _MICROS, 1000000)
+#: Fields that are numbers: in how many digits, and their value.
+_NUMBERS: Final[Mapping[str, tuple[int, Value]]] = {
+    "YYYY": (4, _YEAR),
+    "YYY": (3, _of(exp.Mod, _YEAR, 1000)),
+    "YY": (2, _of(exp.Mod, _YEAR, 100)),
+    "Y": (1, _of(exp.Mod, _YEAR, 10)),
+    "IYYY": (4, _ISO),
+    "IYY": (3, _of(exp.Mod, _ISO, 1000)),
+    "IY": (2, _of(exp.Mod, _ISO, 100)),
+    "I": (1, _of(exp.Mod, _ISO, 10)),
+    "MM": (2, _part("month")),
+    "DD": (2, _part("day")),
+    "DDD": (3, _part("doy")),
+    "D": (1, _plus(_part("dow"), 1)),
+    "ID": (1, _part("isodow")),
+    "IW": (2, _part("week")),
+    "WW": (2, _plus(_of(exp.IntDiv, _plus(_part("doy"), -1), 7), 1)),
+    "W": (1, _plus(_of(exp.IntDiv, _plus(_part("day"), -1), 7), 1)),
+    "Q": (1, _part("quarter")),
+    "CC": (2, _part("century")),
+    "J": (1, lambda moment: function("floor", _part("julian")(moment))),
+    "HH": (2, _HALF),
+    "HH12": (2, _HALF),
+    "HH24": (2, _HOUR),
+    "MI": (2, _part("minute")),
+    "SS": (2, _of(exp.Mod, _of(exp.IntDiv, _MICROS, 1000000), 60)),
+    "SSSS": (1, _second_of_day),
+    "SSSSS": (1, _second_of_day),
+    "MS": (3, _of(exp.IntDiv, _FRACTION, 1000)),
+    "US": (6, _FRACTION),
+    **{f"FF{digits}": (digits, _of(exp.IntDiv, _FRACTION, 10 ** (6 - digits))) for digits in range(1, 7)},
+}
+
+
+#: Fields that FM leaves as they are.
+_FRACTIONS: Final = frozenset(("MS", "US", *(f"FF{digits}" for digits in range(1, 7))))
+
+
+def _interval_part(size: int, count: int) -> Value:
+    return lambda span: binary(
+        exp.Mod, binary(exp.IntDiv, macro("ms_interval_micros", span.copy()), number(size)), number(count)
+    )
+
+
+#: Of intervals: hours beyond a day stay hours.
+_SPANS: Final[Mapping[str, tuple[int, Value]]] = {
+    "DD": (2, lambda span: macro("ms_interval_day", span.copy())),
+    "HH24": (2, _interval_part(3600000000, 1 << 62)),
+    "MI": (2, _interval_part(60000000, 60)),
+    "SS": (2, _interval_part(1000000, 60)),
+    "MS": (3, _interval_part(1000, 1000)),
+    "US": (6, _interval_part(1, 1000000)),
+}
+_NAMES: Final = {"MONTH": ("monthname", 9), "MON": ("monthname", 0), "DAY": ("dayname", 9), "DY": ("dayname", 0)}
+
+
+def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A number, moment or interval in a constant pattern; NULL for an empty one, but of a number."""
+    value, pattern = node.arguments
+    assert isinstance(pattern, Literal)
+    shape = str(pattern.value)
+    match value.type.name:
+        case "timestamp" | "timestamptz" | "interval":
+            return _moment(printer, arguments[0], shape, value.type.name)
+        case _:
+            return _number(printer, arguments[0], value.type, number_pattern(shape))
+
+
+def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
+    shown = local(printer, value) if kind == "timestamptz" else value
+    fields = [
+        text(item) if isinstance(item, str) else _field(printer, item, shown, value, kind)
+        for item in moment_pattern(pattern)
+    ]
+    result = fields[0]
+    for field in fields[1:]:
+        result = binary(exp.DPipe, result, field)
+    absent = exp.Is(this=operand(value.copy()), expression=exp.null())
+    if kind != "interval":
+        absent = binary(exp.Or, absent, function("isinf", value.copy()))
+    return case([(absent, exp.null())], result)
+
+
+def _field(printer: Any, word: Word, moment: Expr, source: Expr, kind: str) -> Expr:
+    name = word.name
+    known = _SPANS if kind == "interval" else _NUMBERS
+    if name in known:
+        shown = _digits(known[name], word.fill or name in _FRACTIONS, moment, kind if name != "DD" else "")
+        return macro("ms_ordinal", shown, text(word.ordinal)) if word.ordinal else shown
+    if kind == "interval" or word.ordinal:
+        raise unsupported(f"the pattern {word.text}{word.ordinal} of to_char({kind})")
+    if name in _NAMES:
+        return _name(word, moment)
+    if name in ("OF", "TZH", "TZM"):
+        return _offset(printer, name, source, kind)
+    if name == "Y,YYY":
+        return function("printf", text("%d,%03d"), *(_of(op, _YEAR, 1000)(moment) for op in (exp.IntDiv, exp.Mod)))
+    morning, evening = word.text.replace("P", "A").replace("p", "a"), word.text.replace("A", "P").replace("a", "p")
+    return case([(binary(exp.LT, _HOUR(moment), number(12)), text(morning))], text(evening))
+
+
+def _digits(field: tuple[int, Value], fill: bool, moment: Expr, kind: str) -> Expr:
+    width, value = field
+    whole = exp.Cast(this=value(moment), to=exp.DataType(this=exp.DataType.Type.BIGINT))
+    if not fill:
+        return exp.Cast(this=whole, to=exp.DataType(this=exp.DataType.Type.VARCHAR))
+    plain = function("printf", text(f"%0{width}d"), whole)
+    if kind != "interval" or width > 2:
+        return plain  # sprintf counts the sign among the digits
+    return case([(binary(exp.LT, whole.copy(), number(0)), function("printf", text("%03d"), whole.copy()))], plain)
+
+
+def _name(word: Word, moment: Expr) -> Expr:
+    called, width = _NAMES[word.name]
+    name = function(called, moment.copy())
+    if not width:
+        name = function("left", name, number(3))
+    if word.text == word.name:
+        name = function("upper", name)
+    elif word.text == word.name.lower():
+        name = function("lower", name)
+    return function("rpad", name, number(width), text(" ")) if width and word.fill else name
+
+
+def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
+    """How far the session's zone is from UTC then; a timestamp has none."""
+    minutes = number(0)
+    if kind == "timestamptz":
+        utc = function("timezone", text("UTC"), source.copy())
+        minutes = function("date_diff", text("minute"), utc, local(printer, source.copy()))
+    if name == "OF":
+        return macro("ms_offset_text", minutes)
+    if name == "TZH":
+        return function("left", macro("ms_offset_text", minutes), number(3))
+    rest = binary(exp.Mod, function("abs", minutes), number(60))
+    return function("printf", text("%02d"), exp.Cast(this=rest, to=exp.DataType(this=exp.DataType.Type.BIGINT)))
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
+    digits = _rounded(printer, value, kind, pattern.decimals)
+    sizes = (pattern.digits, pattern.forced, pattern.decimals)
+    whole: Expr = macro("ms_char_whole", digits, *map(number, sizes))
+    decimals: Expr = macro("ms_char_decimals", digits.copy(), number(pattern.digits), number(pattern.decimals))
+    if not pattern.fill:
+        decimals = macro("ms_char_kept", decimals, number(pattern.kept))
+        if pattern.decimals:
+            whole = macro("ms_char_zero", whole, decimals.copy())
+    for place, group in enumerate(sorted(pattern.groups)):
+        whole = macro("ms_char_grouped", whole, number(group + place))
+    sign = macro("ms_char_sign", digits.copy(), text("+" if pattern.sign.endswith("S") else ""))
+    if pattern.sign == "-MI" and pattern.fill:
+        sign = function("rpad", sign, number(1), text(" "))
+    trailing = pattern.sign.startswith("-")
+    body = whole if trailing else binary(exp.DPipe, sign, whole)
+    if pattern.fill:
+        width = pattern.digits + len(pattern.groups) + (not trailing)
+        body = function("lpad", body, number(width), text(" "))
+    parts = [text(pattern.prefix), body, text("." if pattern.decimals else ""), decimals, *([sign] if trailing else [])]
+    result = parts[0]
+    for part in parts[1:]:
+        result = binary(exp.DPipe, result, part)
+    return result
+
+
+def _rounded(printer: Any, value: Expr, kind: SqlType, decimals: int) -> Expr:
+    """The number's digits as text, with so many decimals."""
+    if kind.name in FLOATS:
+        exact = macro("ms_char_float", value, number((6 if kind.name == "float4" else 15) - decimals))
+        return function("printf", text(f"%.{decimals}f"), cast_to(printer, exact, SqlType("float8")))
+    whole = kind.precision - kind.scale if kind.name == "numeric" else 19
+    to = decimal(min(38, whole + 1 + decimals), decimals)
+    return cast_to(printer, exp.Cast(this=value, to=to), TEXT)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """The timestamp that a text tells in a constant pattern; 0A000 for a text that is not to the pattern's letter."""
+    pattern = node.arguments[1]
+    assert isinstance(pattern, Literal)
+    shape, groups = moment_reader(str(pattern.value))
+    texts = {
+        meaning: function("regexp_extract", arguments[0].copy(), text(shape), number(place))
+        for place, meaning in enumerate(groups, 1)
+    }
+
+    def of(meaning: str, default: int = 0) -> Expr:
+        found = texts.get(meaning)
+        return number(default) if found is None else cast_to(printer, found, INT4)
+
+    month = macro("ms_month_number", texts["name"]) if "name" in texts else of("month", 1)
+    hour = macro("ms_half_day", of("half"), texts["noon"]) if "half" in texts else of("hour")
+    below = binary(exp.Add, binary(exp.Mul, of("millis"), number(1000)), of("micros"))
+    made = macro("ms_read_moment", of("year"), month, of("day", 1), hour, of("minute"), of("second"), below)
+    return macro("ms_read", arguments[0], text(shape), text(str(pattern.value)), made)

@@ -1,0 +1,176 @@
+"""JSON in DuckDB's SQL: calls of the engine's functions ``doc_*`` and documents built as text.
+
+Owns: ``JSONS``, the builders, and how a value of each type is written within a document (datum_to_json in json.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.types import SqlType, array
+from executor.embedded.printing.arrays import each
+from executor.embedded.printing.casts import shown as output
+from executor.embedded.printing.casts import to_text
+from executor.embedded.printing.nodes import bound, cast_to, macro
+from executor.embedded.printing.rows import fields, unless_null
+from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
+from planner.bind.row_types import check_ordered
+from planner.expression import Call
+
+_NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))
+_FLOATS: Final = frozenset(("float4", "float8"))
+
+
+def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
+    """A value as a document; NULL stays NULL."""
+    if kind.name == "shaped":
+        value, kind = macro("ms_as_list", value), array(kind.element) if kind.element is not None else kind
+    if kind.element is not None:
+        element = kind.element
+        items = each(value, lambda item: or_null(written(printer, item, element)))
+        return operand(chain(exp.DPipe, [text("["), function("array_to_string", items, text(",")), text("]")]))
+    if kind.row is not None:
+        return bound(value, lambda row: unless_null(row, _object(printer, row, kind)))
+    if kind.name in ("json", "jsonb"):
+        return value
+    shown = output(printer, value, kind) if kind.name == "bpchar" else to_text(printer, value, kind)
+    if kind.name in _NUMBERS or kind.name == "bool":
+        return shown
+    if kind.name in _FLOATS:
+        return case([(function("isfinite", value.copy()), shown)], function("doc_quoted", shown.copy()))
+    if kind.name in ("timestamp", "timestamptz"):
+        shown = function("replace", shown, text(" "), text("T"))
+    if kind.name == "timestamptz":
+        shown = function("regexp_replace", shown, text(r"([+-]\d\d)$"), text(r"\1:00"))
+    return function("doc_quoted", shown)
+
+
+def _object(printer: Any, row: Expr, kind: SqlType) -> Expr:
+    """A row by its fields' names."""
+    pairs = [(text(name), or_null(written(printer, item, each))) for name, each, item in fields(row, kind)]
+    items = [chain(exp.DPipe, [function("doc_key", key), text(":"), operand(item)]) for key, item in pairs]
+    return _joined("{", items, ",", "}")
+
+
+def or_null(value: Expr) -> Expr:
+    """The document null for NULL."""
+    return function("coalesce", value, text("null"))
+
+
+def _to_json(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return written(printer, arguments[0], node.arguments[0].type)
+
+
+def _value(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return or_null(_to_json(printer, arguments, node))
+
+
+def _joined(opening: str, items: list[Expr], separator: str, closing: str) -> Expr:
+    pieces: list[Expr] = [text(opening)]
+    for place, item in enumerate(items):
+        pieces += ([text(separator)] if place else []) + [operand(item)]
+    return operand(chain(exp.DPipe, [*pieces, text(closing)]))
+
+
+def _fields(opening: str, colon: str, separator: str) -> Build:
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        pairs = zip(arguments[::2], arguments[1::2], strict=True)
+        items = [chain(exp.DPipe, [function("doc_key", key), text(colon), operand(value)]) for key, value in pairs]
+        return _joined(opening, items, separator, "}")
+
+    return build
+
+
+def _elements(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return _joined("[", arguments, ", ", "]")
+
+
+def _named(name: str) -> Build:
+    return lambda printer, arguments, node: function(name, *arguments)
+
+
+def _part(suffix: str) -> Build:
+    """One function for a key, another for a place."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        document, key = node.arguments
+        by_place = "doc_b_at" if document.type.name == "jsonb" else "doc_at"
+        return function(f"{by_place if key.type.name == 'int4' else 'doc_get'}{suffix}", *arguments)
+
+    return build
+
+
+def _remove(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    kind = node.arguments[1].type
+    if kind.name == "int4":
+        return function("doc_remove_at", *arguments)
+    keys = arguments[1] if kind.element is not None else exp.Array(expressions=[arguments[1]])
+    null = operand(exp.Is(this=operand(arguments[1].copy()), expression=exp.null()))
+    removed = function("doc_remove", arguments[0], keys)
+    return removed if kind.element is not None else case([(null, cast_to(printer, exp.null(), node.type))], removed)
+
+
+def _contained(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return function("doc_contains", arguments[1], arguments[0])
+
+
+def _set(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    return function("doc_set", *arguments, *([exp.true()] if len(arguments) == 3 else []))
+
+
+def ordered(value: Expr, kind: SqlType) -> Expr:
+    """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
+    check_ordered(kind)
+    return function("doc_order", value) if kind.name == "jsonb" else value
+
+
+def _silent(name: str) -> Build:
+    return lambda printer, arguments, node: function(name, *arguments, text("{}"), exp.true())
+
+
+JSONS: Final[Mapping[str, Build]] = {
+    "to_json": _to_json,
+    "json_value": _value,
+    "json_build_array": _elements,
+    "json_build_object": _fields("{", " : ", ", "),
+    "json_row": _fields("{", ":", ","),
+    "json_record": _named("doc_record"),
+    "json_records": _named("doc_records"),
+    "json_get": _part(""),
+    "json_get_text": _part("_text"),
+    "json_path": _named("doc_path"),
+    "json_path_text": _named("doc_path_text"),
+    "json_typeof": _named("doc_type"),
+    "json_key": _named("doc_key"),
+    "json_order": _named("doc_order"),
+    "json_array_length": _named("doc_length"),
+    "json_elements": _named("doc_elements"),
+    "json_elements_text": _named("doc_elements_text"),
+    "json_keys": _named("doc_keys"),
+    "json_values": _named("doc_values"),
+    "json_values_text": _named("doc_values_text"),
+    "json_contains": _named("doc_contains"),
+    "json_contained": _contained,
+    "json_exists": _named("doc_exists"),
+    "json_exists_any": _named("doc_exists_any"),
+    "json_exists_all": _named("doc_exists_all"),
+    "json_concat": _named("doc_concat"),
+    "json_remove": _remove,
+    "json_remove_path": _named("doc_remove_path"),
+    "jsonb_set": _set,
+    "jsonb_insert": lambda printer, arguments, node: function(
+        "doc_insert", *arguments, *([exp.false()] if len(arguments) == 3 else [])
+    ),
+    "json_object": lambda printer, arguments, node: function(
+        "doc_object" if len(arguments) == 1 else "doc_paired", *arguments
+    ),
+    "json_strip_nulls": _named("doc_strip_text"),
+    "jsonb_strip_nulls": _named("doc_strip_nulls"),
+    "jsonb_pretty": _named("doc_pretty"),
+    "path_found": _silent("doc_path_exists"),
+    "path_holds": _silent("doc_path_match"),
+    **{name: _named(f"doc_{name}") for name in ("path_exists", "path_match", "path_first", "path_array", "path_all")},
+}

@@ -1,0 +1,73 @@
+"""Nodes that only DuckDB knows: casts to its types, and calls of our macros whose arguments are evaluated once.
+
+A macro's argument is pasted wherever the macro names it. What is more than a column or a constant is therefore bound
+by a lambda over a list of one struct, so that nesting macros does not multiply their text:
+
+    macro('f', a + 1, b)    list_extract(list_transform([{'a0': a + 1}], LAMBDA m : f(m.a0, b)), 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.types import SqlType
+from executor.printing.nodes import Expr, function, number
+
+_SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
+
+
+def _is_simple(node: Expr) -> bool:
+    if isinstance(node, exp.Cast | exp.Paren | exp.Neg):
+        return _is_simple(node.this)
+    return isinstance(node, _SIMPLE)
+
+
+def _variable() -> Expr:
+    return exp.Identifier(this="m", quoted=True)
+
+
+def macro(name: str, *arguments: Expr) -> Expr:
+    """A macro's call."""
+    fields: list[Expr] = []
+    passed: list[Expr] = []
+    for argument in arguments:
+        if _is_simple(argument):
+            passed.append(argument)
+            continue
+        field = exp.Identifier(this=f"a{len(fields)}", quoted=True)
+        fields.append(exp.PropertyEQ(this=field, expression=argument))
+        passed.append(exp.Column(this=field.copy(), table=_variable()))
+    call = function(name, *passed)
+    if not fields:
+        return call
+    each = exp.Lambda(this=call, expressions=[_variable()])
+    bound = function("list_transform", exp.Array(expressions=[exp.Struct(expressions=fields)]), each)
+    return function("list_extract", bound, exp.Literal.number(1))
+
+
+def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
+    """``body`` of a value that is evaluated once, however often it is named there."""
+    if _is_simple(value):
+        return body(value)
+    name = exp.Identifier(this="v", quoted=True)
+    each = exp.Lambda(this=body(exp.Column(this=name.copy())), expressions=[name])
+    return function("list_extract", function("list_transform", exp.Array(expressions=[value]), each), number(1))
+
+
+def called(name: str, *arguments: Expr) -> Expr:
+    """A function of DuckDB's, or one of our macros."""
+    return macro(name, *arguments) if name.startswith("ms_") else function(name, *arguments)
+
+
+def cast_to(printer: Any, value: Expr, sql_type: SqlType) -> Expr:
+    """CAST(value AS type)."""
+    return exp.Cast(this=value, to=printer.type(sql_type))
+
+
+def decimal(precision: int, scale: int) -> Expr:
+    """The type DECIMAL(precision, scale)."""
+    sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in (precision, scale)]
+    return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)

@@ -1,0 +1,71 @@
+"""What set-returning functions yield, in DuckDB: lists, and generate_series of integers as a table of its own.
+
+Owns: ``SETS``, the builders of these lists, and ``table``, which needs no memory for a long series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from catalog.types import VECTORS
+from executor.embedded.printing.nodes import cast_to, macro
+from executor.printing.nodes import Build, Expr, column_name, function, identifier, number
+from planner.algebra import Unnest, Values
+from planner.expression import Call, Cast
+from planner.walk import RELATIONS, used_columns, walk
+
+_INTEGERS: Final = ("int4", "int8")
+#: Digits of a numeric step that, times a number of steps, stay within 38.
+_STEP: Final = 20
+
+
+def table(printer: Any, node: Unnest, alias: str) -> Expr | None:
+    """generate_series(first, last, step) in FROM, of integers that no other item of FROM has a part in."""
+    if len(node.items) != 1 or node.ordinality is not None or node.input != Values((), ((),)):
+        return None
+    ((column, call),) = node.items
+    if not isinstance(call, Call) or call.function != "series" or column.type.name not in _INTEGERS:
+        return None
+    if used_columns(call) or any(isinstance(item, RELATIONS) for item in walk(call)):
+        return None
+    bigint = exp.DataType(this=exp.DataType.Type.BIGINT)
+    bounds = [exp.Cast(this=printer.expression(item), to=bigint.copy()) for item in call.arguments]
+    value = exp.Column(this=identifier("i"))
+    rows = exp.Alias(
+        this=function("generate_series", *bounds),
+        alias=exp.TableAlias(this=identifier(f"{alias}s"), columns=[identifier("i")]),
+    )
+    outputs = [exp.Alias(this=cast_to(printer, value, column.type), alias=identifier(column_name(column)))]
+    select = exp.Select(expressions=outputs, from_=exp.From(this=rows))
+    return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(alias)))
+
+
+def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """generate_series() as a list; each moment is the one before it and a step, as in PostgreSQL."""
+    element = node.type.element
+    assert element is not None
+    if element.name == "numeric":
+        if element.precision > _STEP:
+            raise unsupported("generate_series() of numerics of many digits", "Cast to numeric(20, s).")
+        return cast_to(printer, macro("ms_numeric_series", *arguments), node.type)
+    name = "ms_series" if element.name in _INTEGERS else "ms_moments"
+    return cast_to(printer, macro(name, *arguments), node.type)
+
+
+def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    backwards = arguments[2] if len(arguments) == 3 else exp.false()
+    values = node.arguments[0]
+    while isinstance(values, Cast):
+        values = values.argument
+    low = number(0 if values.type.name in VECTORS else 1)  # as an array, too, a vector begins at 0
+    return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards, low), node.type)
+
+
+SETS: Final[Mapping[str, Build]] = {
+    "series": _series,
+    "array_subscripts": _subscripts,
+}

@@ -1,0 +1,39 @@
+"""Window functions that are no aggregates, in DuckDB's SQL.
+
+Owns: where DuckDB's arguments and results differ from PostgreSQL's: counts are checked (22014, 22016), and a result
+that PostgreSQL types as integer is cast to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from executor.embedded.printing.nodes import cast_to
+from executor.printing.nodes import Expr, binary, case, function, text
+from planner.expression import WindowCall
+from planner.functions import WINDOW_FUNCTIONS
+
+if TYPE_CHECKING:
+    from executor.embedded.printing.dialect import DuckPrinter
+
+#: The argument that must be positive, and PostgreSQL's error where it is not.
+_POSITIVE: Final = {
+    "ntile": (0, "!22014!argument of ntile must be greater than zero"),
+    "nth_value": (1, "!22016!argument of nth_value must be greater than zero"),
+}
+
+
+def call(printer: DuckPrinter, node: WindowCall, arguments: list[Expr], over: Expr) -> Expr:
+    """function(arguments) OVER (...)."""
+    if node.function not in WINDOW_FUNCTIONS:
+        raise unsupported(f"window function {node.function}")
+    if node.function in _POSITIVE:
+        place, message = _POSITIVE[node.function]
+        zero = exp.Literal.number(0)
+        wrong = binary(exp.LTE, arguments[place].copy(), zero)
+        arguments[place] = case([(wrong, function("error", text(message)))], arguments[place])
+    over.set("this", function(node.function, *arguments))
+    return cast_to(printer, over, node.type) if node.type.name.startswith("int") else over

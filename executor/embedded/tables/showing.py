@@ -1,0 +1,65 @@
+"""Values and rows as the DETAIL of an error shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.objects import ColumnDefinition, Table, scale_name
+from catalog.types import SqlType
+from catalog.zoned_times import written
+from executor.printing.literals import infinite
+
+_EXACT: Final = Context(prec=40)
+
+
+def shown(value: Any, kind: SqlType) -> str:
+    """A value."""
+    if value is None:
+        return "null"
+    if kind.enum is not None:
+        return kind.enum.labels[kind.enum.places.index(value)]
+    if kind.name == "timetz":
+        return written(value)
+    if kind.row is not None:
+        pairs = zip(value.values(), kind.row.fields, strict=True)
+        return f"({','.join('' if item is None else shown(item, each) for item, (_, each) in pairs)})"
+    match value:
+        case float() if kind.category == "D":  # an infinite one
+            return "infinity" if value > 0 else "-infinity"
+        case bool():
+            return "t" if value else "f"
+        case bytes():
+            return "\\x" + value.hex()
+        case _:
+            return str(value)
+
+
+def _in_row(row: Mapping[str, Any], column: ColumnDefinition) -> str:
+    """A column's value in a stored row, a numeric with its own decimals."""
+    value, scale = row[column.name], row[scale_name(column.name)] if column.keeps_scale else None
+    if value is not None and scale is not None:
+        value = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    return shown(value, column.type)
+
+
+def _python(scalar: pa.Scalar) -> object:
+    found = infinite(scalar)
+    return scalar.as_py() if found is None else found
+
+
+def failing_row(table: Table, rows: pa.Table, place: int) -> str:
+    """A row that breaks a constraint."""
+    row = {item.name: _python(column[place]) for item, column in zip(table.stored, rows.columns, strict=True)}
+    values = (_in_row(row, column) for column in table.columns)
+    return f"Failing row contains ({', '.join(values)})."
+
+
+def pair(table: Table, columns: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    """A key's columns and values."""
+    kinds = {column.name: column.type for column in table.columns}
+    written = (shown(value, kinds[name]) for name, value in zip(columns, values, strict=True))
+    return f"({', '.join(columns)})=({', '.join(written)})"

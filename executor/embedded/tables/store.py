@@ -1,0 +1,295 @@
+"""The tables of one server, in a DuckDB database file.
+
+Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the one writer at a time
+(``writing.py``). A table is ``t<oid>`` with its columns as declared and no constraints of DuckDB's: those are
+checked by us
+(``constraints.py``), since DuckDB refuses to delete and insert one key in a transaction and has no foreign key actions.
+Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
+index.
+
+Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict;
+one that changes rows by key gives it back as soon as its place in the log is fixed (``unsettled``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.codec import CATALOG_CLASSES, decode
+from catalog.errors import SqlError
+from catalog.objects import Table
+from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.instance import Instance
+from executor.embedded.printing.dialect import STORE
+from executor.embedded.tables.backlog import Backlog
+from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches, schema_of
+from executor.embedded.tables.effects import OverRows, typed
+from executor.embedded.tables.keyed import KeyedTables, Readings
+from executor.embedded.tables.unsettled import Unsettled
+from executor.embedded.tables.writing import WriteTransaction
+from planner.algebra import Relation
+from planner.statistics import ColumnStatistics, TableStatistics
+
+META: Final = f"{STORE}.main.__millstream"
+DEFINITIONS: Final = f"{STORE}.main.__tables"
+_MARGIN: Final = 4 << 20  # definitions, manifests
+_CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
+_MOST_REWRITTEN: Final = 256 << 20
+_BLOCK: Final = 256 << 10  # DuckDB's
+_POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
+
+
+#: Tables with about how many rows each has.
+_ESTIMATES: Final = f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}'"
+
+
+class ReadSnapshot:
+    """The tables as they were when it was taken. Used by one thread at a time; ``interrupt`` by any."""
+
+    def __init__(self, database: Instance, connection: Connection) -> None:
+        self._database = database
+        self._connection = connection
+        self._open = True
+        connection.begin()
+        connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
+
+    def query(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table:
+        """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
+        return self._connection.query(relation, bindings, parameters, timezone)
+
+    def rows(self, table: Table, limit: int) -> pa.Table | None:
+        """All rows of a table; None where they take more bytes than ``limit``."""
+        batches, size = [], 0
+        for batch in rows_in_batches(self._connection, table):
+            size += batch.nbytes
+            if size > limit:
+                return None
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema_of(table))
+
+    @property
+    def connection(self) -> Connection:
+        """For several statements over the snapshot; theirs ends with it."""
+        return self._connection
+
+    def interrupt(self) -> None:
+        """Makes the running query raise 57014."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Ends the snapshot; closing twice is harmless."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._connection.commit()
+        except SqlError:
+            self._connection.rollback()
+        self._database.release(self._connection)
+
+
+class TableStore:
+    """All tables of a server. Methods may be called from any thread."""
+
+    def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
+        self._path = path
+        self._database = Instance(threads, path, spill=spill)
+        self._writer = threading.Lock()
+        self._relations: OverRows = {}
+        #: What the file does not have yet.
+        self.backlog = Backlog(self._database.acquire, self._database.release)
+        #: Who has rows by key, once somebody does.
+        self.keyed: KeyedTables | None = None
+        self.readings = Readings()
+        #: What other writers may see and readers not yet.
+        self.unsettled = Unsettled()
+        connection = self._database.acquire()
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
+        stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
+        if "applied_lsn" not in stored:
+            connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
+        #: The LSN of the last log record that the tables contain.
+        self.applied_lsn = int(stored.get("applied_lsn", "0"))
+        self._catalog: str | None = stored.get("catalog")
+        #: What became of each table's rows, by oid; the writer's to change.
+        self.counts: dict[int, Counts] = {}
+        self.definitions: dict[int, Table] = {}
+        for oid, definition in connection.rows(f"SELECT oid, definition FROM {DEFINITIONS}"):
+            self.definitions[oid] = decode(json.loads(definition), CATALOG_CLASSES)
+        self._database.release(connection)
+
+    @classmethod
+    def open(cls, path: Path, threads: int = 0, spill: Path | None = None) -> TableStore:
+        """Opens the file, or creates it. ``spill`` takes what exceeds the memory."""
+        return cls(path, threads, spill)
+
+    def adopt(self, tables: Iterable[Table]) -> None:
+        """Makes equal definitions the same objects."""
+        self.definitions |= {table.oid: table for table in tables if self.definitions.get(table.oid) == table}
+
+    def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table, pa.Table]]) -> bool:
+        """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""
+        found = [(self.definitions[oid], deleted, inserted) for oid, inserted, deleted in changes]
+        if not self.backlog.suits(found):
+            return False
+        self.backlog.add(lsn, [(table, typed(table, old), typed(table, new)) for table, old, new in found])
+        self.applied_lsn = lsn
+        if self.backlog.is_long:
+            self.backlog.apply()
+        return True
+
+    def load_catalog(self) -> str | None:
+        """What ``save_catalog`` stored last, as of ``applied_lsn``."""
+        return self._catalog
+
+    def snapshot(self) -> ReadSnapshot:
+        """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
+        return ReadSnapshot(self._database, self.connect())
+
+    def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] | None = None) -> WriteTransaction:
+        """The writer's transaction, once no other writes.
+
+        Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so (57014).
+        """
+        self._lock_writer(timeout, cancelled)
+        try:
+            self.unsettled.mend()
+            if self.backlog.is_long:
+                self.backlog.apply()
+            return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
+        except BaseException:
+            self._writer.release()
+            raise
+
+    def begin_at_once(self) -> WriteTransaction | None:
+        """The same where it takes no time, and all before it is well."""
+        if self.backlog.is_long or self.unsettled.chain.error is not None or not self._writer.acquire(blocking=False):
+            return None
+        return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
+
+    def connect(self) -> Connection:
+        """A connection that sees all that was committed."""
+        self.backlog.apply()
+        return self._database.acquire()
+
+    def release(self, connection: Connection) -> None:
+        """Gives a connection back."""
+        self._database.release(connection)
+
+    def _lock_writer(self, timeout: float, cancelled: Callable[[], bool] | None) -> None:
+        deadline = time.monotonic() + timeout if timeout > 0 else None
+        while True:
+            left = _POLL if deadline is None else min(_POLL, deadline - time.monotonic())
+            if cancelled is None:
+                left = -1 if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._writer.acquire(timeout=max(left, 0.0) if left != -1 else -1):
+                return
+            if cancelled is not None and cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise SqlError("55P03", "canceling statement due to lock timeout")
+
+    def row_counts(self) -> dict[int, int]:
+        """About how many rows each table holds, by oid: deleted ones may still count."""
+        self.backlog.apply()
+        return {int(name[1:]): int(rows) for name, rows in self._asked(_ESTIMATES) if name[1:].isdigit()}
+
+    def exact_row_counts(self) -> dict[int, int]:
+        """How many rows each table holds, by oid."""
+        connection = self.connect()
+        try:
+            connection.begin()
+            names = [name for name, _ in connection.rows(_ESTIMATES) if name[1:].isdigit()]
+            counts = " UNION ALL ".join(f"SELECT {name[1:]}, count(*) FROM {STORE}.main.{name}" for name in names)
+            return dict(connection.rows(counts)) if counts else {}
+        finally:
+            connection.rollback()
+            self.release(connection)
+
+    def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
+        """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
+
+        None of one that no transaction has committed yet."""
+        count = f"SELECT estimated_size FROM duckdb_tables() WHERE database_name = '{STORE}' AND table_name = 't{oid}'"
+        columns = ", ".join(f"stats({quoted(name)})" for name in names) or "1"
+        rows = next((number for (number,) in self._asked(count)), None)
+        if rows is None:
+            return None
+        found = self._asked(f"SELECT {columns} FROM {STORE}.main.t{oid} LIMIT 1") if names else []
+        known = {name: _column(value) for row in found for name, value in zip(names, row, strict=True)}
+        return TableStatistics(float(rows), known)
+
+    def sizes(self) -> dict[int, int]:
+        """Bytes of each table in the file, by oid: whole blocks, without those of changes that are only logged yet."""
+        sizes = {}
+        for oid in self.definitions:
+            query = f"SELECT count(DISTINCT block_id) FROM pragma_storage_info('{STORE}.main.t{oid}') WHERE persistent"
+            ((blocks,),) = self._asked(query)
+            sizes[oid] = int(blocks) * _BLOCK
+        return sizes
+
+    def _asked(self, query: str) -> list[Any]:
+        connection = self._database.acquire()
+        try:
+            return list(connection.rows(query))
+        finally:
+            self._database.release(connection)
+
+    def space_for(self, size: int) -> int:
+        """Bytes that must be free so that a commit which changes so many cannot fail for lack of them.
+
+        Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
+        database unusable until the next start.
+        """
+        need = _MARGIN + 2 * (size + self.backlog.size)
+        log = _size(self._path.with_name(self._path.name + ".wal"))
+        if log + need >= _CHECKPOINT:
+            need += log + min(_size(self._path), _MOST_REWRITTEN)
+        return need
+
+    def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
+        """A write transaction is over; ``lsn`` None when it was rolled back."""
+        if lsn is not None:
+            self.applied_lsn = lsn
+            self.definitions = transaction.definitions
+            if transaction.catalog is not None:
+                self._catalog = transaction.catalog
+
+    def unlock(self) -> None:
+        """Lets the next writer in."""
+        self._writer.release()
+
+    def close(self) -> None:
+        """Closes the file; nothing may run."""
+        with contextlib.suppress(SqlError):  # what the file lacks, the log has
+            self.backlog.apply()
+        self._database.close()
+
+
+def _column(stats: Any) -> ColumnStatistics:
+    """A column's statistics; a value that Python does not have comes as text, which says nothing."""
+    if not isinstance(stats, dict):
+        return ColumnStatistics()
+    distinct = stats.get("approx_unique")
+    return ColumnStatistics(float(distinct) if distinct else None, stats.get("min"), stats.get("max"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+__all__ = ["Changes", "ReadSnapshot", "TableStore", "WriteTransaction"]

@@ -1,0 +1,72 @@
+"""What makes rows unique, as SQL asks for it: keys over columns, and indexes over expressions or a part of the rows.
+
+Owns: ``Key``. The parts of an index are computed over the rows that are looked at, and are NULL, which nothing meets,
+in a row that the index leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.objects import Index, Table, UniqueKey
+from catalog.types import SqlType
+from executor.embedded.printing.dialect import DuckPrinter
+from executor.embedded.tables.changes import quoted, stored
+from executor.embedded.tables.showing import shown
+from executor.printing.nodes import column_name
+from planner.bind.definitions.index_parts import index_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A unique key: the names of its parts in the rows that ``among`` gives, their texts and types, and the table's
+    columns that they depend on."""
+
+    name: str
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]
+    kinds: tuple[SqlType, ...]
+    uses: tuple[str, ...]
+    computed: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+    def among(self, item: str, row_ids: bool = False) -> str:
+        """Rows, a FROM item, with the parts beside their columns."""
+        if not self.computed:
+            return item
+        rowid = ", rowid" if row_ids else ""
+        below = f"(SELECT *{rowid}, {', '.join(self.beside)} FROM {item})"
+        return f"(SELECT *, {', '.join(self.computed)} FROM {below})"
+
+    def stored(self, table: Table) -> str:
+        """The table's rows with the parts, and their row ids."""
+        return self.among(stored(table), row_ids=True)
+
+    def shown(self, values: tuple[object, ...]) -> str:
+        """The parts and their values, as an error shows them."""
+        written = (shown(value, kind) for value, kind in zip(values, self.kinds, strict=True))
+        return f"({', '.join(self.texts)})=({', '.join(written)})"
+
+
+def key_of(table: Table, key: UniqueKey | Index) -> Key:
+    """A table's key or unique index."""
+    if isinstance(key, UniqueKey):
+        kinds = {column.name: column.type for column in table.columns}
+        return Key(key.name, key.columns, key.columns, tuple(kinds[name] for name in key.columns), key.columns)
+    bound, printer = index_parts(table, key), DuckPrinter(wide=True)
+    names = tuple(f"__{key.name}_{place}" for place in range(len(bound.parts)))
+    values = (printer.print_scalar(part) for part in bound.unique)
+    return Key(
+        key.name,
+        names,
+        key.parts[: len(names)],
+        tuple(part.type for part in bound.parts),
+        tuple(column.name for column in bound.columns),
+        tuple(f"{value} AS {quoted(name)}" for value, name in zip(values, names, strict=True)),
+        tuple(f"{quoted(column.name)} AS {quoted(column_name(column))}" for column in bound.columns),
+    )
+
+
+def enforced(table: Table) -> list[UniqueKey | Index]:
+    """All that makes a table's rows unique."""
+    return [*table.keys, *(index for index in table.indexes if index.unique)]

@@ -1,0 +1,87 @@
+"""Transactions whose place in the log is fixed and which the disk does not have yet.
+
+A transaction that changes rows by key lets the next writer in as soon as it has its LSN, so that many of them share one
+sync (early lock release: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984). Owns: what
+such transactions did, for the writers behind them, and how these wait for them. Readers see none of it before it is
+durable; a writer that has seen it is behind it in the log, is refused with it (``commit/chain``), and answers nothing
+in between before it is settled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.commit.chain import Chain
+from executor.embedded.tables.journal import Changed
+from executor.tables.keyed_rows import Columns, Key, keys_in, keys_of
+from executor.trace.index import NO_ROW, Row
+
+_Changed = dict[Key, tuple[int, Row]]
+
+
+class Unsettled:
+    """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
+    under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
+
+    def __init__(self) -> None:
+        self._settled: Final = threading.Condition()
+        #: By LSN, in its order.
+        self._journals: dict[int, Sequence[Changed]] = {}
+        self._rows: dict[tuple[int, Columns], _Changed] = {}
+        self.chain = Chain()
+
+    @property
+    def last(self) -> int:
+        """The last LSN of them, 0 where there is none."""
+        with self._settled:
+            return next(reversed(self._journals), 0)
+
+    def get(self, oid: int, columns: Columns, key: Key) -> Row | None:
+        """The row that a key of a table has now, if one of them has changed that."""
+        changed = self._rows.get((oid, columns))
+        found = None if changed is None else changed.get(key)
+        return None if found is None else found[1]
+
+    def add(self, lsn: int, journal: Sequence[Changed]) -> None:
+        """A transaction has got its LSN."""
+        with self._settled:
+            self._journals[lsn] = journal
+        for entry in journal:
+            for columns in keys_of(entry.table):
+                changed = self._rows.setdefault((entry.table.oid, columns), {})
+                changed.update(dict.fromkeys(keys_in(entry.deleted, columns), (lsn, NO_ROW)))
+                found = enumerate(keys_in(entry.inserted, columns))
+                changed.update({key: (lsn, Row(entry.inserted, place)) for place, key in found})
+
+    def settle(self, lsn: int, error: SqlError | None = None) -> None:
+        """A transaction is durable and visible, or has failed. Harmless where it was settled before."""
+        with self._settled:
+            journal = self._journals.pop(lsn, ())
+            if error is not None:
+                self.chain.fail(error)
+            self._settled.notify_all()
+        for entry in journal:
+            for columns in keys_of(entry.table):
+                changed = self._rows[entry.table.oid, columns]
+                for key in (*keys_in(entry.deleted, columns), *keys_in(entry.inserted, columns)):
+                    if changed.get(key, (0,))[0] == lsn:
+                        changed.pop(key, None)
+
+    def wait(self, upto: int, chain: Chain) -> None:
+        """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""
+        with self._settled:
+            self._settled.wait_for(lambda: next(iter(self._journals), upto + 1) > upto)
+        if chain.error is not None:
+            raise chain.error
+
+    def mend(self) -> None:
+        """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""
+        chain = self.chain
+        if chain.error is None:
+            return
+        with self._settled:
+            self._settled.wait_for(lambda: not self._journals)
+        self.chain = Chain()

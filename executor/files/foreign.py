@@ -1,0 +1,267 @@
+"""Foreign tables of files: which files they have at the moment, and their rows.
+
+Owns: what an option ``path`` means (a file, a folder, a pattern, a tree of partitions), how much there is to read, and
+whether the embedded engine reads the files itself. The readers are those of streams' files (``executor/sources``);
+nothing is kept between queries, since files may change at any time.
+
+A column of option ``partition`` is in no file: its value is in the names of folders, as Hive writes them
+(``year=2024/month=01``), '__HIVE_DEFAULT_PARTITION__' for NULL.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from catalog.catalog import Catalog
+from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.objects import ColumnDefinition, FileTable
+from catalog.types import SqlType
+from executor.files import delta
+from executor.files.following import OwnFiles, SourceFile, names_of_format, read_file
+from executor.files.footers import Footer, footer, is_exact
+from planner.algebra import Scan
+from planner.placement import Size
+from planner.statistics import ColumnStatistics, TableStatistics
+
+#: Files of fewer rows are read here: an engine that may read files is another instance, whose first query costs 0.1 s.
+_FEW_ROWS: Final = 250_000
+#: Bytes of a row of CSV or JSON, about.
+_ROW_BYTES: Final = 100
+_NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """A column as an engine finds it in files: ``guarded`` where it must not trust the files' smallest and largest
+    values, ``values`` by file where it is in none.
+    """
+
+    name: str
+    type: SqlType
+    is_own: bool = True
+    guarded: bool = False
+    values: tuple[str | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Some columns of Parquet files that the embedded engine reads itself as a query runs; ``folder`` has them all."""
+
+    folder: str
+    paths: tuple[str, ...]
+    columns: tuple[FileColumn, ...]
+
+
+# Finding --------------------------------------------------------------------------------------------------------------
+
+
+def find(table: FileTable) -> OwnFiles:
+    """The table's files in order of their names. Raises 58P01 where there is none, 22P04 for what is no partition."""
+    path = table.option("path")
+    if table.option("format") == "delta":
+        return delta.listed(table)
+    try:
+        names = _names(path, names_of_format(table.option("format", "parquet")), bool(table.partition))
+        found = [(name, (stat := os.stat(name)).st_size, stat.st_mtime_ns) for name in names]
+    except FileNotFoundError:
+        found = []
+    except OSError as error:
+        raise SqlError("58030", f'could not read "{path}" of foreign table "{table.name}": {error.strerror}') from None
+    if not found and not os.path.isdir(path):
+        raise SqlError("58P01", f'could not open file "{path}" of foreign table "{table.name}": No such file')
+    columns = [column for column in table.columns if column.name in table.partition]
+    values = {column.name: _values(table, column, found) for column in columns}
+    return OwnFiles(table, tuple(found), values)
+
+
+def _names(path: str, endings: tuple[str, ...], is_tree: bool) -> list[str]:
+    """A folder's files of the format (but for work in progress of others), a pattern's files, or the one file."""
+    if os.path.isdir(path):
+        return sorted(os.path.abspath(name) for name in _below(path, endings, is_tree))
+    if glob.has_magic(path) and not os.path.exists(path):
+        return sorted(os.path.abspath(name) for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    return [os.path.abspath(path)]
+
+
+def _below(root: str, endings: tuple[str, ...], is_tree: bool) -> Iterator[str]:
+    """Files in a folder, and with ``is_tree`` in those below it."""
+    folders = [root]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.startswith(("_", ".")):
+                    continue
+                if is_tree and entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.lower().endswith(endings) and entry.is_file():
+                    yield entry.path
+
+
+def _values(table: FileTable, column: ColumnDefinition, found: Sequence[SourceFile]) -> tuple[str | None, ...]:
+    """A partition column's value in each file, as the column's type writes it."""
+    texts = [_folder_value(table, column.name, path) for path, _, _ in found]
+    return typed(table, column, texts)
+
+
+def _folder_value(table: FileTable, name: str, path: str) -> str | None:
+    for part in reversed(path.split(os.sep)[:-1]):
+        key, separator, value = part.partition("=")
+        if separator and urllib.parse.unquote(key) == name:
+            return None if value == _NULL_FOLDER else urllib.parse.unquote(value)
+    raise SqlError("22P04", f'file "{path}" of foreign table "{table.name}" is in no folder "{name}="')
+
+
+def typed(table: FileTable, column: ColumnDefinition, texts: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Values of a partition column as its type writes them. Raises 22P04."""
+    try:
+        values = pa.array(texts, pa.string()).cast(column.type.arrow).cast(pa.string())
+    except pa.ArrowException as error:
+        message = f'partition column "{column.name}" of foreign table "{table.name}" has a value that is not '
+        raise SqlError("22P04", message + str(column.type), detail=str(error).splitlines()[0]) from None
+    return tuple(values.to_pylist())
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def rows(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]) -> FileRows | pa.Table:
+    """Some columns of all files (one, where none is asked for): for the engine to read, or where only we can, read.
+
+    Raises 58P01, 22P04, 57014.
+    """
+    return _readable(found, _wanted(found, names)) or read(found, names, is_cancelled)
+
+
+def folders(bindings: Mapping[str, pa.Table | FileRows]) -> list[str]:
+    """The folders of the files that the engine reads itself; none where it reads none."""
+    return [rows.folder for rows in bindings.values() if isinstance(rows, FileRows)]
+
+
+def _wanted(found: OwnFiles, names: Sequence[str]) -> list[ColumnDefinition]:
+    columns = found.owner.columns
+    return [column for column in columns if column.name in names] or [columns[0]]
+
+
+def _readable(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> FileRows | None:
+    """What the engine reads, where every file is Parquet with these columns, all of one type and exactly theirs."""
+    if found.owner.option("format", "parquet") not in ("parquet", "delta") or not found.files:
+        return None
+    if any(glob.has_magic(path) for path, _, _ in found.files):
+        return None
+    try:
+        footers = [footer(file) for file in found.files]
+    except (OSError, pa.ArrowException):
+        return None  # and the reader says what is wrong
+    if sum(item.rows for item in footers) < _FEW_ROWS:
+        return None
+    columns = [_column(found, column, footers) for column in wanted]
+    if any(column is None for column in columns):
+        return None
+    paths = tuple(os.path.realpath(path) for path, _, _ in found.files)  # by which the engine knows what it may read
+    return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, tuple(item for item in columns if item))
+
+
+def _column(found: OwnFiles, column: ColumnDefinition, footers: Sequence[Footer]) -> FileColumn | None:
+    """Floating point numbers are guarded: a file's largest value leaves NaN out, which for SQL is the largest."""
+    if column.name in found.partitions:
+        return FileColumn(column.name, column.type, values=found.partitions[column.name])
+    kinds = {item.columns.get(column.name) for item in footers}
+    kind = kinds.pop()
+    if kinds or kind is None or not is_exact(kind, column.type):
+        return None
+    return FileColumn(column.name, column.type, kind == column.type.arrow, column.type.name in ("float4", "float8"))
+
+
+def require_columns(found: OwnFiles, names: Sequence[str]) -> None:
+    """Raises 0A000 where a file of a Delta table is older than one of the columns: Spark gets files as they are."""
+    if found.owner.option("format") != "delta":
+        return
+    stored = [name for name in names if name not in found.partitions]
+    for file in found.files:
+        missing = next((name for name in stored if name not in footer(file).columns), None)
+        if missing is not None:
+            raise unsupported(f'column "{missing}" of a Delta table with older files on Spark')
+
+
+def read(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]) -> pa.Table:
+    """The rows of all files with some columns (one, where none is asked for). Raises 58P01, 22P04, 57014."""
+    wanted = _wanted(found, names)
+    schema = pa.schema([pa.field(column.name, column.type.arrow) for column in wanted])
+    tables = [schema.empty_table()]
+    for place, (path, _, _) in enumerate(found.files):
+        if is_cancelled():
+            raise SqlError("57014", "canceling statement due to user request")
+        name = found.owner.name
+        try:
+            tables.append(_whole(found, place, read_file(path, found.owner, _stored(found, wanted)), schema))
+        except FileNotFoundError:
+            raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
+        except OSError as error:
+            message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
+            raise SqlError("58030", message) from None
+    return pa.concat_tables(tables)
+
+
+def _stored(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> list[ColumnDefinition]:
+    """Those that are in the files; one more where none is wanted, since it counts the rows."""
+    stored = [column for column in wanted if column.name not in found.partitions]
+    return stored or [next(column for column in found.owner.columns if column.name not in found.partitions)]
+
+
+def _whole(found: OwnFiles, place: int, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A file's rows with the columns that its place gives."""
+    columns = [
+        pa.repeat(pa.scalar(found.partitions[field.name][place], pa.string()), table.num_rows).cast(field.type)
+        if field.name in found.partitions
+        else table.column(field.name)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def table_of(catalog: Catalog, scan: Scan) -> FileTable:
+    """The foreign table that a scan reads. Raises 42P01."""
+    found = catalog.objects.get(scan.oid)
+    if not isinstance(found, FileTable):
+        raise undefined_table(scan.name)
+    return found
+
+
+# Sizes ----------------------------------------------------------------------------------------------------------------
+
+
+def size(found: OwnFiles, names: Sequence[str]) -> Size:
+    """How much a scan of some columns reads, by the footers of Parquet, by size of the rest; nothing where it fails."""
+    try:
+        if found.owner.option("format", "parquet") == "csv" or found.owner.option("format") == "json":
+            total = sum(size for _, size, _ in found.files)
+            return Size(-(-total // _ROW_BYTES), total)
+        footers = [footer(file) for file in found.files]
+        return Size(sum(item.rows for item in footers), sum(item.size(tuple(names)) for item in footers))
+    except (OSError, pa.ArrowException):
+        return Size(0, 0)
+
+
+def statistics(found: OwnFiles, names: Sequence[str]) -> TableStatistics:
+    """What is known of the rows before any is read: how many, and bounds of columns of numbers and dates."""
+    rows = float(size(found, names).rows)
+    if found.owner.option("format", "parquet") in ("csv", "json"):
+        return TableStatistics(rows)
+    try:
+        footers = [footer(file) for file in found.files]
+    except (OSError, pa.ArrowException):
+        return TableStatistics(rows)
+    columns = {}
+    for name in names:
+        bounds = [item.bounds[name] for item in footers if name in item.bounds]
+        if bounds and len(bounds) == len(footers):
+            low, high = min(item[0] for item in bounds), max(item[1] for item in bounds)
+            columns[name] = ColumnStatistics(None, low, high)
+    return TableStatistics(rows, columns)

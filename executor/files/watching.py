@@ -1,0 +1,75 @@
+"""Watching folders: files that arrived in the folder of a followed stream become a record of the log.
+
+Owns: a thread that looks at every followed stream's folder at the pace that the configuration sets, so that files are
+found while a long job runs; and the stream's error while its folder or one of its files is not what it was. Which files
+count is executor/sources'; what becomes of them is maintenance's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from executor.commit.records import FilesArrived
+from executor.files.following import FileSource
+from executor.streams.runtime import FileFeed, StreamRuntime, file_format, folder_of
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class SourceWatcher:
+    """One thread for all followed folders."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sources: dict[int, FileSource] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="sources", daemon=True)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._ended.wait(self._database.options.source_poll):
+            followed = [item for item in list(self._database.streams.values()) if isinstance(item.feed, FileFeed)]
+            self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._database.streams}
+            for stream in followed:
+                try:
+                    self._look(stream)
+                except Exception:
+                    _LOGGER.exception('looking at the folder of stream "%s" failed', stream.stream.name)
+
+    def _look(self, stream: StreamRuntime) -> None:
+        feed, oid = stream.feed, stream.stream.oid
+        assert isinstance(feed, FileFeed)
+        source = self._sources.get(oid)
+        if source is None:
+            source = FileSource(folder_of(stream.stream), file_format(stream.stream), stream.stream.name)
+            self._sources[oid] = source
+        try:
+            durable = self._database.frontiers.durable_lsn(oid, self._database.sequencer.visible)
+            found = source.poll(feed.known(durable))
+            feed.count(found)
+            if found:
+                part = FilesArrived(oid, tuple(found), file_format(stream.stream))
+                self._database.sequencer.submit((part,)).wait()
+        except SqlError as error:
+            if stream.error is None:
+                _LOGGER.warning('stream "%s" stands still: %s', stream.stream.name, error)
+            stream.error = str(error)
+            return
+        if stream.error is not None:
+            stream.error = None
+            self._database.maintenance.retry(oid)

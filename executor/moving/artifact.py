@@ -1,0 +1,128 @@
+"""A continuous view's state as it leaves a server: a manifest, and a Parquet file for each state.
+
+Owns: the layout below the storage's ``views``, and that nothing of a manifest counts before all of it has been checked:
+its checksum, the files', and that the program reads the view's stream and its own states and nothing else.
+
+    <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
+    <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catalog.codec import CATALOG_CLASSES, decode, encode
+from catalog.errors import SqlError
+from catalog.objects import Stream, View
+from executor.cluster.failpoints import failpoint
+from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.moving.ownership import FOLDER, Owned
+from executor.separation.artifact import WRONG, check_call, digest
+from executor.trace.manifest import schema_of
+from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from planner.program import Program, State, Static
+from planner.retargeting import relations_of, retargeted
+from planner.serialize import decode_program, encode_program
+from planner.validate import validate
+from planner.walk import walk
+
+_MANIFEST: Final = "manifest.json"
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingView:
+    """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
+    created. ``stream`` is as its home defines it, and ``program`` is over that; ``role`` is the name of the view's
+    owner."""
+
+    view: View
+    stream: Stream
+    role: str
+    at: int
+    program: Program
+    states: Mapping[str, pa.Table]
+    statics: Mapping[str, pa.Table]
+
+
+def write(storage: Path, name: str, leaving: LeavingView) -> str:
+    """Makes an artifact; the handover's name. Raises 53100, 58030."""
+    handover = secrets.token_hex(8)
+    folder = storage / FOLDER / name / handover
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+        files = {}
+        for place, (name_of, table) in enumerate({**leaving.statics, **leaving.states}.items()):
+            path = folder / f"t{place}.parquet"
+            write_table(path, table)
+            stored = describe_file(path, folder)
+            files[name_of] = {"name": stored.name, "size": stored.size, "crc32": stored.crc}
+        failpoint("view-files")
+        content = {
+            "view": encode(leaving.view),
+            "stream": encode(leaving.stream),
+            "role": leaving.role,
+            "at": leaving.at,
+            "program": encode_program(leaving.program),
+            "files": files,
+        }
+        document = {"format": _FORMAT, "sha256": digest(content), "view": content}
+        replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
+        for above in (folder.parent, folder.parent.parent):
+            sync_folder(above)
+    except OSError as error:
+        raise disk_error(error, f'write the state of view "{leaving.view.name}"') from error
+    return handover
+
+
+def read(storage: Path, owned: Owned) -> LeavingView:
+    """An artifact, all of it checked. Raises XX001, and 0A000 for a format of a later version."""
+    folder = storage / FOLDER / owned.name / owned.handover
+    try:
+        document = json.loads((folder / _MANIFEST).read_bytes())
+        if document["format"] != _FORMAT:
+            raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
+        if document["sha256"] != digest(document["view"]):
+            raise ValueError("its checksum is another one")
+        return _decoded(document["view"], folder, owned)
+    except (OSError, pa.ArrowException, *WRONG) as error:
+        raise SqlError("XX001", f'the state of view "{owned.view}" is not what was written: {error}') from error
+
+
+def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
+    view, stream = decode(content["view"], CATALOG_CLASSES), decode(content["stream"], CATALOG_CLASSES)
+    if not isinstance(view, View) or not isinstance(stream, Stream):
+        raise ValueError("it is of no view")
+    if (stream.oid, content["at"]) != (owned.stream, owned.at):
+        raise ValueError("it is another one")
+    program = decode_program(content["program"])
+    retargeted(program, {stream.oid: stream.oid}, f"v{view.oid}")
+    for relation in relations_of(program):
+        validate(relation)
+        for node in walk(relation):
+            check_call(node)
+
+    def rows(trace: State | Static) -> pa.Table:
+        file = content["files"][trace.name]
+        path = verify_file(StoredFile(Path(file["name"]).name, file["size"], file["crc32"]), folder)
+        return read_table((path,), schema_of(trace))
+
+    states = {item.name: rows(item) for item in program.states}
+    statics = {item.name: rows(item) for item in program.statics}
+    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
+
+
+def delete(storage: Path, name: str, kept: str = "") -> None:
+    """Forgets what a view left in all handovers but one."""
+    folder = storage / FOLDER / name
+    for path in list(folder.glob("*")):
+        if path.name != kept:
+            shutil.rmtree(path, ignore_errors=True)

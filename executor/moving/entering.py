@@ -1,0 +1,171 @@
+"""A view of another server becomes one of this server's: a guest, over a replica of its stream; and ceases to be one.
+
+Owns: what of an artifact is called otherwise here (oids, traces), and that the view begins at the very LSN that the
+replica has reached. Where the replica is there already, and further than the artifact, the rows between the two go into
+the states first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SqlError, duplicate_table
+from catalog.objects import Stream, View
+from executor.commit.records import Followed
+from executor.definitions import ddl
+from executor.locking import begin_write
+from executor.moving.artifact import LeavingView
+from executor.moving.ownership import Owned
+from executor.moving.replica import Replica
+from executor.trace.layout import home_of
+from executor.transaction import NewView, Transaction
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import Handover
+from planner.program import State
+from planner.retargeting import retargeted
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+#: Seconds for which the table writer's lock is waited for.
+PATIENCE: Final = 5.0
+
+
+@contextlib.contextmanager
+def _defining(database: Database) -> Iterator[Transaction]:
+    """A transaction of the server's own that changes the catalog."""
+    session = database.session("", "")
+    session.lock_timeout = PATIENCE
+    transaction = Transaction(False, lambda nowait: begin_write(session, nowait), session.temporary)
+    try:
+        transaction.writer()
+        yield transaction
+    except BaseException:
+        transaction.rollback()
+        raise
+
+
+def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
+    """Makes a guest of a view. Raises 42P07, 3F000, 55000, and what the replica does."""
+    with _defining(database) as transaction, contextlib.ExitStack() as stack:
+        catalog = database.catalog
+        for schema in {leaving.view.schema, leaving.stream.schema}:
+            if schema not in catalog.schemas:
+                raise SqlError("3F000", f'schema "{schema}" does not exist')
+        if catalog.find(leaving.view.name, leaving.view.schema) is not None:
+            raise duplicate_table(leaving.view.name)
+        role = catalog.roles.find(leaving.role)
+        transaction.role = transaction.role if role is None else role.oid
+        replica = database.replicas.of(owned.home, owned.stream)
+        states = dict(leaving.states)
+        if replica is None:
+            stream = _stream_of(owned, leaving)
+            if catalog.find(stream.name, stream.schema) is not None:
+                raise duplicate_table(stream.name)
+            stream = replace(stream, oid=ddl.free_oid(database, catalog, stream))
+            ddl.add_object(transaction, catalog, stream)
+            transaction.parts.append(Followed(stream.oid, leaving.at))
+        else:
+            stack.enter_context(replica.lock)  # it stays where it is until the view is there
+            stream = replica.stream
+            states = _brought_to(database, replica, leaving)
+        view = replace(over(leaving.view, leaving.stream.oid, stream.oid), oid=0, created_lsn=0)
+        view = replace(view, oid=ddl.free_oid(database, transaction.catalog or catalog, view))
+        program = retargeted(leaving.program, {leaving.stream.oid: stream.oid}, f"v{view.oid}")
+        old = leaving.program
+        renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
+        statics = {new.name: leaving.statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
+        transaction.views.append(NewView(view, program, statics, Handover(owned.name, owned.handover, renamed)))
+        ddl.add_object(transaction, transaction.catalog or catalog, view)
+        database.commit(transaction)
+
+
+def _stream_of(owned: Owned, leaving: LeavingView) -> Stream:
+    return replace(leaving.stream, oid=0, options=(*leaving.stream.options, *_replicated(owned.home, owned.stream)))
+
+
+def _replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
+    """The options of a replica."""
+    return (("source", "server"), ("server", home), ("oid", str(oid)))
+
+
+def as_at_home(replica: Stream) -> Stream:
+    """A replica's stream as its own server has it."""
+    home, oid = home_of(replica), int(replica.option("oid"))
+    options = tuple(item for item in replica.options if item not in _replicated(home, oid))
+    return replace(replica, oid=oid, options=options)
+
+
+def over(view: View, stream: int, other: int) -> View:
+    """A view with what it says of a stream said of another one, by their oids. What else it was created from does not
+    exist where that is."""
+    return replace(
+        view,
+        depends_on=(other,),
+        names=tuple((schema, name, other) for schema, name, oid in view.names if oid == stream),
+        reads=tuple((other, columns) for oid, columns in view.reads if oid == stream),
+        moved=tuple((other, before, now) for oid, before, now in view.moved if oid == stream),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A stream's rows as a feed that has nothing else, at LSN 1."""
+
+    table: pa.Table
+
+    @property
+    def total_rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def rows(self, after: int, upto: int) -> int:
+        return self.total_rows
+
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        return self.table
+
+    def publish(self, lsn: int, part: object) -> int:
+        raise AssertionError("no rows come")
+
+    def release(self, upto: int) -> None:
+        pass
+
+
+def _brought_to(database: Database, replica: Replica, leaving: LeavingView) -> dict[str, pa.Table]:
+    """A view's states where a replica is, which may have to go on to where the view left."""
+    if replica.position < leaving.at:
+        replica.catch_up()
+    rows = replica.rows_between(leaving.at, replica.position)
+    return _after(database, leaving, rows)
+
+
+def _after(database: Database, leaving: LeavingView, rows: pa.Table) -> dict[str, pa.Table]:
+    """A view's states after more rows. Raises the error that these make the view's value."""
+    program, oid = leaving.program, leaving.stream.oid
+    feeds, frontiers = {oid: _Rows(rows)}, {oid: 0}
+
+    def load(state: State) -> list[pa.Table]:
+        return [leaving.states[state.name]]
+
+    runtime = ViewRuntime(leaving.view, program, database.engine, feeds, leaving.statics, frontiers, load)
+    runtime.advance(1)
+    return {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
+
+
+def leave(database: Database, runtime: ViewRuntime) -> None:
+    """A guest is gone, and its stream's replica where no other needs it."""
+    (path,) = runtime.program.paths
+    with _defining(database) as transaction:
+        catalog = ddl.drop_object(transaction, database.catalog, runtime.view.oid)
+        is_alone = database.views_on(path.stream) == [runtime]
+        replica = database.replicas.get(path.stream) if is_alone else None
+        if replica is not None:
+            ddl.drop_object(transaction, catalog, path.stream)
+        database.commit(transaction)
+    if replica is not None:
+        replica.close()

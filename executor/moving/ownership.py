@@ -1,0 +1,94 @@
+"""Whose a continuous view is that has ever left its server: exactly one server's, by compare-and-swap on the storage.
+
+Owns: the entries. A view that is given away is still worked on by who gives it until the other has taken it, and both
+give right answers, since the rows are in the log of its home. What an entry decides is who goes on.
+
+    <storage>/views/<name>.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
+
+FOLDER: Final = "views"
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
+    where it is not ``taken``. ``handover`` names the states with which that begins, which are of the home's LSN ``at``;
+    ``giver`` is who made them, and ``error`` why an owner gave them back, with its SQLSTATE."""
+
+    name: str
+    view: str
+    home: str
+    stream: int
+    owner: str
+    giver: str
+    handover: str
+    at: int
+    taken: bool = False
+    error: tuple[str, str] | None = None
+
+
+class Ownership:
+    """The views of a storage, as a server sees them. Safe for many threads."""
+
+    def __init__(self, storage: Storage, registry: Registry) -> None:
+        self._storage = storage
+        self._registry = registry
+
+    def get(self, name: str) -> Owned | None:
+        """A view's entry; None where it has none. Raises XX001."""
+        return read_owned(self._storage, name)
+
+    def all(self) -> list[Owned]:
+        """All that can be read."""
+        found = []
+        for path in sorted((self._storage.folder / FOLDER).glob("*.json")):
+            try:
+                item = self.get(path.stem)
+            except SqlError:
+                continue  # who asks for that view hears why
+            if item is not None:
+                found.append(item)
+        return found
+
+    def change(self, before: Owned | None, after: Owned) -> None:
+        """An entry is as it was known, and becomes another one. Raises 55000 where it is not, and for a zombie."""
+        with self._storage.exclusive():
+            self._registry.require_current()
+            if self.get(after.name) != before:
+                raise SqlError("55000", f'view "{after.view}" has gone to another server meanwhile')
+            self._storage.write(_path(self._storage, after.name), asdict(after))
+
+    def delete(self, name: str) -> None:
+        """The view is no more: whoever has it drops it."""
+        with self._storage.exclusive():
+            self._registry.require_current()
+            self._storage.delete(_path(self._storage, name))
+
+
+def _path(storage: Storage, name: str) -> Path:
+    return storage.folder / FOLDER / f"{name}.json"
+
+
+def read_owned(storage: Storage, name: str) -> Owned | None:
+    """A view's entry, also before this server has joined the others. Raises XX001."""
+    document = storage.read(_path(storage, name))
+    if document is None:
+        return None
+    try:
+        error = document.pop("error")
+        found = Owned(**document, error=None if error is None else (str(error[0]), str(error[1])))
+    except (KeyError, TypeError, IndexError) as error:
+        raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
+    if found.name != name or type(found.at) is not int or type(found.stream) is not int:
+        raise SqlError("XX001", f'the entry of view "{name}" is not what was written')
+    return found

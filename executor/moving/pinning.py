@@ -1,0 +1,51 @@
+"""What may not change of views that other servers have a part in.
+
+Owns: which objects these are. A view that is elsewhere, and its stream, are what the other server knows them as; a
+guest, and the replica below it, are their home's to change. A home may drop them, and so it does for all servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from catalog.catalog import Catalog
+from catalog.errors import SqlError
+from catalog.objects import CatalogObject, Stream
+from executor.trace.layout import home_of
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+
+def require_changeable(database: Database, before: Catalog, after: Catalog) -> None:
+    """Raises 55000 for a change of the catalog that another server would have to know of."""
+    for oid, server, is_guest in _pinned(database):
+        old, new = before.objects.get(oid), after.objects.get(oid)
+        if old is None or new is old or (new is None and not is_guest):
+            continue
+        if is_guest:
+            hint = f'Change it on server "{server}".'
+            raise SqlError("55000", f'relation "{old.name}" belongs to server "{server}"', hint=hint)
+        hint = "Let the view migrate back first."
+        raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
+
+
+def _pinned(database: Database) -> Iterator[tuple[int, str, bool]]:
+    """Objects, the server that matters, and whether it is their home."""
+    for runtime in database.runtimes():
+        stream = runtime.paths[0].path.stream
+        known = database.streams.get(stream)
+        home = "" if known is None else home_of(known.stream)
+        if home or runtime.held is not None:
+            server = home or (runtime.away.server if runtime.away is not None else "another")
+            yield runtime.view.oid, server, bool(home)
+            yield stream, server, bool(home)
+
+
+def require_own(stream: CatalogObject) -> None:
+    """Raises 0A000 for a new view over a replica, for which nobody would keep it."""
+    home = home_of(stream) if isinstance(stream, Stream) else ""
+    if home:
+        instead = f'Create it on server "{home}", and let it migrate.'
+        raise SqlError("0A000", f'a continuous view over a stream of server "{home}" is not supported', hint=instead)

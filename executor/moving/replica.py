@@ -1,0 +1,232 @@
+"""Streams that another server's writers fill: their rows, as that server's log has them, in this one's log.
+
+Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
+that each counts once whoever dies, and everything behind the log (ring, views, their maintenance) takes such a stream
+for one of its own. A thread applies what comes; who reads a view first asks whether that is all. What lies on storage
+says how much the other server must keep: it is written before this server's log forgets it.
+
+    <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from executor.commit.following import Arrived, LogFollower
+from executor.commit.records import Followed, StreamRows
+from executor.trace.layout import LSN, ORDINAL, Layout, home_of
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+_FOLDER: Final = "followed"
+
+
+def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
+    """Where a server says how far it has a stream of another one's."""
+    return storage / _FOLDER / f"{home}.{stream}.{follower}.json"
+
+
+class Replica:
+    """One such stream. Safe for many threads."""
+
+    def __init__(self, database: Database, stream: Stream) -> None:
+        self._database = database
+        self.stream = stream
+        self._layout = Layout.of(replace(stream, options=()))
+        self._follower: LogFollower | None = None
+        self._is_applying = False
+        #: Up to which LSN of the other server all rows are visible here. Changes under ``lock``, which is taken behind
+        #: the table writer's and before a view's.
+        self.position = 0
+        #: The last position that a record has.
+        self.logged = 0
+        self.lock = threading.RLock()
+
+    @property
+    def home(self) -> tuple[str, int]:
+        """The server, and the stream's oid there."""
+        return home_of(self.stream), int(self.stream.option("oid"))
+
+    def is_behind(self) -> bool:
+        """Whether there may be rows that are not visible here. Takes microseconds."""
+        follower = self._follower
+        return follower is None or follower.is_behind() or self._is_applying  # in this order: what is read is applied
+
+    def catch_up(self) -> None:
+        """Applies what the other server has acknowledged by now. Raises 58030, 72000, XX001, and what a commit does."""
+        with self.lock:
+            while self._apply():
+                pass
+
+    def note(self) -> None:
+        """Logs the position where it moved on without rows."""
+        with self.lock:
+            if self.position != self.logged:
+                self._commit((), self.position)
+
+    def rows_between(self, after: int, upto: int) -> pa.Table:
+        """The rows of an interval of the other server's LSNs, from its log."""
+        follower = self._open(after)
+        found: list[Arrived] = []
+        try:
+            while follower.position < upto:
+                before = follower.position
+                found += [item for item in follower.read() if item.lsn <= upto]
+                assert follower.position > before, "the log has what was read of it"
+        finally:
+            follower.close()
+        batches = placed(found, self._layout)
+        return pa.Table.from_batches(batches, self._layout.with_places)
+
+    def close(self) -> None:
+        """Applies nothing any more."""
+        with self.lock:
+            if self._follower is not None:
+                self._follower.close()
+
+    def _open(self, after: int) -> LogFollower:
+        home, oid = self.home
+        folder = Path(self._database.separation.registry.require(home).log)
+        if not folder.is_dir():
+            raise SqlError(
+                "58P01", f'the log of server "{home}" is not at "{folder}"', hint="It must be at hand there."
+            )
+        return LogFollower(folder, oid, after)
+
+    def _apply(self) -> bool:
+        """One record; whether there may be more."""
+        follower = self._follower
+        if follower is None:
+            follower = self._follower = self._open(self.position)
+        if not follower.is_behind():
+            return False
+        before = follower.position
+        self._is_applying = True
+        try:
+            found = follower.read()
+            if found:
+                self._commit(placed(found, self._layout), follower.position)
+            self.position = follower.position
+        except BaseException:
+            follower.rewind(self.position)
+            raise
+        finally:
+            self._is_applying = False
+        return follower.position > before
+
+    def _commit(self, batches: Sequence[pa.RecordBatch], upto: int) -> None:
+        oid = self.stream.oid
+        rows = (StreamRows(oid, tuple(batches)),) if batches else ()
+        self._database.sequencer.commit((*rows, Followed(oid, upto)), sync=False)
+
+
+def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
+    """The rows of another server's commits with their places there. ``layout`` is that of its records."""
+    batches = [layout.seen(batch) for item in found for batch in item.batches]
+    counts = [sum(batch.num_rows for batch in item.batches) for item in found]
+    total = sum(counts)
+    starts = np.cumsum([0, *counts])[:-1]
+    lsns = np.repeat(np.array([item.lsn for item in found], dtype=np.int64), counts)
+    ordinals = np.arange(total, dtype=np.int64) - np.repeat(starts, counts)
+    table = pa.Table.from_batches(batches, layout.shown)
+    table = table.append_column(LSN, pa.array(lsns)).append_column(ORDINAL, pa.array(ordinals))
+    whole: list[pa.RecordBatch] = table.combine_chunks().to_batches()
+    return whole
+
+
+@dataclass(slots=True)
+class _Known:
+    """A replica, the LSN of its record that storage tells of, and those behind it: LSN here, and up to which there."""
+
+    replica: Replica
+    stored: int
+    records: list[tuple[int, int]]
+
+
+class Replicas:
+    """Those of a server."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[int, _Known] = {}
+
+    def _path(self, replica: Replica) -> Path:
+        options = self._database.options
+        return position_path(options.storage_directory, *replica.home, options.server_name)
+
+    def open(self, stream: Stream) -> None:
+        """There is such a stream. Its records tell how far it is, and of those that were forgotten the storage."""
+        replica = Replica(self._database, stream)
+        found = self._database.shared.read(self._path(replica)) or {}
+        is_its = found.get("stream") == stream.oid
+        replica.position = found["upto"] if is_its else 0
+        self._known[stream.oid] = _Known(replica, found["lsn"] if is_its else 0, [])
+
+    def recorded(self, lsn: int, part: Followed) -> None:
+        """A record is visible, or was found at the start."""
+        known = self._known.get(part.stream)
+        if known is not None and lsn > known.stored:
+            known.records.append((lsn, part.upto))
+            known.replica.position = known.replica.logged = part.upto
+
+    def needed(self, stream: int, otherwise: int) -> int:
+        """Above which LSN records may tell a stream's position; ``otherwise`` for one of this server's own."""
+        known = self._known.get(stream)
+        return otherwise if known is None else min(known.stored, otherwise)
+
+    def forget(self, oid: int) -> None:
+        """The stream was dropped."""
+        known = self._known.pop(oid, None)
+        if known is not None:
+            self._path(known.replica).unlink(missing_ok=True)
+
+    def get(self, oid: int) -> Replica | None:
+        """A stream's; None for one of this server's own."""
+        known = self._known.get(oid)
+        return None if known is None else known.replica
+
+    def of(self, home: str, stream: int) -> Replica | None:
+        """That of another server's stream."""
+        return next((item for item in self.all() if item.home == (home, stream)), None)
+
+    def all(self) -> list[Replica]:
+        """All."""
+        return [known.replica for known in tuple(self._known.values())]
+
+    def _below(self, oids: Iterable[int]) -> list[Replica]:
+        below = {each for oid in oids for each in self._database.reads_of(oid)}
+        return [known.replica for oid, known in tuple(self._known.items()) if oid in below]
+
+    def are_behind(self, oids: Iterable[int]) -> bool:
+        """Whether other servers may have acknowledged rows that these relations do not show."""
+        return bool(self._known) and any(replica.is_behind() for replica in self._below(oids))
+
+    def refresh(self, oids: Iterable[int]) -> None:
+        """Lets these relations show all that other servers have acknowledged by now."""
+        for replica in self._below(oids) if self._known else ():
+            replica.catch_up()
+
+    def release(self, upto: int) -> None:
+        """The log may forget records up to this LSN, so positions go to storage, where others see them, too."""
+        for oid, known in tuple(self._known.items()):
+            old = [record for record in known.records if record[0] <= upto]
+            if old:
+                lsn, position = old[-1]
+                self._database.shared.write(self._path(known.replica), {"stream": oid, "lsn": lsn, "upto": position})
+                known.stored = lsn
+                known.records = [record for record in known.records if record[0] > lsn]
+
+    def close(self) -> None:
+        """Applies nothing any more."""
+        for replica in self.all():
+            replica.close()

@@ -1,0 +1,312 @@
+"""Continuous views that go from server to server: given away, taken, and kept in step with what the storage says.
+
+Owns: the steps, and the thread that takes them. There are no messages but what lies on the storage, and no step undoes
+another, so that whoever dies goes on where the storage says it is when it is there again:
+
+    giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
+    taker   makes a view of them, and says so in the entry
+    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (its reads raise 55000)
+
+Until then the giver goes on, whose answers are right as well. The home's log keeps what the view's owner has not got
+yet: all above the entry's LSN at first, and then above what the owner says it has (``replica``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.catalog import Catalog
+from catalog.errors import SqlError, unsupported
+from catalog.nesting import holds, is_declared
+from catalog.objects import Stream, View, qualified
+from executor.cluster.failpoints import failpoint
+from executor.moving import artifact, entering
+from executor.moving.artifact import LeavingView
+from executor.moving.ownership import Owned, Ownership
+from executor.moving.replica import position_path
+from executor.separation.moving import Pace
+from executor.streams.runtime import is_followed
+from executor.trace.layout import home_of
+from executor.views.runtime import Away, ViewRuntime
+from executor.views.storage import Handover
+from planner.algebra import Scan
+from planner.retargeting import retargeted
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+#: Seconds between two looks at the storage and at other servers' logs, and of who waits for a view to be taken.
+_LOOK: Final = 0.1
+_WAIT: Final = 0.02
+#: Seconds between two records of a position that moved on without rows.
+_NOTE: Final = 1.0
+#: SQLSTATE classes that say nothing of the view: what they prevented is tried again.
+_PASSING: Final = ("57", "55P03")
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class ViewMoving:
+    """The views of one server that go and come. Safe for many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._registry = database.separation.registry
+        self._storage = database.shared.folder
+        self.ownership = Ownership(database.shared, self._registry)
+        #: Held by who takes a step.
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
+
+    def start(self) -> None:
+        """Does from now on what the storage says."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._database.replicas.close()
+
+    # Giving -----------------------------------------------------------------------------------------------------
+
+    def migrate(self, view: View, target: str, is_cancelled: Callable[[], bool]) -> str:
+        """Lets another server maintain a view from now on; the view's name. Raises 0A000 for what cannot leave, 42704,
+        55000, 57014 (it goes all the same), and what prevented the other server from taking it."""
+        self._database.separation.moving.require_target(target)
+        with self._lock:
+            runtime = self._database.view(view.oid)
+            runtime.check()
+            name = self._give(runtime, target)
+        while True:
+            found = self.ownership.get(name)
+            if found is None or found.taken:
+                break
+            if is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            time.sleep(_WAIT)
+        if found is None:
+            raise SqlError("55000", f'view "{view.name}" was dropped meanwhile')
+        if found.error is not None:
+            sqlstate, message = found.error
+            raise SqlError(sqlstate, f'server "{target}" cannot take view "{view.name}": {message}')
+        with self._lock:
+            self._settle(found)
+        return qualified(view)
+
+    def _give(self, runtime: ViewRuntime, target: str) -> str:
+        """Writes the states and the entry; the view's name among servers."""
+        before = self.ownership.get(runtime.shared) if runtime.shared else None
+        if before is not None and not before.taken:
+            raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
+        held = runtime.held
+        try:
+            leaving = self._take_out(runtime)
+            entry = before or self._entry(runtime, leaving)
+            handover = artifact.write(self._storage, entry.name, leaving)
+            failpoint("view-written")
+            given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
+            self.ownership.change(before, replace(given, taken=False, error=None))
+        except BaseException:
+            runtime.held = held
+            raise
+        failpoint("view-given")
+        return entry.name
+
+    def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
+        """Of a view that has never left. It knows its name before anybody else does."""
+        if not runtime.shared:
+            name = secrets.token_hex(8)
+            self._database.storage.share(runtime.view.oid, name)
+            runtime.shared = name
+        home = self._registry.name
+        return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
+
+    def _take_out(self, runtime: ViewRuntime) -> LeavingView:
+        """A view's states, all at one LSN of its home, which keeps what comes behind it."""
+        database, view = self._database, runtime.view
+        stream = self._pin(runtime)
+        replica = database.replicas.get(stream.oid)
+        with contextlib.ExitStack() as stack:
+            if replica is not None:
+                stack.enter_context(replica.lock)
+                replica.catch_up()
+            with runtime.lock:
+                with database.sequencer.lock:
+                    lsn = at = database.sequencer.visible
+                runtime.advance(lsn)
+                states = {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
+                if replica is None:
+                    runtime.held = lsn
+                else:
+                    at = replica.position
+        database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+        program = runtime.program
+        if replica is not None:
+            there = entering.as_at_home(stream)
+            view = entering.over(view, stream.oid, there.oid)
+            program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
+            stream = there
+        owner = database.catalog.rights_of(view.oid).owner
+        role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
+        return LeavingView(view, stream, role, at, program, states, runtime.statics)
+
+    def _pin(self, runtime: ViewRuntime) -> Stream:
+        """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
+        and 55P03 where a transaction defines something for seconds."""
+        writer = self._database.tables.begin_write(entering.PATIENCE)
+        try:
+            stream = _require_movable(self._database.catalog, runtime)
+            with self._database.sequencer.lock:
+                if not home_of(stream) and runtime.held is None:
+                    runtime.held = min(progress.durable for progress in runtime.paths)
+            return stream
+        finally:
+            writer.rollback()
+
+    # Taking -----------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        note = Pace(_NOTE)
+        while not self._stop.wait(_LOOK):
+            self._keep_up(note.is_due())
+            try:
+                self._look()
+            except (OSError, SqlError) as error:
+                _LOGGER.warning("views of the storage cannot be looked at: %s", error)
+
+    def _keep_up(self, noting: bool) -> None:
+        """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
+        for replica in self._database.replicas.all():
+            runtime = self._database.streams.get(replica.stream.oid)
+            try:
+                if self._database.admission.is_open(replica.stream.oid):
+                    replica.catch_up()
+                    if noting:
+                        replica.note()
+                if runtime is not None:
+                    runtime.error = None
+            except SqlError as error:
+                if runtime is not None and runtime.error is None and not self._stop.is_set():
+                    _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
+                    runtime.error = error.message
+
+    def _look(self) -> None:
+        """One round: what is given to this server is taken, and what others have taken is left to them."""
+        with self._lock:
+            entries = {owned.name: owned for owned in self.ownership.all()}
+            for owned in entries.values():
+                self._settle(owned)
+            for runtime in self._database.runtimes():
+                is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
+                if is_dropped and self.ownership.get(runtime.shared) is None:
+                    entering.leave(self._database, runtime)
+
+    def _settle(self, owned: Owned) -> None:
+        """This server does its part for one view."""
+        runtime = next((item for item in self._database.runtimes() if item.shared == owned.name), None)
+        if owned.home == self._registry.name and runtime is None:
+            self.ownership.delete(owned.name)  # it was dropped
+            artifact.delete(self._storage, owned.name)
+        elif owned.owner == self._registry.name and not owned.taken:
+            self._take(owned, runtime)
+        elif runtime is not None and owned.home == self._registry.name:
+            server = self._registry.get(owned.owner if owned.taken else owned.giver)
+            place(self._database, runtime, owned, "" if server is None else server.address)
+        elif runtime is not None and owned.owner != self._registry.name and owned.taken:
+            entering.leave(self._database, runtime)
+
+    def _take(self, owned: Owned, runtime: ViewRuntime | None) -> None:
+        """This server goes on with a view, or says why not."""
+        failpoint("view-seen")
+        try:
+            if owned.home == self._registry.name:
+                assert runtime is not None
+                self._come_back(owned, runtime)
+            else:
+                self._enter(owned, runtime)
+        except SqlError as error:
+            if error.sqlstate.startswith(_PASSING):
+                raise
+            _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.giver, error)
+            told = (error.sqlstate, error.message)
+            self.ownership.change(owned, replace(owned, owner=owned.giver, taken=True, error=told))
+            return
+        failpoint("view-begun")
+        taken = replace(owned, taken=True)
+        self.ownership.change(owned, taken)
+        artifact.delete(self._storage, owned.name)
+        if runtime is not None and owned.home == self._registry.name:
+            place(self._database, runtime, taken)
+
+    def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
+        if runtime is not None and runtime.handover != owned.handover:  # as it was here before
+            entering.leave(self._database, runtime)
+            runtime = None
+        if runtime is None:
+            entering.enter(self._database, owned, artifact.read(self._storage, owned))
+
+    def _come_back(self, owned: Owned, runtime: ViewRuntime) -> None:
+        if runtime.handover == owned.handover:
+            return
+        leaving = artifact.read(self._storage, owned)
+        program = runtime.program
+        (path,) = program.paths
+        own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{runtime.view.oid}")
+        if own.states != program.states or own.paths != program.paths:
+            raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
+        names = zip(leaving.program.states, own.states, strict=True)
+        handover = Handover(owned.name, owned.handover, {new.name: leaving.states[old.name] for old, new in names})
+        self._database.storage.come_back(runtime.view.oid, handover, owned.at)
+        failpoint("view-back")
+        runtime.come_back(owned.handover, owned.at)
+
+    def _is_guest(self, runtime: ViewRuntime) -> bool:
+        streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)
+        return any(item is not None and home_of(item.stream) for item in streams)
+
+
+def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
+    """What an entry says of a view whose home this server is: whether it is here, and what the log keeps for it."""
+    own, held = database.options.server_name, owned.at
+    has_come = owned.owner == own and runtime.handover == owned.handover
+    worker = owned.owner if owned.taken or has_come else owned.giver
+    if owned.taken:
+        path = position_path(database.shared.folder, owned.home, owned.stream, owned.owner)
+        held = max(held, (database.shared.read(path) or {"upto": 0})["upto"])
+    if worker == own:
+        runtime.held = None if owned.taken else held
+        return
+    if runtime.away is None:
+        database.indexes.forget(runtime.view.oid)
+    runtime.leave(Away(worker, address), held)
+
+
+def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
+    """The stream of a view that needs nothing else. Raises 0A000."""
+    view, instead = runtime.view, "Let it stay, and migrate the queries that read it."
+    if len(runtime.paths) != 1:
+        raise unsupported(f'migrating view "{view.name}" over several streams', instead)
+    stream = catalog.objects[runtime.paths[0].path.stream]
+    assert isinstance(stream, Stream)
+    scan = next((node for node in walk(runtime.program.final) if isinstance(node, Scan)), None)
+    if scan is not None:
+        raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
+    if is_followed(stream):
+        raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
+    kinds = [column.type for column in (*stream.columns, *view.columns)]
+    if view.types or view.functions or any(column.domain for column in stream.columns):
+        raise unsupported(f'migrating view "{view.name}", which uses types or functions of users', instead)
+    if any(holds(kind, is_declared) for kind in kinds):
+        raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
+    return stream

@@ -1,0 +1,128 @@
+"""Sums, products and quotients of floating point numbers that raise where PostgreSQL's do (float.c, float8_mul).
+
+Owns: ``checked``, for both engines. No engine raises by itself, and asking each operation what it made would bind every
+operand to a name. So a whole expression of operations is computed as it is written, and its result asked once:
+
+    CASE WHEN abs(a * b + c) <= 1e308 AND abs(a * b) >= 1e-300 THEN a * b + c ELSE add(mul(a, b), c) END
+
+Nothing that became infinite or NaN on the way is of ordinary size again, but a product of nothing may hide in a sum:
+every product that is summed, or divides, is asked, too. NULLs come next, then what is made of zeros: finite, and each
+product of nothing has a factor that is nothing. The rest (infinite values and NaN, what overflows) is computed once
+more by ``exact``, an operation at a time, which raises or gives the right result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from executor.printing.nodes import Expr, operand
+from planner.expression import Call, ColumnRef, Literal, Scalar
+
+SYMBOLS: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+#: Sizes that are neither overflow nor underflow.
+_HIGHEST: Final = {"float8": "1e308", "float4": "1e38"}
+_LOWEST: Final = {"float8": "1e-300", "float4": "1e-37"}
+#: Characters up to which an operand is written as often as it is needed, and an expression is one with its operand's.
+_SHORT: Final = 80
+_LONG: Final = 200
+_META: Final = "floats"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An operand: as it is written, as it is computed an operation at a time, and the products that it sums.
+
+    ``zeros`` are conditions under which its products are rightly nothing, ``values`` what the names in it stand for.
+    """
+
+    raw: str
+    exact: str
+    products: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
+    is_product: bool = False
+    values: dict[str, str] = field(default_factory=dict)
+
+
+class Checker(ABC):
+    """What an engine writes in its own way."""
+
+    @abstractmethod
+    def double(self, digits: str, kind: str) -> str:
+        """A constant of float4 or float8."""
+
+    @abstractmethod
+    def exact(self, name: str, left: str, right: str, are_short: bool) -> str:
+        """One operation that raises; operands that are not short are evaluated once."""
+
+    @abstractmethod
+    def bound(self, values: dict[str, str], body: str) -> str:
+        """``body`` with values bound to what ``variable`` calls them."""
+
+    @abstractmethod
+    def variable(self, name: str) -> str:
+        """A bound name."""
+
+
+def checked(checker: Checker, dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    """An operation on two floats of the call's type."""
+    values: dict[str, str] = {}
+    left, right = (
+        _part(checker, dialect, value, scalar, values) for value, scalar in zip(arguments, node.arguments, strict=True)
+    )
+    is_product = node.function in ("mul", "div")
+    products = [*left.products, *right.products]
+    # A product of nothing makes a product nothing, but neither a sum nor, as its divisor, a quotient.
+    products += [left.raw] if left.is_product and not is_product else []
+    products += [right.raw] if right.is_product and node.function != "mul" else []
+    are_short = all(isinstance(item, ColumnRef | Literal) for item in node.arguments)
+    raw = f"({left.raw} {SYMBOLS[node.function]} {right.raw})"
+    zeros = [*left.zeros, *right.zeros]
+    if is_product:
+        highest = checker.double(_HIGHEST[node.type.name], node.type.name)
+        nothing = f"{left.raw} = 0 OR {right.raw} = 0"
+        if node.function == "div":
+            nothing = f"{left.raw} = 0 AND ABS({right.raw}) <= {highest}"
+        zeros.append(f"({raw} <> 0 OR {nothing})")
+    found = _Part(
+        raw,
+        checker.exact(node.function, left.exact, right.exact, are_short),
+        tuple(products),
+        tuple(zeros),
+        is_product,
+        values,
+    )
+    body = _asked(checker, found, node.type.name)
+    result = exp.Paren(this=exp.Var(this=checker.bound(values, body) if values else body))
+    result.meta[_META] = found
+    return result
+
+
+def _part(checker: Checker, dialect: Any, value: Expr, scalar: Scalar, values: dict[str, str]) -> _Part:
+    """An operand; one that is long is bound to a name among the ``values``."""
+    known = value.meta.get(_META) if isinstance(value, exp.Paren) else None
+    if known is not None and len(known.raw) < _LONG and not (known.values and values):
+        values.update(known.values)
+        return known  # type: ignore[no-any-return]
+    printed = dialect.generate(operand(value))
+    if len(printed) <= _SHORT or isinstance(scalar, ColumnRef | Literal):
+        return _Part(printed, printed)
+    name = f"f{len(values)}"
+    values[name] = printed
+    return _Part(checker.variable(name), checker.variable(name))
+
+
+def _asked(checker: Checker, part: _Part, kind: str) -> str:
+    """The expression where its result is ordinary, else what is exact."""
+    highest, lowest = checker.double(_HIGHEST[kind], kind), checker.double(_LOWEST[kind], kind)
+    size = f"ABS({part.raw})"
+    conditions = [f"{size} BETWEEN {lowest} AND {highest}" if part.is_product else f"{size} <= {highest}"]
+    conditions += [f"ABS({product}) >= {lowest}" for product in part.products]
+    whens = [" AND ".join(conditions), f"{part.raw} IS NULL"]
+    if part.zeros:
+        whens.append(" AND ".join((f"{size} <= {highest}", *part.zeros)))
+    branches = " ".join(f"WHEN {when} THEN {part.raw}" for when in whens)
+    return f"CASE {branches} ELSE {part.exact} END"

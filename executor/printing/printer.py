@@ -1,0 +1,174 @@
+"""Prints algebra as an engine's SQL, through sqlglot's expression nodes and its generator.
+
+Owns: the walk over a statement's tree, children first, and the shape of expressions that both engines share: sort
+keys, aggregates, windows with their frames, subqueries. How relations become SELECTs is in ``selects``, what an engine
+writes in its own way in its dialect (``dialect``). No client text comes through here but as literals and quoted names,
+and no SQL is ever parsed.
+
+Trees of any depth print: the fold is iterative, and an expression deeper than ``FREEZE`` levels is generated at
+once and embedded as text, since sqlglot's generator recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from executor.printing.nodes import CHAINS, Expr, case, identifier, operand, reference
+from executor.printing.selects import FREEZE, Block, Selects
+from planner.algebra import Relation, SortKey, With
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Exists,
+    Literal,
+    Parameter,
+    ScalarSubquery,
+    WindowCall,
+)
+from planner.functions import RANKING_FUNCTIONS
+from planner.walk import RELATIONS, children
+
+
+class Printer(Selects):
+    """Prints relations and expressions; a dialect overrides the methods of ``Dialect`` and extends its tables.
+
+    One instance prints one statement at a time and is not shared between threads.
+    """
+
+    def print_relation(self, relation: Relation) -> str:
+        """The SELECT whose rows are the relation's, columns named c<id> in the relation's order."""
+        if isinstance(relation, With):
+            items = ", ".join(self._definition(name, below) for name, below in relation.definitions)
+            return f"WITH {items} {self.print_relation(relation.body)}"
+        block = self._fold(relation)[0]
+        return self.generate(self._select(block))
+
+    def _definition(self, name: str, relation: Relation) -> str:
+        """A WITH item, found under the name of a state, with its columns under their own."""
+        return f"{self.generate(identifier(f's_{name}'))} AS MATERIALIZED ({self.print_relation(relation)})"
+
+    def print_scalar(self, scalar: Any) -> str:
+        """One expression as text."""
+        return self.generate(self._fold(scalar)[0])
+
+    def expression(self, scalar: Any) -> Expr:
+        """One expression as a node, for a dialect that writes it elsewhere than where it stands."""
+        result: Expr = self._fold(scalar)[0]
+        return result
+
+    # -- the fold --------------------------------------------------------------------------------------------------
+
+    def _fold(self, root: Any) -> tuple[Any, int]:
+        """Results of all nodes, children first; a result is (Block or Expr, depth)."""
+        done: list[tuple[Any, int]] = []
+        stack: list[tuple[Any, int]] = [(root, -1)]
+        while stack:
+            node, count = stack.pop()
+            if count < 0:
+                below = list(children(node))
+                stack.append((node, len(below)))
+                stack.extend((child, -1) for child in reversed(below))
+                continue
+            split = len(done) - count
+            results = done[split:]
+            del done[split:]
+            done.append(self._visit(node, results))
+        return done[0]
+
+    def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
+        """One node over its children's results."""
+        below = [self._frozen(value, depth) for value, depth in below]
+        rest = iter([value for value, _ in below])
+        if isinstance(node, RELATIONS):
+            block = self.relation(node, rest)
+            block.depth = max([block.depth, *(depth for _, depth in below)])
+            return block, block.depth
+        if isinstance(node, SortKey):
+            result = self._sort_key(node, rest)
+        elif isinstance(node, AggregateCall):
+            result = self._aggregate(node, rest)
+        elif isinstance(node, WindowCall):
+            result = self._window_call(node, rest)
+        else:
+            result = self._scalar(node, rest)
+        chained = type(result) if type(result) in CHAINS else None
+        return result, max((depth + (type(value) is not chained) for value, depth in below), default=1)
+
+    def _frozen(self, value: Any, depth: int) -> tuple[Any, int]:
+        """The value, or its text once it is so deep that the generator's recursion would matter."""
+        if depth < FREEZE or isinstance(value, Block | exp.Ordered):
+            return value, depth
+        return exp.Var(this=f"({self.generate(value)})"), 1
+
+    def _scalar(self, node: Any, rest: Iterator[Any]) -> Expr:
+        match node:
+            case Literal():
+                return self.literal(node)
+            case ColumnRef():
+                return reference(node.column)
+            case Parameter():
+                return self.parameter(node)
+            case Call():
+                return self.call(node, list(rest))
+            case Cast():
+                return self.cast(next(rest), node)
+            case Case():
+                branches = [(next(rest), next(rest)) for _ in node.branches]
+                return case(branches, next(rest))
+            case ScalarSubquery():
+                return self.subquery_scalar(node, self._select(next(rest)))
+            case Exists():
+                return exp.Exists(this=self._select(next(rest)))
+            case _:
+                argument, block = next(rest), next(rest)
+                return exp.In(this=operand(argument), query=exp.Subquery(this=self._select(block)))
+
+    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+        return exp.Ordered(this=next(rest), desc=key.descending, nulls_first=key.nulls_first)
+
+    def _aggregate(self, node: AggregateCall, rest: Iterator[Any]) -> Expr:
+        arguments = [next(rest) for _ in node.arguments]
+        where = next(rest) if node.filter is not None else None
+        return self.aggregate(node, arguments, where, [next(rest) for _ in node.order_by])
+
+    def _window_call(self, node: WindowCall, rest: Iterator[Any]) -> Expr:
+        arguments = [next(rest) for _ in node.arguments]
+        partition = [next(rest) for _ in node.partition]
+        order = [next(rest) for _ in node.order_by]
+        offsets = [next(rest) for _ in node.offsets]
+        where = next(rest) if node.filter is not None else None
+        over = exp.Window(partition_by=partition, order=exp.Order(expressions=order) if order else None)
+        if node.function not in RANKING_FUNCTIONS:
+            over.set("spec", _frame(node, offsets))
+        return self.window(node, arguments, where, over)
+
+
+def _frame(node: WindowCall, offsets: list[Expr]) -> Expr:
+    """ROWS, RANGE or GROUPS BETWEEN ... AND ... EXCLUDE ..."""
+    rest = iter(offsets)
+    (start, start_side), (end, end_side) = (_bound(bound, rest) for bound in (node.start, node.end))
+    return exp.WindowSpec(
+        kind=node.mode.upper(),
+        start=start,
+        start_side=start_side,
+        end=end,
+        end_side=end_side,
+        exclude=None if node.exclude == "no_others" else exp.var(node.exclude.replace("_", " ").upper()),
+    )
+
+
+def _bound(bound: str, offsets: Iterator[Expr]) -> tuple[Any, str | None]:
+    """What sqlglot calls the value and the side of a frame's bound."""
+    match bound:
+        case "current_row":
+            return "CURRENT ROW", None
+        case "unbounded_preceding" | "unbounded_following":
+            return "UNBOUNDED", bound.removeprefix("unbounded_").upper()
+        case _:
+            return operand(next(offsets)), bound.upper()

@@ -1,0 +1,4 @@
+"""Streams while their server runs (architecture, section 5; thesis, chapter 3): ``runtime`` keeps what has arrived,
+``appender`` takes rows in, of which ``row_values`` knows the literals, ``scanning`` waits for them, and ``arriving``
+answers queries of the stream itself.
+"""

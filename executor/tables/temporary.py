@@ -1,0 +1,120 @@
+"""Temporary relations: of one session, seen by no other, and gone with it.
+
+Owns: what a session's catalog shows of them, their oids, and when their rows go. A temporary table is beside all others
+in the tables' database, so that statements, savepoints and snapshots are the same; but neither its definition nor its
+rows are ever logged or in the stored catalog, and what a crash leaves of it is dropped at the next start.
+
+https://www.postgresql.org/docs/15/sql-createtable.html
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable
+
+from catalog.catalog import Catalog
+from catalog.errors import SqlError
+from catalog.objects import PG_TEMP, CatalogObject, Table
+from executor.embedded.tables.store import TableStore
+from planner.bind.definitions.drops import without
+from planner.definitions import Drop
+
+#: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
+FIRST_OID = 1_000_000_000
+#: Seconds that the end of a session waits for the table writer; the next end tries again.
+_PATIENCE = 1.0
+
+_labels = itertools.count(1)
+
+
+class TemporaryOids:
+    """The oids of all sessions' temporary relations, and the tables that ended sessions left."""
+
+    def __init__(self, tables: TableStore) -> None:
+        self._tables = tables
+        self._next = FIRST_OID
+        self._taking = threading.Lock()
+        self._left: set[int] = {oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP}
+        self._dropping = threading.Lock()  # apart from the other, which who writes may want
+        self.drop(())
+
+    def take(self, count: int) -> int:
+        """The first of so many that follow each other."""
+        with self._taking:
+            first, self._next = self._next, self._next + count
+            return first
+
+    def drop(self, oids: Iterable[int]) -> None:
+        """Tables that no session has any more go as soon as nobody writes."""
+        with self._dropping:
+            self._left.update(oids)
+            if not self._left:
+                return
+            try:
+                writer = self._tables.begin_write(_PATIENCE)
+            except SqlError:
+                return
+            try:
+                for oid in self._left & writer.definitions.keys():
+                    writer.drop(oid)
+                writer.commit(self._tables.applied_lsn)
+            except BaseException:
+                writer.rollback()
+                raise
+            self._left.clear()
+
+
+class Temporary:
+    """One session's temporary relations, as committed."""
+
+    def __init__(self) -> None:
+        self._objects: tuple[CatalogObject, ...] = ()
+        self._over: tuple[Catalog, Catalog] | None = None
+        #: Another text for each set of relations, unlike all other sessions'; '' where there are none.
+        self.label = ""
+
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """The oids of the tables."""
+        return tuple(item.oid for item in self._objects if isinstance(item, Table))
+
+    def over(self, catalog: Catalog) -> Catalog:
+        """What the session sees: the same object as long as nothing changes."""
+        if not self._objects:
+            return catalog
+        known = self._over
+        if known is None or known[0] is not catalog:
+            shown = catalog
+            for item in self._objects:
+                shown = shown.add(item)
+            known = self._over = (catalog, shown)
+        return known[1]
+
+    def commit(self, catalog: Catalog | None) -> None:
+        """A transaction with this catalog (None: it defined nothing) is committed."""
+        if catalog is None:
+            return
+        objects = tuple(catalog.contents(PG_TEMP))
+        if objects != self._objects:
+            self._objects, self._over = objects, None
+            self.label = f"temporary {next(_labels)}" if objects else ""
+
+
+def drop_temporary(items: Iterable[CatalogObject], catalog: Catalog) -> Drop:
+    """Drops temporary relations with the views and sequences that need them; other tables lose what refers to them."""
+    found = {item.oid: item for item in items}
+    changes: dict[int, Table] = {}
+    pending = list(found.values())
+    for item in pending:  # grows while it is walked
+        for other in (*catalog.owned(item.oid), *catalog.dependents(item.oid)):
+            if other.oid in found:
+                continue
+            if isinstance(other, Table):
+                changes[other.oid] = without(changes.get(other.oid, other), item.oid)
+            else:
+                found[other.oid] = other
+                pending.append(other)
+    kept = {oid: catalog.objects[oid] for oid in changes if oid not in found}
+    pairs = tuple((before, changes[oid]) for oid, before in kept.items() if isinstance(before, Table))
+    return Drop("TABLE", tuple(reversed(found)), changes=pairs)

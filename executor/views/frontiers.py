@@ -1,0 +1,74 @@
+"""How far each stream's rows are safe without the log and the ring, and what is freed below that.
+
+Owns: the durable frontiers of streams over all of their views, the backlog that admission asks for, and the giving up
+of memory and log that nobody needs any more. The frontiers themselves are the views' (``executor.views.runtime``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from executor.streams.runtime import FileFeed
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+#: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
+_LATE: Final = 1.0
+
+
+class Frontiers:
+    """The frontiers of a database's streams."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def durable_lsn(self, stream: int, otherwise: int) -> int:
+        """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
+        frontiers = [
+            runtime.needed(progress)
+            for runtime in self._database.views_on(stream)
+            if runtime.error is None
+            for progress in runtime.paths
+            if progress.path.stream == stream
+        ]
+        return min(frontiers, default=otherwise)
+
+    def backlog(self, stream: int) -> int:
+        """Bytes (as in memory) of a stream's rows that some view still needs."""
+        database = self._database
+        runtime = database.streams.get(stream)
+        visible = database.sequencer.visible
+        return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
+
+    @property
+    def is_log_long(self) -> bool:
+        """Whether the log has grown beyond the budget: a view that gets a few rows now and then may hold it."""
+        options = self._database.options
+        return self._database.log.size > max(options.backlog_bytes, 4 * options.log_segment_bytes)
+
+    def release(self) -> None:
+        """Frees memory and log below what anybody needs."""
+        database = self._database
+        with database.sequencer.lock:
+            visible = database.sequencer.visible
+            frontiers = {oid: self.durable_lsn(oid, visible) for oid in database.streams}
+            if database.tables.backlog.age > _LATE:
+                with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
+                    database.tables.backlog.apply()
+            waiting = database.tables.backlog.first_lsn
+        lowest = held = min(database.sequencer.durable, visible)
+        if waiting is not None:
+            held = min(held, waiting - 1)
+        for oid, upto in frontiers.items():
+            stream = database.streams.get(oid)
+            if stream is not None and isinstance(stream.feed, FileFeed):
+                # Kept beside the log are the files' names, so the log need not wait for the files' rows.
+                stream.feed.release(lowest)
+            elif stream is not None:
+                stream.feed.release(upto)
+                held = min(held, upto) if stream.last_lsn > upto else held
+        database.replicas.release(lowest)
+        database.log.recycle(held + 1)

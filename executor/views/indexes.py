@@ -1,0 +1,85 @@
+"""The key indexes of continuous views: built at the first point read, and kept for the next.
+
+Owns: which index belongs to which version of its view, and how one is brought to the present LSN. What an index is,
+and how a query becomes a read of one, is ``executor.points``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from executor.trace.index import Row
+from executor.views.index import Indexed, ViewIndex
+from executor.views.runtime import ViewRuntime
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
+
+    version: int
+    index: Indexed
+    checked: int = -1
+
+
+class ViewIndexes:
+    """The indexes of all views of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._indexes: dict[int, _Kept] = {}
+
+    def forget(self, oid: int) -> None:
+        """A view was dropped."""
+        self._indexes.pop(oid, None)
+
+    def key_of(self, oid: int) -> tuple[str, ...]:
+        """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
+        runtime = self._database.view(oid)
+        program = runtime.program
+        names = {column: item.name for column, item in zip(program.columns, runtime.view.columns, strict=True)}
+        return tuple(names[column] for column in program.point_key)
+
+    def fresh(self, oid: int) -> Indexed | None:
+        """The view's index if nothing arrived since it was refreshed. Never blocks."""
+        known = self._indexes.get(oid)
+        if known is None:
+            return None
+        database = self._database
+        if database.replicas.are_behind((oid,)):
+            return None
+        visible = database.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        if visible != known.checked:
+            if known.version != database.version_of((oid,)):
+                return None
+            known.checked = visible
+        return known.index
+
+    def read(self, oid: int, key: tuple[object, ...]) -> Row:
+        """One row of a view that has a point key, at the present LSN."""
+        runtime = self._database.view(oid)
+        self._database.replicas.refresh((oid,))
+        with runtime.lock:
+            with self._database.sequencer.lock:  # a record being published has changed the version before it is visible
+                version, lsn = self._database.version_of((oid,)), self._database.sequencer.visible
+            runtime.advance(lsn)
+            if runtime.index is None:
+                runtime.index = ViewIndex(runtime, self.key_of(oid))
+            index = runtime.index.refresh(lambda states: self.final(runtime, states))
+            self._indexes[oid] = _Kept(version, index)
+            return index.get(key)
+
+    def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows that a view with a point key has over its state, or over some groups of it."""
+        final = self._database.plans.get(runtime.program.final)
+        table = None if final.small is None else final.small.run(states)
+        if table is None:
+            table = self._database.engine.query(final.relation, states, (), runtime.time_zone)
+        return table.rename_columns([column.name for column in runtime.view.columns])

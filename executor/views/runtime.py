@@ -1,0 +1,445 @@
+"""A continuous view while its server runs: how far its states are, what they contain, and its result.
+
+Owns: the in-memory content of a view's states (a cache of what traces and log say) and the rules by which it moves:
+``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
+``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
+(executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.embedded.engine import EmbeddedEngine
+from executor.engine import Inputs, Job
+from executor.streams.runtime import Feed, rows_between
+from executor.trace.layout import LSN, ORDINAL
+from executor.trace.ring import Ring
+from executor.views.content import TAIL_ROWS, Content
+from executor.views.expiry import unexpired
+from planner.algebra import Delta, Relation, Snapshot
+from planner.incremental.names import stored_name
+from planner.labels import with_labels
+from planner.program import Path, Program, State
+from planner.renaming import with_current_names
+from planner.walk import walk
+
+if TYPE_CHECKING:
+    from executor.views.index import ViewIndex
+
+#: Runs kept apart for the next commit before they are merged into one.
+PENDING_RUNS = 32
+#: Runs that are kept for who follows a view, before all of it must be looked at.
+FOLLOWED_RUNS = 1024
+#: A result is near where the last one took no more seconds than this, and no more rows have come since.
+NEAR_SECONDS = 0.002
+NEAR_ROWS = 2048
+
+
+@dataclass(slots=True)
+class PendingRun:
+    """A run in memory that no commit holds yet: ``tables`` by state name over (``after``, ``upto``]."""
+
+    after: int
+    upto: int
+    tables: dict[str, pa.Table]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
+
+    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
+    where the interval ends that a background job computes now, or computed last: readers do not wait for it, but end
+    their runs there, so that what the job commits takes the place of whole runs and those above it stay of use.
+    """
+
+    path: Path
+    durable: int
+    reached: int
+    moved: int = 0
+    claimed: int = 0
+    pending: list[PendingRun] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewError:
+    """Why a view has no value any more, and where in the log that happened (architecture, section 5)."""
+
+    error: SqlError
+    lsn: int
+
+    def raised(self) -> SqlError:
+        """What a read raises."""
+        detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
+        return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Another server maintains a view."""
+
+    server: str
+    address: str
+
+    def raised(self, view: View) -> SqlError:
+        """What a read here raises."""
+        where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
+        return SqlError(
+            "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
+        )
+
+
+#: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.
+_CIRCUMSTANCES = ("53", "55", "57", "58", "72")
+
+
+def is_of_the_rows(error: SqlError) -> bool:
+    """Whether an error will come again whenever the same rows are processed, and so is the view's value."""
+    return not error.sqlstate.startswith(_CIRCUMSTANCES)
+
+
+@dataclass(slots=True, eq=False)
+class Follower:
+    """Runs that were added to a view's only state since they were taken; None when that is not known, as at first, and
+    where they are too many to be of use. Used with the view's lock held."""
+
+    runs: list[pa.Table] | None = None
+
+    def add(self, run: pa.Table) -> None:
+        """The state has got a run."""
+        if self.runs is not None:
+            self.runs.append(run)
+            if len(self.runs) > FOLLOWED_RUNS:
+                self.runs = None
+
+    def take(self) -> list[pa.Table] | None:
+        """What was added since the last call."""
+        found, self.runs = self.runs, []
+        return found
+
+
+class ViewPassed(Exception):
+    """Another reader already brought the view beyond the LSN that was asked for."""
+
+
+class ViewRuntime:
+    """One continuous view's states and result. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        view: View,
+        program: Program,
+        engine: EmbeddedEngine,
+        feeds: Mapping[int, Feed],
+        statics: Mapping[str, pa.Table],
+        frontiers: Mapping[int, int],
+        load: Callable[[State], list[pa.Table]],
+    ) -> None:
+        """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
+        self.view = view
+        self._planned = program  # at the view's creation
+        self.program = with_labels(program, view.labels) if view.labels else program
+        self._final: tuple[object, Relation] = (((), 0), self.program.final)
+        self.engine = engine
+        self.feeds = feeds
+        self.statics = statics
+        self.lock = threading.RLock()
+        self.error: ViewError | None = None
+        #: Keeps an error on storage: the log does not wait for a view that has one.
+        self.on_fail: Callable[[ViewError], None] = lambda failed: None
+        self.next_job = 0
+        #: The view's name among the servers of a storage, and how its states came here last; '' where it never left.
+        self.shared = self.handover = ""
+        #: Above this LSN another server still reads the stream's rows for the view.
+        self.held: int | None = None
+        #: What reads are told while the view is on another server.
+        self.away: Away | None = None
+        #: Who keeps the runs that are added to the only state.
+        self.followers: tuple[Follower, ...] = ()
+        self.index: ViewIndex | None = None
+        self._load = load
+        #: Streams whose paths read a row's place.
+        self._placed = {path.stream for path in program.paths if reads_places(path)}
+        #: By the paths' streams, the states that their statements read as they were before a delta.
+        self._standing = {path.stream: states_read(path) for path in program.paths}
+        self._version = self._relabelled = 0
+        self._result: tuple[object, pa.Table] | None = None
+        self._seconds = float("inf")  # that the last one took
+        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
+        self._expiries = {expiry.state: expiry for expiry in program.expiries}
+        self.contents = {state.name: self._loaded(state) for state in program.states}
+
+    def final(self, view: View) -> Relation:
+        """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
+        known, relation = self._final
+        if known != (key := (view.moved, self._relabelled)):
+            relation = with_current_names(self.program.final, view.moved)
+            self._final = key, relation
+        return relation
+
+    def alter(self, view: View) -> None:
+        """The view is defined otherwise, and means the same. Takes no lock: the caller has the sequencer's."""
+        labels, self.view = self.view.labels, view
+        if view.labels != labels:
+            self.program = with_labels(self._planned, view.labels)
+            for progress, path in zip(self.paths, self.program.paths, strict=True):
+                progress.path = path
+            self._relabelled += 1
+
+    def _loaded(self, state: State) -> Content:
+        tables = self._load(state)
+        base = tables[0] if len(tables) == 1 else self.engine.merge(state, tables)
+        return Content(state, named((state,), state.name, base), lambda table: self._needed(state, table))
+
+    def _needed(self, state: State, table: pa.Table) -> pa.Table:
+        """A state's rows without those that the retention is done with: what has been read stays read."""
+        expiry = self._expiries.get(state.name)
+        if expiry is None:
+            return table
+        return unexpired(table, expiry, self.contents[expiry.watermark].tables, self.engine.query_few)
+
+    @property
+    def time_zone(self) -> str:
+        """The TimeZone setting of the view's creation."""
+        return dict(self.view.settings).get("TimeZone", "UTC")
+
+    @property
+    def version(self) -> int:
+        """Grows whenever the content changed, or how it is shown."""
+        return self._version + self._relabelled
+
+    def advance(self, lsn: int) -> None:
+        """Brings every path's content to an LSN. Raises the view's error."""
+        with self.lock:
+            for progress in self.paths if self.away is None else ():
+                if progress.reached < progress.claimed < lsn:
+                    self._advance_path(progress, progress.claimed)
+                if progress.reached < lsn:
+                    self._advance_path(progress, lsn)
+            self.check()
+
+    def check(self) -> None:
+        """Raises the view's error, if it has one, and 55000 where it is on another server."""
+        if self.away is not None:
+            raise self.away.raised(self.view)
+        if self.error is not None:
+            raise self.error.raised()
+
+    def _advance_path(self, progress: Progress, lsn: int) -> None:
+        after, progress.reached = progress.reached, lsn
+        feed = self.feeds[progress.path.stream]
+        if self.error is not None or feed.rows(after, lsn) == 0:
+            return
+        try:
+            tables = self._run_path(progress.path, after, lsn, lambda state: self.contents[state.name].tables)
+        except SqlError as error:
+            if not is_of_the_rows(error):
+                progress.reached = after
+                raise
+            self.fail(ViewError(error, lsn))
+            return
+        except BaseException:
+            progress.reached = after
+            raise
+        self._add(tables)
+        progress.moved = lsn
+        progress.pending.append(PendingRun(after, lsn, tables))
+        if len(progress.pending) > PENDING_RUNS:
+            claimed = [run for run in progress.pending if run.upto <= progress.claimed]
+            free = progress.pending[len(claimed) :]
+            progress.pending = [self._merged(runs) for runs in (claimed, free) if runs]
+
+    def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
+        """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
+        return self._run_path(path, after, upto, self._load)
+
+    def _run_path(
+        self, path: Path, after: int, upto: int, before: Callable[[State], list[pa.Table]]
+    ) -> dict[str, pa.Table]:
+        """The same; ``before`` has the states' rows at ``after``, for statements that read them."""
+        self.next_job += 1
+        targets = {statement.target for statement in path.statements}
+        states = tuple(state for state in self.program.states if state.name in targets)
+        delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
+        standing = {
+            state.name: named((state,), state.name, self.engine.merge(state, before(state)))
+            for state in states
+            if state.name in self._standing[path.stream]
+        }
+        inputs = Inputs(delta, {**self.statics, **standing} if standing else self.statics)
+        job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
+        return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
+
+    def fail(self, error: ViewError) -> None:
+        """Makes an error the view's value; its states are no longer maintained."""
+        with self.lock:
+            if self.error is None:
+                self.on_fail(error)
+                self.error = error
+                self._version += 1
+
+    def _merged(self, runs: list[PendingRun]) -> PendingRun:
+        """One run of consecutive ones."""
+        tables = {
+            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in runs])
+            for name in runs[0].tables
+        }
+        return PendingRun(runs[0].after, runs[-1].upto, tables)
+
+    def take_pending(self, progress: Progress) -> PendingRun | None:
+        """One run from the durable frontier to what was reached, if the runs in memory are exactly that."""
+        with self.lock:
+            if not progress.pending or progress.pending[0].after < progress.durable:
+                return None
+            starts_late = self.feeds[progress.path.stream].rows(progress.durable, progress.pending[0].after) > 0
+            if starts_late:
+                return None
+            progress.pending = [self._merged(progress.pending)]
+            return PendingRun(progress.durable, progress.reached, progress.pending[0].tables)
+
+    def claim(self, progress: Progress, upto: int) -> None:
+        """A background job computes the path's rows from its durable frontier up to an LSN."""
+        with self.lock:
+            progress.claimed = upto
+
+    def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
+        """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
+        with self.lock:
+            if progress.reached >= upto or progress.reached == progress.durable:
+                after, progress.durable = progress.durable, upto
+                progress.pending = [run for run in progress.pending if run.after >= upto]
+                if progress.reached == after:
+                    self._add(tables)
+                    progress.reached = progress.moved = upto
+                return
+        self._reload(progress, upto)
+
+    def _reload(self, progress: Progress, upto: int) -> None:
+        """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
+        state. Read before the lock is taken: only the caller's thread commits."""
+        contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
+        with self.lock:
+            progress.durable = upto
+            for each in self.paths:
+                each.reached = each.moved = each.durable
+                each.pending = []
+            self.contents = contents
+            for follower in self.followers:
+                follower.runs = None
+            self._version += 1
+
+    # Between servers --------------------------------------------------------------------------------------------
+
+    def needed(self, progress: Progress) -> int:
+        """Above which LSN somebody needs a path's rows."""
+        if self.held is None:
+            return progress.durable
+        return self.held if self.away is not None else min(self.held, progress.durable)
+
+    def leave(self, away: Away, held: int) -> None:
+        """The view is on another server, which reads the stream's rows above an LSN."""
+        with self.lock:
+            if self.away is None:
+                self.contents = {name: content.emptied() for name, content in self.contents.items()}
+                for progress in self.paths:
+                    progress.pending = []
+                for follower in self.followers:
+                    follower.runs = None
+                self._result = self.index = None
+                self._version += 1
+            self.away, self.held = away, held
+
+    def come_back(self, handover: str, frontier: int) -> None:
+        """The view is here again, and its stored states are of an LSN."""
+        with self.lock:
+            self._reload(self.paths[0], frontier)
+            self.away = self.held = None
+            self.handover = handover
+
+    def _add(self, tables: Mapping[str, pa.Table]) -> None:
+        for name, table in tables.items():
+            content = self.contents[name]
+            content.add(table, self.engine)
+            if table.num_rows:
+                for follower in self.followers:
+                    follower.add(table)
+        self._version += 1
+
+    def follow(self) -> Follower:
+        """Begins to keep what is added to the only state."""
+        assert len(self.contents) == 1
+        follower = Follower()
+        self.followers += (follower,)
+        return follower
+
+    def result(
+        self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
+    ) -> pa.Table:
+        """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
+
+        ``tables_version`` says which content of the tables that the final relation reads the caller sees.
+        Raises ViewPassed when the content is beyond ``lsn`` already and ``exact`` matters.
+        """
+        with self.lock:
+            if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
+                raise ViewPassed
+            started = time.perf_counter()
+            self.advance(lsn)
+            key = (self.version, tables_version)
+            if self._result is not None and self._result[0] == key:
+                return self._result[1]
+            table = query(self.snapshots())
+            self._result = (key, table)
+            self._seconds = time.perf_counter() - started
+            return table
+
+    def is_near(self, lsn: int) -> bool:
+        """Whether the rows at an LSN are so little work that they need no thread of their own; with the lock held."""
+        return (
+            self._seconds <= NEAR_SECONDS
+            and all(content.base.num_rows <= TAIL_ROWS for content in self.contents.values())
+            and all(isinstance(feed, Ring) for feed in self.feeds.values())
+            and sum(rows_between(self.feeds[each.path.stream], each.reached, lsn) for each in self.paths) <= NEAR_ROWS
+        )
+
+    def snapshots(self) -> dict[str, pa.Table]:
+        """Engine leaf names of the states and statics with their rows."""
+        found = {f"s_{name}": content.snapshot(self.engine) for name, content in self.contents.items()}
+        return found | self.snapshots_of_statics()
+
+    def snapshots_of_statics(self) -> dict[str, pa.Table]:
+        """The same for the static pipelines' results."""
+        return {f"s_{name}": table for name, table in self.statics.items()}
+
+
+def states_read(path: Path) -> set[str]:
+    """The traces that a path's statements read as they were before the delta."""
+    relations = (node for statement in path.statements for node in walk(statement.relation))
+    return {node.trace for node in relations if isinstance(node, Snapshot)}
+
+
+def reads_places(path: Path) -> bool:
+    """Whether a path's statements depend on when a row came."""
+    return any(
+        not {LSN, ORDINAL}.isdisjoint(item.sources)
+        for statement in path.statements
+        for item in walk(statement.relation)
+        if isinstance(item, Delta)
+    )
+
+
+def named(states: Iterable[State], name: str, run: pa.Table | tuple[FilePath, ...]) -> pa.Table:
+    """A run as its trace keeps it: columns under the names that snapshots refer to."""
+    assert not isinstance(run, tuple), "the embedded engine gives tables"
+    state = next(state for state in states if state.name == name)
+    return run.rename_columns([stored_name(column) for column in state.columns])

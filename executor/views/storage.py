@@ -1,0 +1,328 @@
+"""Where continuous views live on storage: one folder a view with its manifest and runs, one with its static runs.
+
+Owns: the layout below shared/ (architecture, section 8) and the order in which a view's files come to exist, so that a
+crash at any moment leaves a view that recovery can open: static runs and the program are written before the log record
+that creates the view; the manifest after it, or by recovery. Knows nothing of when to commit or of computing runs.
+
+    shared/state/v<oid>/           manifest.json and runs (executor/trace/manifest)
+    shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
+                                   from another server handover.json and a file for each state
+    shared/streams/<oid>/          sealed intervals, and the names of files that arrived
+    shared/scratch/<job>/          what engines write before a commit
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.errors import SqlError, undefined_table
+from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.embedded.engine import EmbeddedEngine
+from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
+from executor.trace.parquet import read_table, write_table
+from executor.trace.sealed import delete_sealed
+from executor.views.expiry import unexpired
+from planner.program import Expiry, Program, State
+from planner.serialize import decode_program, encode_program
+
+#: A state's runs are compacted into one when there are more.
+RUNS = 8
+
+Runs = Mapping[str, pa.Table] | Mapping[str, tuple[Path, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """What storage knows of a view; ``frontiers`` by stream oid, ``error`` as (error, LSN)."""
+
+    program: Program
+    frontiers: dict[int, int]
+    statics: dict[str, pa.Table]
+    error: tuple[SqlError, int] | None
+    shared: str
+    handover: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A view's states as they come from another server: rows by state name, the view's name among the servers that
+    share a storage, and that of the handover."""
+
+    shared: str
+    name: str
+    states: Mapping[str, pa.Table]
+
+
+_HANDOVER = "handover.json"
+
+
+class ViewStore:
+    """All views' folders of one server."""
+
+    def __init__(self, shared: Path, owner: str) -> None:
+        self._states = shared / "state"
+        self._streams = shared / "streams"
+        self._scratch = shared / "scratch"
+        self._owner = owner
+        self._open: dict[int, tuple[Manifest, Program]] = {}
+        self._names = 0
+        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in (self._states, self._streams, self._scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def _folder(self, oid: int) -> Path:
+        return self._states / f"v{oid}"
+
+    def _statics(self, oid: int) -> Path:
+        return self._states / f"v{oid}-static"
+
+    def stream_folder(self, oid: int) -> Path:
+        """Where a stream's sealed intervals are."""
+        return self._streams / str(oid)
+
+    def scratch(self, job: int) -> Path:
+        """A folder for what a job writes."""
+        folder = self._scratch / str(job)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def discard_scratch(self, job: int) -> None:
+        """The job is over: what it wrote and nobody committed is gone."""
+        shutil.rmtree(self._scratch / str(job), ignore_errors=True)
+
+    # Life of a view ---------------------------------------------------------------------------------------------
+
+    def prepare(
+        self, oid: int, program: Program, statics: Mapping[str, pa.Table], handover: Handover | None = None
+    ) -> None:
+        """Writes what must be there before the view's creation is logged. Raises 53100, 58030."""
+        folder = self._statics(oid)
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir(parents=True)
+            for name, table in statics.items():
+                write_table(folder / f"{name}.parquet", table)
+            if handover is not None:
+                for name, table in handover.states.items():
+                    write_table(folder / f"{name}.parquet", table)
+                rows = {name: table.num_rows for name, table in handover.states.items()}
+                about = {"shared": handover.shared, "handover": handover.name, "rows": rows}
+                replace_file(folder / _HANDOVER, json.dumps(about).encode())
+            replace_file(folder / "program.json", json.dumps(encode_program(program)).encode())
+            sync_folder(folder)
+            sync_folder(self._states)
+        except OSError as error:
+            raise disk_error(error, "write the view's program") from error
+
+    def create(self, oid: int, lsn: int) -> None:
+        """The view exists from an LSN on."""
+        program = decode_program(json.loads((self._statics(oid) / "program.json").read_bytes()))
+        states = {state.name: describe_state(state) for state in program.states}
+        frontiers = tuple(lsn for _ in program.paths)
+        shutil.rmtree(self._folder(oid), ignore_errors=True)
+        about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
+        self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid)), program)
+
+    def _arrived(self, oid: int) -> Arrived | None:
+        """The runs with which a view has come from another server, in its folder."""
+        path = self._statics(oid) / _HANDOVER
+        if not path.exists():
+            return None
+        about = json.loads(path.read_bytes())
+        self._folder(oid).mkdir()
+        runs = {}
+        for name, rows in about["rows"].items():
+            file = self._new_file(oid, name)
+            shutil.copyfile(self._static(oid, name), file)
+            runs[name] = NewRun((file,), rows)
+        return Arrived(runs, about["shared"], about["handover"])
+
+    def share(self, oid: int, name: str) -> None:
+        """A view gets a name among the servers that share a storage."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            entry[0].share(name)
+
+    def come_back(self, oid: int, handover: Handover, frontier: int) -> None:
+        """The view's only path goes on from a frontier with these states, and what it had is gone."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            manifest = entry[0]
+            before = tuple(run for runs in manifest.content.runs.values() for run in runs)
+            runs = {name: NewRun(self._place(oid, name, run), run.num_rows) for name, run in handover.states.items()}
+            manifest.replace_all(Arrived(runs, handover.shared, handover.name), frontier)
+            manifest.delete(before)
+
+    def ensure(self, oid: int, lsn: int) -> None:
+        """Opens a view at recovery, or creates its manifest where a crash came between the log and it."""
+        if not (self._folder(oid) / "manifest.json").exists():
+            self.create(oid, lsn)
+            return
+        manifest = Manifest.open(self._folder(oid))
+        self._open[oid] = (manifest, decode_program(manifest.content.program))
+
+    def drop(self, oid: int) -> None:
+        """The view is gone; its state's space is free. Waits for a commit that is being written."""
+        with self._held(oid) as entry:
+            if entry is not None:
+                del self._open[oid]
+                entry[0].drop()
+        shutil.rmtree(self._statics(oid), ignore_errors=True)
+        self._locks.pop(oid, None)
+
+    @contextmanager
+    def _held(self, oid: int) -> Iterator[tuple[Manifest, Program] | None]:
+        """An open view (None: there is none any more), whose files nobody else changes meanwhile."""
+        with self._lock:
+            lock = self._locks.setdefault(oid, threading.Lock())
+        with lock:
+            yield self._open.get(oid)
+
+    def drop_stream(self, oid: int) -> None:
+        """The stream is gone."""
+        shutil.rmtree(self.stream_folder(oid), ignore_errors=True)
+
+    def drop_orphans(self, views: set[int], streams: set[int]) -> None:
+        """Deletes what a crash left: folders of views and streams that never came to exist or were dropped, and
+        intervals that were sealed for a job."""
+        for folder in self._streams.iterdir():
+            if folder.name in map(str, streams):
+                delete_sealed(folder)
+            else:
+                shutil.rmtree(folder)
+        kept = {folder.name for oid in views for folder in (self._folder(oid), self._statics(oid))}
+        for folder in self._states.iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder)
+
+    def load(self, oid: int) -> StoredView:
+        """What is stored of a view, but for its runs."""
+        manifest, program = self._open[oid]
+        content = manifest.content
+        frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
+        statics = {static.name: pq.read_table(self._static(oid, static.name)) for static in program.statics}
+        error = _decode_error(content.error)
+        return StoredView(program, frontiers, statics, error, content.shared, content.handover)
+
+    def _static(self, oid: int, name: str) -> Path:
+        return self._statics(oid) / f"{name}.parquet"
+
+    def static_files(self, oid: int) -> dict[str, tuple[Path, ...]]:
+        """The static runs' files, by trace name. Raises 42P01 when the view was dropped."""
+        opened = self._open.get(oid)
+        if opened is None:
+            raise undefined_table(str(oid))
+        return {static.name: (self._static(oid, static.name),) for static in opened[1].statics}
+
+    def read(self, oid: int, state: State) -> list[pa.Table]:
+        """A state's committed runs. Raises XX001 where storage lost something."""
+        manifest, _ = self._open[oid]
+        return [
+            read_table(manifest.verify(run), schema_of(state)) for run in manifest.content.runs[state.name] if run.rows
+        ]
+
+    def _state(self, oid: int, name: str) -> State:
+        return next(state for state in self._open[oid][1].states if state.name == name)
+
+    def run_count(self, oid: int, state: str) -> int:
+        """How many runs of a state are stored."""
+        return len(self._open[oid][0].content.runs[state]) if oid in self._open else 0
+
+    def highest_lsn(self) -> int:
+        """The greatest LSN that any open manifest names."""
+        return max((lsn for manifest, _ in self._open.values() for lsn in manifest.content.frontiers), default=0)
+
+    # Commits ----------------------------------------------------------------------------------------------------
+
+    def commit(self, oid: int, stream: int, after: int, upto: int, runs: Runs) -> dict[str, pa.Table] | None:
+        """Moves a path's durable frontier with its runs. The runs' rows, or None when somebody else committed first."""
+        with self._held(oid) as entry:
+            return None if entry is None else self._commit(oid, *entry, stream, after, upto, runs)
+
+    def _commit(
+        self, oid: int, manifest: Manifest, program: Program, stream: int, after: int, upto: int, runs: Runs
+    ) -> dict[str, pa.Table] | None:
+        path = next(index for index, item in enumerate(program.paths) if item.stream == stream)
+        states = {state.name: state for state in program.states}
+        tables: dict[str, pa.Table] = {}
+        new: dict[str, NewRun] = {}
+        for name, run in runs.items():
+            files = self._place(oid, name, run)
+            tables[name] = read_table(files, schema_of(states[name])) if isinstance(run, tuple) else run
+            new[name] = NewRun(files, tables[name].num_rows)
+        return tables if manifest.commit(path, after, new, upto) else None
+
+    def _place(self, oid: int, state: str, run: pa.Table | tuple[Path, ...]) -> tuple[Path, ...]:
+        """Files of a run, in the view's folder."""
+        if not isinstance(run, tuple):
+            if run.num_rows == 0:
+                return ()
+            path = self._new_file(oid, state)
+            write_table(path, run)
+            return (path,)
+        placed = []
+        for file in run:
+            path = self._new_file(oid, state)
+            os.replace(file, path)
+            placed.append(path)
+        return tuple(placed)
+
+    def _new_file(self, oid: int, state: str) -> Path:
+        with self._lock:
+            self._names += 1
+            name = f"{state}-{os.getpid():x}-{self._names:x}.parquet"
+        while (self._folder(oid) / name).exists():
+            name = "x" + name
+        return self._folder(oid) / name
+
+    def compact(self, oid: int, states: Iterable[State], engine: EmbeddedEngine) -> None:
+        """Makes one run of the runs of each path of a state that has gathered many, and leaves out what expired."""
+        with self._held(oid) as entry:
+            if entry is not None:
+                manifest, program = entry
+                expiries = {expiry.state: expiry for expiry in program.expiries}
+                for state in states:
+                    self._compact(oid, manifest, state, expiries.get(state.name), engine)
+
+    def _compact(
+        self, oid: int, manifest: Manifest, state: State, expiry: Expiry | None, engine: EmbeddedEngine
+    ) -> None:
+        runs = manifest.content.runs[state.name]
+        for path in {run.path for run in runs}:
+            own = tuple(run for run in runs if run.path == path)
+            if len(own) > RUNS:
+                table = engine.merge(state, [read_table(manifest.verify(run), schema_of(state)) for run in own])
+                if expiry is not None:  # by the durable watermark: what readers saw may be lost with its rows
+                    marks = self.read(oid, self._state(oid, expiry.watermark))
+                    table = unexpired(table, expiry, marks, engine.query_few)
+                file = self._new_file(oid, state.name)
+                write_table(file, table)
+                if manifest.replace_runs(state.name, own, (file,), table.num_rows):
+                    manifest.delete(own)
+
+    def fail(self, oid: int, error: SqlError, lsn: int) -> None:
+        """An error becomes the view's value."""
+        with self._held(oid) as entry:
+            if entry is None:
+                return
+            entry[0].set_error({"sqlstate": error.sqlstate, "message": error.message, "lsn": lsn})
+
+
+def _decode_error(document: object) -> tuple[SqlError, int] | None:
+    if not isinstance(document, dict):
+        return None
+    return SqlError(document["sqlstate"], document["message"]), document["lsn"]

@@ -1,0 +1,59 @@
+"""Functions of any number of arguments: each given, or all in one array (``VARIADIC array``).
+
+Owns: ``num_nulls`` and ``num_nonnulls``, and what the functions of texts mean over an array.
+https://www.postgresql.org/docs/15/functions-comparison.html#FUNCTIONS-COMPARISON-FUNC-TABLE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, Final
+
+from catalog.types import BOOL, INT4, TEXT
+from planner.bind.calls.choice import no_function
+from planner.bind.calls.text_functions import OF_TEXTS
+from planner.bind.environment import Environment
+from planner.bind.types import coerce
+from planner.expression import Call, Case, Literal, Scalar
+
+Bind = Callable[[Environment, list[Scalar], Any], Scalar]
+#: Those that take an array, too.
+OF_ARRAYS: Final = frozenset(("concat", "concat_ws", "num_nulls", "num_nonnulls"))
+
+
+def _counting(test: str) -> Bind:
+    """How many of the arguments pass a test."""
+
+    def bind(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
+        if not arguments:
+            raise no_function(env, arguments, node)
+        one, zero = Literal(1, INT4), Literal(0, INT4)
+        counted: list[Scalar] = [Case(((Call(test, (item,), BOOL), one),), zero, INT4) for item in arguments]
+        return reduce(lambda left, right: Call("add", (left, right), INT4), counted)
+
+    return bind
+
+
+VARIADIC: Final[dict[str, Bind]] = {
+    **OF_TEXTS,
+    "num_nulls": _counting("is_null"),
+    "num_nonnulls": _counting("is_not_null"),
+}
+
+
+def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """``name(..., VARIADIC array)``; NULL for no array. Raises 42804 and 42883."""
+    *before, items = arguments
+    if len(before) != (name == "concat_ws"):
+        raise no_function(env, arguments, node)
+    if items.type.element is None:
+        raise env.error("42804", "VARIADIC argument must be an array", node.args[-1])
+    if name.startswith("num_"):
+        present = Call("array_remove", (items, Literal(None, items.type.element)), items.type)
+        all_of, kept = (Call("cardinality", (value,), INT4) for value in (items, present))
+        return kept if name == "num_nonnulls" else Call("sub", (all_of, kept), INT4)
+    separator = coerce(env.binding, before[0], TEXT, "implicit", node.args[0]) if before else Literal("", TEXT)
+    if separator is None:
+        raise no_function(env, arguments, node)
+    return Call("array_to_string", (items, separator), TEXT)

@@ -1,0 +1,207 @@
+"""What a path's steps are about: items of documents, where they stand, and what is computed of them.
+
+Owns: ``PathError``, methods, arithmetic in numeric's digits, and comparisons. Items are values of
+``planner.documents.parse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from math import isfinite
+from typing import Any, Final
+
+from catalog.errors import SqlError
+from planner.documents import Number
+from planner.jsonpath.nodes import Path
+
+Items = Iterator[Any]
+_EXACT: Final = Context(prec=4000)
+
+
+class PathError(Exception):
+    """What a path does not find, or cannot compute: ``sqlstate`` and ``message``."""
+
+    def __init__(self, sqlstate: str, message: str) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where an expression is evaluated: the document, the filter's item, the array around a subscript.
+
+    ``loose`` steps find nothing where they could not go on: below ``.**`` even of a strict path.
+    """
+
+    path: Path
+    document: Any
+    variables: dict[str, Any]
+    current: Any
+    size: int = 0
+    loose: bool = False
+
+    @property
+    def lax(self) -> bool:
+        """Whether arrays are unwrapped and single items wrapped."""
+        return not self.path.strict
+
+
+# --- methods ---------------------------------------------------------------------------------------------------------
+
+
+def kind_of(item: Any) -> str:
+    """An item's type as .type() tells it."""
+    if isinstance(item, Number):
+        return "number"
+    if item is None:
+        return "null"
+    return {bool: "boolean", str: "string", list: "array", dict: "object"}[type(item)]
+
+
+def _type(at: At, item: Any) -> Items:
+    yield kind_of(item)
+
+
+def _size(at: At, item: Any) -> Items:
+    if isinstance(item, list):
+        yield Number(len(item))
+    elif at.lax:
+        yield Number(1)
+    elif not at.loose:
+        raise PathError("22039", "jsonpath item method .size() can only be applied to an array")
+
+
+def _numeric(name: str, compute: Callable[[Decimal], Decimal]) -> Callable[[At, Any], Items]:
+    def method(at: At, item: Any) -> Items:
+        if not isinstance(item, Number):
+            raise PathError("22036", f"jsonpath item method .{name}() can only be applied to a numeric value")
+        with localcontext(_EXACT):
+            yield number(compute(Decimal(item)))
+
+    return method
+
+
+def _double(at: At, item: Any) -> Items:
+    if not isinstance(item, str):
+        message = "jsonpath item method .double() can only be applied to a string or numeric value"
+        raise PathError("22036", message)
+    try:
+        value = float(item) if "_" not in item else float("nan")
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value):
+        of_number = isinstance(item, Number)
+        words = "is out of range for type double precision"
+        if not of_number:
+            words = "is not a valid representation of a double precision number"
+        kind = "numeric" if of_number else "string"
+        raise PathError("22036", f"{kind} argument of jsonpath item method .double() {words}")
+    yield item if isinstance(item, Number) else number(Decimal(f"{value:.15g}"))
+
+
+def _pairs(at: At, item: Any) -> Items:
+    if not isinstance(item, dict):
+        raise PathError("2203C", "jsonpath item method .keyvalue() can only be applied to an object")
+    if item is not at.document:  # whose id would be its place in jsonb's bytes
+        raise SqlError("0A000", "keyvalue() below the top of a document is not supported", hint="Use jsonb_each().")
+    for key, value in item.items():
+        yield {"id": Number("0"), "key": key, "value": value}
+
+
+#: By name: the items that a method gives for one.
+METHODS: Final[dict[str, Callable[[At, Any], Items]]] = {
+    "type": _type,
+    "size": _size,
+    "abs": _numeric("abs", abs),
+    "floor": _numeric("floor", lambda value: value.to_integral_value(ROUND_FLOOR)),
+    "ceiling": _numeric("ceiling", lambda value: value.to_integral_value(ROUND_CEILING)),
+    "double": _double,
+    "keyvalue": _pairs,
+}
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def number(value: Decimal) -> Number:
+    """A number as an item."""
+    return Number(format(value if value else abs(value), "f"))
+
+
+def computed(symbol: str, left: Decimal, right: Decimal) -> Number:
+    """``left symbol right`` of numeric. Raises PathError."""
+    with localcontext(_EXACT):
+        match symbol:
+            case "+":
+                return number(left + right)
+            case "-":
+                return number(left - right)
+            case "*":
+                return number(left * right)
+        if not right:
+            raise PathError("22012", "division by zero")
+        if symbol == "/":
+            return number(_quotient(left, right))
+        return number(left % right)
+
+
+def _quotient(left: Decimal, right: Decimal) -> Decimal:
+    """At least 16 significant digits (numeric.c, select_div_scale)."""
+    (weight, first), (other, second) = _leading(left), _leading(right)
+    weight = weight - other - (first <= second)
+    scale = max(16 - 4 * weight, *(-int(item.as_tuple().exponent) for item in (left, right)), 0)
+    return (left / right).quantize(Decimal(1).scaleb(-min(scale, 1000)), rounding="ROUND_HALF_UP")
+
+
+def _leading(value: Decimal) -> tuple[int, int]:
+    """The place and the value of the first of a number's digits to base 10,000."""
+    if not value:
+        return 0, 0
+    weight = value.adjusted() // 4
+    return weight, int(abs(value).scaleb(-4 * weight))
+
+
+def is_text(item: Any) -> bool:
+    """Whether an item is a string."""
+    return isinstance(item, str) and not isinstance(item, Number)
+
+
+def starts_with(whole: Any, initial: Any) -> bool | None:
+    """Whether a string begins with another; None of anything else."""
+    return whole.startswith(initial) if is_text(whole) and is_text(initial) else None
+
+
+def compared(symbol: str, left: Any, right: Any) -> bool | None:
+    """A comparison of two items; None of arrays, objects, and different types other than null."""
+    kind = kind_of(left)
+    if kind != kind_of(right):
+        return symbol == "!=" if left is None or right is None else None
+    if kind in ("array", "object"):
+        return None
+    order = _order(kind, left, right)
+    match symbol:
+        case "==":
+            return order == 0
+        case "!=":
+            return order != 0
+        case "<":
+            return order < 0
+        case "<=":
+            return order <= 0
+        case ">":
+            return order > 0
+        case _:
+            return order >= 0
+
+
+def _order(kind: str, left: Any, right: Any) -> int:
+    if kind == "null":
+        return 0
+    if kind == "number":
+        left, right = Decimal(left), Decimal(right)
+    elif kind == "string":  # in the order of UTF-16's units
+        left, right = (item.encode("utf-16-be", "surrogatepass") for item in (left, right))
+    return int(left > right) - int(left < right)

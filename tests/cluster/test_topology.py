@@ -1,0 +1,105 @@
+"""What docker/compose.cluster.yaml describes, as plain processes: two servers with one storage folder, Spark's master
+and two workers. Rows are the same whoever computes them, and whoever dies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from executor.cluster.failpoints import VARIABLE
+from tests.rig.connect import JAVA
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+from tests.rig.standalone import Standalone
+from tests.server.test_separation import LONG, NUMBERS, begun
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+Client = psycopg.Connection[Any]
+ROWS = 200
+
+
+class Cluster:
+    """The whole; ``two`` dies as soon as it begins with a query of another server's."""
+
+    def __init__(self, spark: Standalone, one: Millstream, two: Millstream) -> None:
+        self.spark = spark
+        self.one = one
+        self.two = two
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with Standalone(folder / "spark") as spark:
+        shared = {
+            "storage": folder / "storage",
+            "server_lease": 3,
+            "spark_master": spark.master,
+            "spark_driver_memory": "512m",
+            "maintenance_idle": 0.05,
+        }
+        near = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": JAVA}
+        one = Millstream(settings={**shared, "server_name": "one"}, environment=near)
+        two = Millstream(settings={**shared, "server_name": "two"}, environment={**near, VARIABLE: "begun"})
+        with one, two:
+            for server in (one, two):
+                with server.connect() as client:
+                    client.execute("CREATE TABLE t (k int)")
+                    client.execute(f"INSERT INTO t SELECT g FROM generate_series(1, {ROWS}) g".encode())
+                    client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
+                    client.execute(
+                        "CREATE VIEW v WITH (maintenance_engine = spark) AS SELECT k, sum(n) FROM s GROUP BY k"
+                    )
+            for server in (one, two):
+                server.wait_for_spark(300)  # nine JVMs start
+            yield Cluster(spark, one, two)
+
+
+def spark_maintains(client: Client, rows: int) -> None:
+    """Streams so many rows, and waits until jobs of Spark's have come to the last."""
+    client.execute(f"INSERT INTO s SELECT g % 3, 1 FROM generate_series(1, {rows}) g".encode())
+    behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"
+    wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "Spark's maintenance")
+    engines = "SELECT DISTINCT engine FROM millstream.jobs WHERE status = 'done'"
+    assert client.execute(engines).fetchall() == [("spark",)]
+
+
+def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
+    for server in (cluster.one, cluster.two):
+        with server.connect() as client:
+            query = "SELECT k % 10, count(*), sum(k) FROM t GROUP BY 1 ORDER BY 1"
+            wanted = client.execute(query).fetchall()
+            client.execute("SET query_engine = spark")
+            assert client.execute(query).fetchall() == wanted
+            spark_maintains(client, 300)
+            client.execute("SET query_engine = embedded")
+            assert client.execute("SELECT * FROM v ORDER BY k").fetchall() == [(0, 100), (1, 100), (2, 100)]
+
+
+def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> None:
+    """It migrates to a server that dies with it, and whoever waits for it goes on with it; another is computed while
+    one of the two workers dies."""
+    one, two = cluster.one, cluster.two
+    with one.connect() as client:
+        wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        migrating = begun(one, client, "spark")
+        ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (migrating.pid,)).fetchall()
+        assert query_id is not None
+        assert two.wait(60) < 0
+        before = client.execute("SELECT sum(sum) FROM v").fetchone()
+        staying = begun(one, client, "spark")
+        cluster.spark.kill_worker()
+        spark_maintains(client, 300)
+        assert before is not None
+        assert client.execute("SELECT sum(sum) FROM v").fetchone() == (before[0] + 300,)
+        for query in (migrating, staying):
+            query.wait()
+            assert query.error is None
+            assert query.rows == wanted
+        states = "SELECT name, state, epoch FROM millstream.servers ORDER BY name"
+        assert client.execute(states).fetchall() == [("one", "up", 1), ("two", "lost", 2)]
+        assert client.execute("SELECT query_id FROM millstream.queries").fetchall() == []

@@ -1,0 +1,107 @@
+"""A Spark cluster on this machine: the standalone master and its workers, on loopback ports of their own.
+
+Owns: their start, readiness, the death of a worker, and the end of all, executors included. Each application gets one
+core of each worker, so that two servers have one each (docker/compose.cluster.yaml).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from tests.rig.connect import JAVA, spark_environment
+from tests.rig.process import die_with_parent, end, free_port, wait_until
+
+_DEPLOY = "org.apache.spark.deploy"
+
+
+class Standalone:
+    """A master and so many workers; ``folder`` takes what they write."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.master = f"spark://127.0.0.1:{free_port()}"
+        self._folder = folder.resolve()
+        self._count = workers
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Standalone:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        self._run("master.Master", "--host", "127.0.0.1", "--port", self.master.rpartition(":")[2], "--webui-port", "0")
+        for number in range(self._count):
+            self._run(
+                *("worker.Worker", self.master, "--host", "127.0.0.1", "--cores", "2", "--memory", "2g"),
+                *("--webui-port", "0", "--work-dir", str(self._folder / f"worker{number}")),
+            )
+        wait_until(self._is_ready, 120, "Spark cluster")
+
+    def _run(self, name: str, *words: str) -> None:
+        own = {
+            **spark_environment(),
+            "JAVA_TOOL_OPTIONS": JAVA,  # executors', too
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={self._count}",
+        }
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                [f"{own['SPARK_HOME']}/bin/spark-class", f"{_DEPLOY}.{name}", *words],
+                cwd=self._folder,
+                env={**os.environ, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
+        self._processes.append(process)
+
+    def kill_worker(self) -> None:
+        """A worker dies; its executors notice by themselves."""
+        lost = self._processes.pop()
+        lost.kill()
+        lost.wait()
+
+    def stop(self) -> None:
+        """Ends the workers, which end their executors, and then the master; whatever is left is killed."""
+        for process in reversed(self._processes):
+            end(process)
+        self._processes.clear()
+        try:
+            wait_until(lambda: not self.processes(), 10, "end of the executors")
+        finally:
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """What runs in the cluster's folder: master, workers, executors, and Python of theirs."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(self._folder):
+                    found.append(int(entry.name))
+        return found
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "spark.log"
+
+    def _is_ready(self) -> bool:
+        text = self._log.read_text(errors="replace")
+        assert all(process.poll() is None for process in self._processes), text[-6000:]
+        return text.count("Successfully registered with master") == self._count

@@ -1,0 +1,176 @@
+"""A shared storage that is gone, full or not to be written for a while: servers stay up, statements say why they fail,
+queries go on where they are, nobody is taken for dead, and with the storage back all is well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from executor.cluster.failpoints import VARIABLE
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+from tests.server.test_cluster import TABLE
+from tests.server.test_full_disk import full
+from tests.server.test_separation import LONG, NUMBERS, Running, begun
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting a small disk needs root"),
+]
+
+Client = psycopg.Connection[Any]
+Servers = tuple[Millstream, Millstream]
+
+
+def mounted(*words: str) -> None:
+    found = subprocess.run(["mount", *words], capture_output=True)
+    if found.returncode:
+        pytest.skip(f"nothing can be mounted here: {found.stderr.decode().strip()}")
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of 16 MB."""
+    folder = tmp_path_factory.mktemp("disk")
+    mounted("-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder))
+    try:
+        yield folder / "storage"
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
+    """A server, not started."""
+    settings = {"storage": storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
+    return Millstream(settings=settings, environment={VARIABLE: failpoint})
+
+
+@pytest.fixture(scope="module")
+def servers(storage: Path) -> Iterator[Servers]:
+    with server(storage, "one") as one, server(storage, "two") as two:
+        for each in (one, two):
+            with each.connect() as client:
+                client.execute(TABLE)
+        yield one, two
+
+
+@contextlib.contextmanager
+def renamed(storage: Path) -> Iterator[None]:
+    away = storage.with_name("away")
+    storage.rename(away)
+    try:
+        yield
+        assert not storage.exists(), "nobody makes another one"
+    finally:
+        away.rename(storage)
+
+
+@contextlib.contextmanager
+def unmounted(storage: Path) -> Iterator[None]:
+    """What a mount point shows that has lost its file system."""
+    with covered(storage, "-t", "tmpfs", "tmpfs"):
+        yield
+        assert list(storage.iterdir()) == [], "nobody writes to it"
+
+
+def read_only(storage: Path) -> AbstractContextManager[None]:
+    return covered(storage, "--bind", "-o", "ro", str(storage))
+
+
+@contextlib.contextmanager
+def covered(storage: Path, *words: str) -> Iterator[None]:
+    mounted(*words, str(storage))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(storage)], check=True)
+
+
+FAULTS = {
+    "renamed": (renamed, "58030"),
+    "unmounted": (unmounted, "58030"),
+    "read-only": (read_only, "58030"),
+    "full": (full, "53100"),
+}
+
+
+def fails(client: Client, statement: str, *arguments: object) -> str:
+    """The SQLSTATE of a statement's error."""
+    with pytest.raises(psycopg.Error) as raised:
+        client.execute(statement.encode(), arguments)
+    return str(raised.value.sqlstate)
+
+
+def states(client: Client) -> list[Any]:
+    return client.execute("SELECT name, state, epoch FROM millstream.servers ORDER BY name").fetchall()
+
+
+def suspended(server: Millstream, client: Client) -> str:
+    """The id of a query that has left."""
+    running = begun(server, client)
+    ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (running.pid,)).fetchall()
+    running.wait()
+    return str(query_id)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_servers_outlive_their_storage(fault: str, servers: Servers, storage: Path) -> None:
+    one, two = servers
+    broken, sqlstate = FAULTS[fault]
+    with one.connect() as client, two.connect() as other:
+        wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        before = states(client)
+        query_id = suspended(one, client)
+        with broken(storage if fault != "full" else storage.parent):
+            running: list[Running] = []
+            for wish in ("checkpoint(%s)", "suspend(%s)", "migrate(%s, 'two')"):
+                running.append(begun(one, client))
+                assert fails(client, f"SELECT millstream.{wish}", running[-1].pid) == sqlstate, wish
+            for query in running:
+                query.wait()
+                assert query.error is None
+                assert query.rows == wanted, "it goes on where it was"
+            resumed = f"SELECT * FROM millstream.resume('{query_id}')"
+            assert fails(client, resumed) == sqlstate
+            assert fails(other, "SELECT millstream.drain('one')") == sqlstate
+            for session in (client, other):
+                assert session.execute("INSERT INTO t VALUES (0)").statusmessage == "INSERT 0 1"
+                assert session.execute("DELETE FROM t WHERE k = 0").statusmessage == "DELETE 1"
+        assert client.execute(resumed.encode()).fetchall() == wanted
+        assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+        last = begun(one, client)
+        ((moved,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (last.pid,)).fetchall()
+        last.wait()
+        assert (moved is not None, last.rows) == (True, wanted)
+        assert states(client) == states(other) == before
+        left = "SELECT count(*) FROM millstream.queries"
+        wait_until(lambda: client.execute(left).fetchone() == (0,), 60, "end of all queries")
+        assert list(storage.glob("queries/*")) == []
+
+
+def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
+    with server(storage, "three", 2, "manifest:stop") as three, servers[1].connect() as other:
+        wanted = other.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        with three.connect() as client, contextlib.closing(three.connect()) as asking:
+            client.execute(TABLE)
+            running = begun(three, client)
+            asking.pgconn.send_query(f"SELECT millstream.checkpoint({running.pid})".encode())
+            wait_until(lambda: bool(list(storage.glob("queries/*/manifest.json"))), 60, "the checkpoint")
+            with renamed(storage):
+                three.kill9()
+            running.wait()
+        ended = "SELECT query_id FROM millstream.queries WHERE state = 'finished'"
+        wait_until(lambda: other.execute(ended).fetchone() is not None, 60, "its rows")
+        ((query_id,),) = other.execute(ended).fetchall()
+        assert other.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode()).fetchall() == wanted
+        assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+        assert ("three", "lost", 2) in states(other)

@@ -1,0 +1,179 @@
+"""kill -9 of the JVM while a query on Spark leaves or goes on: it leaves all the same, or its client hears of Spark's
+end, and what is on storage is gone on with elsewhere. Another JVM takes seconds: most steps are for ``--whole``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.analytics import Analytics
+from executor.database import Database
+from executor.separation import artifact, moving, service
+from executor.separation.on_spark import SparkResults
+from executor.spark.engine import SparkEngine
+from executor.spark.process import SparkProcess
+from tests.executor.client import Client, open_database
+from tests.executor.test_migration import Leaving, settled
+from tests.executor.test_separation import TABLES, Asked, everywhere, separable
+from tests.rig.process import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+__all__ = ["everywhere"]
+
+QUERY = (
+    "WITH g AS (SELECT k, sum(v) AS v, max(s) AS s FROM t GROUP BY k) SELECT g.k, g.v, g.s, w FROM g "
+    "JOIN (SELECT k, max(w) AS w FROM u GROUP BY k) h ON h.k = g.k WHERE g.v > (SELECT avg(v) FROM g) ORDER BY 1, 4"
+)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+    """Whose JVM is killed; another one comes by itself."""
+    engine = SparkEngine(tmp_path_factory.mktemp("spark"), master="local[2]", driver_memory="512m")
+    engine.process = SparkProcess(replace(engine.settings, backoff=0.1, backoff_limit=0.1))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def servers(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
+    """One with Spark, and one without, that share a storage."""
+    folder = tmp_path_factory.mktemp("servers")
+    shared = {"storage": str(folder / "storage"), "server_lease": 600}
+    a, b = (open_database(folder / name, server_name=name, **shared) for name in "ab")
+    a.analytics = Analytics(engine, a.storage)
+    Client(a).run(TABLES)
+    yield a, b
+    a.close()
+    b.close()
+
+
+class Victim:
+    """Spark's JVM, which dies at a step, once."""
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = engine
+        self.deaths: list[str] = []
+
+    def die(self, step: str) -> None:
+        jvm = self._engine.status().jvm
+        assert jvm is not None
+        os.kill(jvm, signal.SIGKILL)
+        wait_until(lambda: self._engine.status().state != "ready", 60, "notice of the JVM's end")
+        self.deaths.append(step)
+
+    def at(self, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        """At a failpoint."""
+
+        def failpoint(name: str) -> None:
+            if name == step and not self.deaths:
+                self.die(step)
+
+        for module in (artifact, moving, service):
+            monkeypatch.setattr(module, "failpoint", failpoint)
+
+
+def living(engine: SparkEngine) -> Victim:
+    """The JVM that is there, or comes."""
+    assert engine.process.wait_ready(180), engine.status()
+    return Victim(engine)
+
+
+def on_spark(database: Database) -> Client:
+    client = separable(database)
+    client.session.query_engine = "spark"
+    return client
+
+
+def fails(database: Database, statement: str) -> bool:
+    """Whether a statement's client hears that there is no Spark, or is none any more."""
+    with pytest.raises(SqlError, match="Spark") as raised:
+        on_spark(database).run(statement)
+    return raised.value.sqlstate in ("55000", "58000")
+
+
+@pytest.fixture(scope="module")
+def wanted(servers: tuple[Database, Database]) -> Any:
+    return Client(servers[0]).run(QUERY)
+
+
+@pytest.mark.parametrize("step", ["claimed", "files", "manifest", "given", "ended"])
+def test_a_query_migrates_without_its_jvm(
+    step: str,
+    servers: tuple[Database, Database],
+    engine: SparkEngine,
+    wanted: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    whole: bool,
+) -> None:
+    """Its state has been read when it is claimed: no step behind that needs the JVM."""
+    if step != "claimed" and not whole:
+        pytest.skip("the first step stands for those behind it: --whole")
+    a, victim = servers[0], living(engine)
+    victim.at(monkeypatch, step)
+    leaving = Leaving(monkeypatch, a, "b")
+    assert on_spark(a).run(QUERY) == wanted
+    assert (victim.deaths, len(leaving.ids)) == ([step], 1)
+    settled(a)
+    assert a.separation.stored.ids() == []
+
+
+def test_a_query_goes_on_from_what_it_left(
+    servers: tuple[Database, Database], engine: SparkEngine, wanted: Any, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """The JVM dies in a pipeline behind a checkpoint, and while its rest is begun with."""
+    a, victim = servers[0], living(engine)
+    with monkeypatch.context() as patch:
+        asked = Asked(patch, 1, "checkpoint")
+
+        class Query(service.RunningQuery):
+            def advance(self, rows: int, size: int) -> None:
+                super().advance(rows, size)
+                if self.finished == 2:
+                    victim.die("pipeline")
+
+        patch.setattr(service, "RunningQuery", Query)
+        assert fails(a, QUERY)
+    assert (len(victim.deaths), a.separation.claims.all()) == (1, {})
+    rest = f"SELECT * FROM millstream.resume('{asked.queries[0].id}')"
+    assert fails(a, rest)
+    assert Client(a).run(rest) == wanted
+    if whole:
+        again = living(engine)
+        with monkeypatch.context() as patch:
+            again.at(patch, "begun")
+            assert fails(a, rest)
+        assert (again.deaths, a.separation.claims.all()) == (["begun"], {})
+        assert Client(a).run(rest) == wanted
+        living(engine)
+        assert on_spark(a).run(rest) == wanted
+    assert a.separation.stored.delete(asked.queries[0].id)
+    assert list((a.options.shared_directory / "scratch").iterdir()) == []
+
+
+def test_a_query_whose_state_cannot_be_read(
+    servers: tuple[Database, Database], engine: SparkEngine, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    if not whole:
+        pytest.skip("needs another JVM: --whole")
+    a, victim = servers[0], living(engine)
+    asked = Asked(monkeypatch, 1, "checkpoint")
+    rows = SparkResults.rows
+
+    def dying(self: SparkResults, *arguments: Any) -> Any:
+        if not victim.deaths:
+            victim.die("rows")
+        return rows(self, *arguments)
+
+    monkeypatch.setattr(SparkResults, "rows", dying)
+    assert fails(a, QUERY)
+    with pytest.raises(SqlError, match="Spark"):
+        asked.requests[0].wait(lambda: False)
+    assert (a.separation.stored.ids(), a.separation.claims.all()) == ([], {})

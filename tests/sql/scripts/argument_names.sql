@@ -1,0 +1,24 @@
+-- Arguments by name and VARIADIC, and functions of any number of arguments.
+CREATE FUNCTION f (a int, b int DEFAULT 2, c int DEFAULT 3) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT a * 100 + b * 10 + c $$;
+SELECT f(1), f(1, 5), f(b => 3, a => 1), f(a := 4), f(1, c => 9), f(c => 7, b => 8, a => 9);
+SELECT f(b => 3);
+SELECT f(1, a => 2);
+SELECT f(a => 1, 2);
+SELECT f(a => 1, a => 2);
+SELECT f(1, nope => 2);
+SELECT f(x.v, c => x.v + 1) FROM (VALUES (1), (2)) x (v) ORDER BY 1;
+SELECT make_date(year => 2024, month => 1, day => 2), make_date(2024, day => 5, month => 6), make_time(hour => 1, min => 2, sec => 3.5);
+SELECT make_interval(days => 3), make_interval(1, 2, secs => 1.5);
+SELECT jsonb_set('{"a": 1}', path => '{a}', replacement => '2'), jsonb_set(jsonb_in => '{"a": 1}', path => '{b}', replacement => '2', create_if_missing => false);
+SELECT jsonb_path_query('{"a": 1}', 'strict $.b', silent => true);
+SELECT * FROM jsonb_path_query('{"a": [1, 2]}', path => '$.a[*] ? (@ > $x)', vars => '{"x": 1}');
+SELECT lower(x => 'A');
+SELECT concat(VARIADIC ARRAY['a', NULL, 'b']), concat_ws(',', VARIADIC ARRAY[1, NULL, 2]), concat_ws(NULL, VARIADIC ARRAY[1]), concat(VARIADIC NULL::text[]);
+SELECT concat(VARIADIC 'a');
+SELECT num_nulls(1, NULL, 'a', NULL), num_nonnulls(1, NULL, 'a'), num_nulls(VARIADIC ARRAY[1, NULL]), num_nonnulls(VARIADIC ARRAY[1, NULL, 3]), num_nulls(VARIADIC NULL::int[]), num_nulls(NULL);
+SELECT num_nulls();
+SELECT x, num_nulls(x, y), num_nonnulls(x, y) FROM (VALUES (1, 2), (NULL, 3), (NULL, NULL)) v (x, y) ORDER BY 2, 1;
+CREATE TABLE one_of (a int, b text, c date, CHECK (num_nonnulls(a, b, c) = 1));
+INSERT INTO one_of VALUES (1, NULL, NULL), (NULL, 'x', NULL);
+INSERT INTO one_of VALUES (1, 'x', NULL);
+SELECT count(*) FROM one_of;
