@@ -45,9 +45,9 @@ class Cluster:
         return sorted(path.name for path in self.storage.glob("queries/*"))
 
     def settled(self) -> None:
-        """Waits until no query is anybody's that lives."""
+        """Waits until no query runs, or is still to be taken over."""
         with self.survivor.connect() as client:
-            query = "SELECT count(*) FROM millstream.queries WHERE state = 'running'"
+            query = "SELECT count(*) FROM millstream.queries WHERE state <> 'finished'"
             wait_until(lambda: client.execute(query).fetchone() == (0,), 60, "end of all queries")
 
 

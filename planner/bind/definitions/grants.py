@@ -212,8 +212,9 @@ def _column_letters(node: Any, target: Target, item: Table | Stream | FileTable 
         taken = "".join(letter for letter in letters_of(node, target) if letter in OF_COLUMN)
         found = {column.name: taken for column in item.columns if column.grants}
     for each in node.privileges or ():
-        given = OF_COLUMN if each.priv_name is None else ""
-        given = given or (letter_of(each.priv_name, OF_COLUMN, "column") if each.cols else "")
+        given = OF_COLUMN
+        if each.priv_name is not None:
+            given = letter_of(each.priv_name, OF_COLUMN, "column") if each.cols else ""
         for name in names_of(each.cols):
             if name not in known:
                 raise SqlError("42703", f'column "{name}" of relation "{item.name}" does not exist')
