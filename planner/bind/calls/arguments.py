@@ -65,11 +65,11 @@ def _by_name(env: Environment, arguments: Sequence[Any]) -> dict[str, Any]:
 def _candidates(env: Environment, names: tuple[str, ...]) -> Iterator[_Candidate]:
     """Users' functions, and PostgreSQL's own."""
     context = env.binding.context
-    schemas = (names[-2],) if len(names) > 1 else context.search_path
-    for own in named(context.catalog.functions, names[-1], schemas):
+    *schema, name = names
+    for own in named(context.catalog.functions, name, tuple(schema[-1:]) or context.search_path):
         texts = tuple(item.default for item in own.arguments)
         yield tuple(item.name for item in own.arguments), own.proc.defaults, texts
-    for item in functions(names[-1]):
+    for item in functions(name):
         count = len(item.arguments)
         parameters = item.argument_names[:count]
         if len(parameters) == count:
