@@ -66,8 +66,7 @@ def _candidates(env: Environment, names: tuple[str, ...]) -> Iterator[_Candidate
     """Users' functions, and PostgreSQL's own."""
     context = env.binding.context
     *schema, name = names
-    schemas = (schema[-1],) if schema else context.search_path
-    for own in named(context.catalog.functions, name, schemas):
+    for own in named(context.catalog.functions, name, tuple(schema[-1:]) or context.search_path):
         texts = tuple(item.default for item in own.arguments)
         yield tuple(item.name for item in own.arguments), own.proc.defaults, texts
     for item in functions(name):
