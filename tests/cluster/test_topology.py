@@ -3,6 +3,7 @@ and two workers. Rows are the same whoever computes them, and whoever dies meanw
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,8 +46,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         near = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": JAVA}
         one = Millstream(settings={**shared, "server_name": "one"}, environment=near)
         two = Millstream(settings={**shared, "server_name": "two"}, environment={**near, VARIABLE: "begun"})
-        with one, two:
+        with contextlib.ExitStack() as running:
             for server in (one, two):
+                running.enter_context(server)
+                server.wait_for_spark(300)  # one after the other, since each is three more JVMs
                 with server.connect() as client:
                     client.execute("CREATE TABLE t (k int)")
                     client.execute(f"INSERT INTO t SELECT g FROM generate_series(1, {ROWS}) g".encode())
@@ -54,8 +57,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                     client.execute(
                         "CREATE VIEW v WITH (maintenance_engine = spark) AS SELECT k, sum(n) FROM s GROUP BY k"
                     )
-            for server in (one, two):
-                server.wait_for_spark(300)  # nine JVMs start
             yield Cluster(spark, one, two)
 
 
