@@ -61,6 +61,11 @@ class LogFollower:
         self.close()
         self.position = position
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Up to where it has been read, also of what was no news: segment and offset."""
+        return (0 if self._segment is None else self._segment.number), self._offset
+
     def is_behind(self) -> bool:
         """Whether there may be more to read. Takes microseconds; any thread may ask."""
         current, offset = self._segment, self._offset

@@ -51,6 +51,8 @@ class Replica:
         #: The last position that a record has.
         self.logged = 0
         self.lock = threading.RLock()
+        #: Views that are being given away as they are at a position: others may not hear of a later one meanwhile.
+        self.giving: set[str] = set()
 
     @property
     def home(self) -> tuple[str, int]:
@@ -80,9 +82,9 @@ class Replica:
         found: list[Arrived] = []
         try:
             while follower.position < upto:
-                before = follower.position
+                before = follower.place
                 found += [item for item in follower.read() if item.lsn <= upto]
-                assert follower.position > before, "the log has what was read of it"
+                assert follower.place != before, "the log has what was read of it"
         finally:
             follower.close()
         batches = placed(found, self._layout)
@@ -108,7 +110,7 @@ class Replica:
             follower = self._follower = self._open(self.position)
         if not follower.is_behind():
             return False
-        before = follower.position
+        before = follower.place
         self._is_applying = True
         try:
             found = follower.read()
@@ -120,7 +122,7 @@ class Replica:
             raise
         finally:
             self._is_applying = False
-        return follower.position > before
+        return follower.place != before
 
     def _commit(self, batches: Sequence[pa.RecordBatch], upto: int) -> None:
         oid = self.stream.oid
@@ -220,6 +222,9 @@ class Replicas:
         for oid, known in tuple(self._known.items()):
             old = [record for record in known.records if record[0] <= upto]
             if old:
+                if known.replica.giving:
+                    upto = min(upto, known.stored)
+                    continue
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:

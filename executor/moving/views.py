@@ -123,9 +123,17 @@ class ViewMoving:
             self.ownership.change(before, replace(given, taken=False, error=None))
         except BaseException:
             runtime.held = held
+            self._kept(runtime)
             raise
         failpoint("view-given")
         return entry.name
+
+    def _kept(self, runtime: ViewRuntime) -> None:
+        """A view is not given away any more, or by now."""
+        for progress in runtime.paths:
+            replica = self._database.replicas.get(progress.path.stream)
+            if replica is not None:
+                replica.giving.discard(runtime.shared)
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
         """Of a view that has never left. It knows its name before anybody else does."""
@@ -145,6 +153,7 @@ class ViewMoving:
             if replica is not None:
                 stack.enter_context(replica.lock)
                 replica.catch_up()
+                replica.giving.add(runtime.shared)
             with runtime.lock:
                 with database.sequencer.lock:
                     lsn = at = database.sequencer.visible
@@ -255,12 +264,17 @@ class ViewMoving:
         if owned.home == self._registry.name and runtime is None:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
+        elif runtime is not None and owned.owner == self._registry.name and owned.taken and owned.error is not None:
+            self._kept(runtime)
+            if owned.home == self._registry.name:
+                place(self._database, runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             server = self._registry.get(owned.owner if owned.taken else owned.giver)
             place(self._database, runtime, owned, "" if server is None else server.address)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
+            self._kept(runtime)
             entering.leave(self._database, runtime)
 
     def _take(self, owned: Owned, runtime: ViewRuntime | None) -> None:

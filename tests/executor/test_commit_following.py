@@ -164,3 +164,18 @@ def test_a_log_that_lost_what_was_read_is_no_longer_followed(writer: Writer, tmp
     writer.write(1)
     with pytest.raises(SqlError, match="XX001"):
         follower.read()
+
+
+def test_what_is_no_news_is_passed_over_in_steps_too(writer: Writer, tmp_path: Path) -> None:
+    for _ in range(40):
+        writer.write(5)
+    position = writer.sequencer.visible
+    writer.write(5)
+    follower = LogFollower(tmp_path, OWN, position)
+    seen: list[int] = []
+    before = None
+    while follower.place != before:
+        before = follower.place
+        seen += numbers(follower.read(100))
+    assert seen == list(range(200, 205))
+    follower.close()
