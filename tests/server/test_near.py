@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from executor.views import runtime
-from executor.views.runtime import ViewRuntime
+from executor import views
+from executor.views import ViewRuntime
 from server import connection
 from server.config import Address, Config
 from server.session import Session
@@ -75,9 +75,10 @@ def client(served: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
 
     monkeypatch.setattr(Session, "work", counted)
     monkeypatch.setattr(connection, "ALONE", -1.0)
-    monkeypatch.setattr(runtime, "NEAR_SECONDS", math.inf)
+    monkeypatch.setattr(views, "NEAR_SECONDS", math.inf)
     served.copy("1,1")
     served.query(READ)
+    served.session._followed = None
     return served
 
 
@@ -134,10 +135,10 @@ def test_a_view_that_somebody_works_on_is_not_waited_for(client: Client) -> None
 
 
 def test_many_rows_and_slow_views_have_a_thread(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "NEAR_ROWS", 2)
+    monkeypatch.setattr(views, "NEAR_ROWS", 2)
     client.copy("1,2", "2,2", "3,3")
     assert client.counted(QUERY)[1] == 1
-    monkeypatch.setattr(runtime, "NEAR_SECONDS", -1.0)
+    monkeypatch.setattr(views, "NEAR_SECONDS", -1.0)
     client.copy("1,2")
     assert client.counted(QUERY)[1] == 1
 
@@ -154,6 +155,18 @@ def test_a_transaction_has_a_thread(client: Client) -> None:
     client.query("BEGIN")
     assert client.counted(QUERY)[1] == 1
     client.query("COMMIT")
+
+
+def test_the_view_is_brought_up_to_date_behind_the_answer(client: Client) -> None:
+    client.copy("1,2")
+    client.feed(QUERY)
+    client.copy("1,3")
+    client.query("SELECT 1")
+    (progress,) = client.view.paths
+    assert progress.reached == client.session.database.sequencer.visible
+    client.copy("1,4")  # nobody has read since
+    client.query("SELECT 1")
+    assert progress.reached < client.session.database.sequencer.visible
 
 
 def test_a_view_that_fails_says_so(client: Client) -> None:
