@@ -201,12 +201,6 @@ class Database:
         found = (self.plans.get(self._views[below].program.final).tables for below in self.views_below((oid,)))
         return tuple(sorted({table for tables in found for table in tables}))
 
-    def lone_view(self, oid: int) -> ViewRuntime | None:
-        """A continuous view's runtime, if its final relation reads one state and nothing else."""
-        runtime = self._views.get(oid)
-        final = None if runtime is None else self.plans.known(runtime.program.final)
-        return None if final is None or final.small is None else runtime
-
     def view(self, oid: int) -> ViewRuntime:
         """A continuous view's runtime. Raises 42P01 when it was dropped."""
         runtime = self._views.get(oid)

@@ -70,16 +70,11 @@ class PlanCache:
         self._plans: dict[int, tuple[Relation, Plan]] = {}
         self._lock = threading.Lock()
 
-    def known(self, relation: Relation) -> Plan | None:
-        """The relation's plan, if it was asked for before."""
-        known = self._plans.get(id(relation))
-        return known[1] if known is not None and known[0] is relation else None
-
     def get(self, relation: Relation) -> Plan:
         """The relation's plan."""
-        plan = self.known(relation)
-        if plan is not None:
-            return plan
+        known = self._plans.get(id(relation))
+        if known is not None and known[0] is relation:
+            return known[1]
         plan = plan_of(optimise(relation))
         with self._lock:
             if len(self._plans) >= _REMEMBERED:

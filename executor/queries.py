@@ -123,21 +123,6 @@ class Reader:
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
 
-    @contextlib.contextmanager
-    def near(self, query: Query) -> Iterator[bool]:
-        """Whether a query's rows can be told without waiting and with next to no work, for as long as the context
-        lasts: those of one continuous view that reads nothing else."""
-        plan = self.database.plans.known(query.relation)
-        wanted = None if plan is None or self.query_engine == "spark" else bare_view(plan.relation)
-        runtime = None if wanted is None else self.database.lone_view(wanted[0])
-        if runtime is None or not runtime.lock.acquire(blocking=False):
-            yield False
-            return
-        try:
-            yield runtime.is_near(self.database.sequencer.visible)
-        finally:
-            runtime.lock.release()
-
     def choice(self, plan: Plan, parameters: Parameters) -> Choice:
         """Which engine answers a query, with what that took to tell: for one run of it."""
         return choose(self, plan, parameters)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 READ_AHEAD: Final = 1 << 20
 #: Bytes of output that may wait for a slow client before results wait too.
 WRITE_BEHIND: Final = 1 << 20
-#: Seconds without a word of anybody else after which a client is alone.
-ALONE: Final = 0.02
 
 logger = logging.getLogger(__name__)
 
@@ -110,8 +108,6 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
-        if self.server.speaker[0] is not self:
-            self.server.speaker = (self, self.server.loop.time())
         if self._express is None:
             self._request = None
         else:
@@ -221,12 +217,6 @@ class Connection(asyncio.Protocol):
     def at_rest(self) -> bool:
         """Whether the next bytes may be answered at once."""
         return self._express is not None
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other client has sent anything for a while, so that none waits for the loop's thread."""
-        speaker, since = self.server.speaker
-        return speaker is self and self.server.loop.time() - since > ALONE
 
     def peek(self) -> FrontendMessage | None:
         """The next message if it is there already; it is still handled in its turn."""

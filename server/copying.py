@@ -232,7 +232,6 @@ async def _done(session: Session, copy: CopyIn) -> None:
     session.connection.send(encoder.command_complete(f"COPY {rows}"))
     if copy.then is not None:
         await copy.then()
-    session.server.loop.call_soon(session.rows_came)  # behind the answer
 
 
 def fail(session: Session, message: m.CopyFail) -> None:

@@ -324,7 +324,7 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
         cursor = Cursor(result, portal.formats, session.settings.style, session.names)
         return result, cursor, *cursor.take(limit)
 
-    begun = await session.begin(plan, begin)
+    begun = await session.work(begin)
     if isinstance(begun, Found):
         _send_point(session, portal, begun)
         return

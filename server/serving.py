@@ -105,8 +105,6 @@ class Server:
         self.access = Access(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
-        #: Whose bytes came last, and since when nobody else's have.
-        self.speaker: tuple[Connection | None, float] = (None, 0.0)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache_bytes)
         self.completions = Completions(self.loop)
@@ -253,8 +251,6 @@ class Server:
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
         self.connections.discard(connection)
-        if self.speaker[0] is connection:
-            self.speaker = (None, 0.0)
         self._left.set()
 
     async def _close_database(self) -> None:

@@ -94,7 +94,6 @@ class Session:
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
         self.query = ""  # the last statement that was not answered by express
         self._working = False
-        self._followed: Query | None = None  # a near view's, read since rows came
         self._cancelled: SqlError | None = None
 
     def _client(self) -> Client:
@@ -205,25 +204,6 @@ class Session:
             raise
         finally:
             self._working = False
-
-    async def begin(self, plan: Plan, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """``work`` that begins a statement. A client that is alone is answered on this thread where that takes about as
-        long as the way to another and back."""
-        if isinstance(plan.statement, Query) and self.is_idle and self.connection.is_alone:
-            with self.db.reader.near(plan.statement) as is_near:
-                if is_near:
-                    self._followed = plan.statement
-                    return function(*arguments)
-        return await self.work(function, *arguments)
-
-    def rows_came(self) -> None:
-        """The client has been told that its rows are there: the view that it read before them is brought up to date
-        while it may be asking for it again."""
-        query, self._followed = self._followed, None
-        if query is not None and self.connection.at_rest and self.connection.is_alone:
-            with self.db.reader.near(query) as is_near, contextlib.suppress(SqlError):  # its read will raise it
-                if is_near:
-                    self.db.execute(query)
 
     async def portion(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """``work`` that a statement does again and again: it ends here if it was cancelled as the last one ended, or

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
+_COPY: Final = re.compile(r"\s*copy\b", re.IGNORECASE)
 #: A text longer than this is planned in a worker.
 _SHORT: Final = 2048
 
@@ -116,7 +117,7 @@ def _appended(session: Session, tag: str, error: SqlError | None) -> None:
 async def _run_plan(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
     """Runs a statement that is planned, outside a transaction."""
     with session.timed():
-        begun = await session.begin(plan, _start, session, plan, values, text)
+        begun = await session.work(_start, session, plan, values, text)
         await _answer(session, begun, text)
     session.ready()
 
@@ -141,7 +142,9 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
         with session.timed():
-            begun = await _begun(session, raw, whole)
+            begun = _known_copy(session, raw, whole)
+            if begun is None:
+                begun = await session.work(_begin, session, raw, whole)
             statement = begun.plan.statement
             if begun.result is None and isinstance(statement, CopyIn):
                 then = partial(_continue, session, rest, whole)
@@ -155,13 +158,13 @@ async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) ->
     session.ready()
 
 
-async def _begun(session: Session, raw: Raw, whole: str | None) -> Begun:
-    """Begins a statement; of one alone that is planned already, COPY with the client needs no thread."""
-    plan = None if whole is None else session.server.plans.planned(raw, (), session.surroundings)
-    if plan is None or plan.types:
-        return await session.work(_begin, session, raw, whole)
-    if not copying.is_with_client(plan):
-        return await session.begin(plan, _start, session, plan, (), whole)
+def _known_copy(session: Session, raw: Raw, whole: str | None) -> Begun | None:
+    """COPY with the client that needs no worker to be planned. Raises what forbids it."""
+    if whole is None or not _COPY.match(whole):
+        return None
+    plan = session.server.plans.planned(raw, (), session.surroundings)
+    if plan is None or not copying.is_with_client(plan):
+        return None
     session.check(plan.statement)
     return Begun(plan, None)
 

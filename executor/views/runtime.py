@@ -9,7 +9,6 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -21,10 +20,9 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
-from executor.streams.runtime import Feed, rows_between
+from executor.streams.runtime import Feed
 from executor.trace.layout import LSN, ORDINAL
-from executor.trace.ring import Ring
-from executor.views.content import TAIL_ROWS, Content
+from executor.views.content import Content
 from executor.views.expiry import unexpired
 from planner.algebra import Delta, Relation, Snapshot
 from planner.incremental.names import stored_name
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
 PENDING_RUNS = 32
 #: Runs that are kept for who follows a view, before all of it must be looked at.
 FOLLOWED_RUNS = 1024
-#: A result is near where the last one took no more seconds than this, and no more rows have come since.
-NEAR_SECONDS = 0.002
-NEAR_ROWS = 2048
 
 
 @dataclass(slots=True)
@@ -174,7 +169,6 @@ class ViewRuntime:
         self._standing = {path.stream: states_read(path) for path in program.paths}
         self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
-        self._seconds = float("inf")  # that the last one took
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
@@ -393,24 +387,13 @@ class ViewRuntime:
         with self.lock:
             if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
                 raise ViewPassed
-            started = time.perf_counter()
             self.advance(lsn)
             key = (self.version, tables_version)
             if self._result is not None and self._result[0] == key:
                 return self._result[1]
             table = query(self.snapshots())
             self._result = (key, table)
-            self._seconds = time.perf_counter() - started
             return table
-
-    def is_near(self, lsn: int) -> bool:
-        """Whether the rows at an LSN are so little work that they need no thread of their own; with the lock held."""
-        return (
-            self._seconds <= NEAR_SECONDS
-            and all(content.base.num_rows <= TAIL_ROWS for content in self.contents.values())
-            and all(isinstance(feed, Ring) for feed in self.feeds.values())
-            and sum(rows_between(self.feeds[each.path.stream], each.reached, lsn) for each in self.paths) <= NEAR_ROWS
-        )
 
     def snapshots(self) -> dict[str, pa.Table]:
         """Engine leaf names of the states and statics with their rows."""
