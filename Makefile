@@ -25,7 +25,7 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 .PHONY: test
 test: $(VENV)/.installed-dev java postgres clients  ## the test suite (ARGS="--whole": also what samples stand for)
 	$(PYTEST) $(ARGS) -m "not spark" $(OR_NONE)
-	$(BIN)/python -m pytest $(ARGS) -m spark $(OR_NONE)
+	$(PYTEST) $(ARGS) -m spark $(OR_NONE)
 
 .PHONY: test-clients
 test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real clients: drivers, ORMs, frameworks and tools
@@ -36,7 +36,8 @@ test-cluster: $(VENV)/.installed-dev java  ## servers with one storage and one S
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \
 		tests/server/test_cluster.py tests/server/test_unreachable_storage.py tests/spark/test_separation_failures.py
 
-# Two processes keep two cores busy (a file's tests share their servers); a Spark needs both for itself.
+# Two processes keep two cores busy; a file's tests share their servers. Spark's tests come last, since each process has a
+# Spark of its own, of which most of the time goes into its start.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # ARGS may leave one of the two without tests.
 OR_NONE := || test $$? -eq 5
