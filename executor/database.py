@@ -332,16 +332,14 @@ class Database:
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
-            elif isinstance(part, Followed):
-                self.replicas.recorded(lsn, part)
             elif isinstance(part, TableChange):
                 self.tables_lsn = lsn
                 self.versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:
             self._publish_tables(lsn, transaction)
-            for part in record:  # of streams that it made
-                if isinstance(part, Followed):
-                    self.replicas.recorded(lsn, part)
+        for part in record:  # last, since it may be of a stream that the transaction makes
+            if isinstance(part, Followed):
+                self.replicas.recorded(lsn, part)
 
     def _alter_streams(self, catalog: Catalog) -> None:
         for oid, runtime in self.streams.items():
@@ -428,11 +426,8 @@ class Database:
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
         runtime.shared, runtime.handover = stored.shared, stored.handover
-        if (
-            runtime.shared
-            and (owned := read_owned(self.shared, runtime.shared))
-            and owned.home == self.options.server_name
-        ):
+        owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+        if owned is not None and owned.home == self.options.server_name:
             place(self, runtime, owned)
         runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
         self._views[view.oid] = runtime

@@ -207,15 +207,10 @@ class TableStore:
 
     def exact_row_counts(self) -> dict[int, int]:
         """How many rows each table holds, by oid."""
-        connection = self.connect()
-        try:
-            connection.begin()
-            names = [name for name, _ in connection.rows(_ESTIMATES) if name[1:].isdigit()]
+        with contextlib.closing(self.snapshot()) as snapshot:
+            names = [name for name, _ in snapshot.connection.rows(_ESTIMATES) if name[1:].isdigit()]
             counts = " UNION ALL ".join(f"SELECT {name[1:]}, count(*) FROM {STORE}.main.{name}" for name in names)
-            return dict(connection.rows(counts)) if counts else {}
-        finally:
-            connection.rollback()
-            self.release(connection)
+            return dict(snapshot.connection.execute(counts).fetchall()) if counts else {}
 
     def statistics(self, oid: int, names: Sequence[str]) -> TableStatistics | None:
         """About how many rows a table holds, and what DuckDB keeps of some columns: no row is read.
