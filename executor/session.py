@@ -41,29 +41,7 @@ from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
-from planner.definitions import (
-    AlterSchema,
-    AlterSequence,
-    AlterTable,
-    AlterType,
-    AlterView,
-    ChangeDefaults,
-    ChangeRights,
-    ChangeRoles,
-    CreateFunction,
-    CreateSchema,
-    CreateSequence,
-    CreateStream,
-    CreateTable,
-    CreateTableAs,
-    CreateType,
-    CreateView,
-    Drop,
-    DropFunction,
-    DropType,
-    Redefine,
-    Truncate,
-)
+from planner.definitions import CreateTableAs, CreateView, Truncate
 from planner.expression import Value
 from planner.statements import (
     CopyIn,
@@ -283,14 +261,6 @@ class DatabaseSession:
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
                 return changing.create_as(self, statement, parameters, transaction)
-            case CreateSchema() | CreateTable() | CreateStream() | CreateView() | CreateSequence() | Drop():
-                return self._define(statement, transaction)
-            case CreateType() | AlterType() | DropType() | ChangeRoles() | ChangeRights():
-                return self._define(statement, transaction)
-            case CreateFunction() | DropFunction() | ChangeDefaults():
-                return self._define(statement, transaction)
-            case AlterSchema() | AlterView() | AlterSequence() | AlterTable() | Redefine():
-                return self._define(statement, transaction)
             case Explain():
                 return explain(self.reader, statement, parameters, transaction)
             case SetConstraints(named=named, deferred=deferred):
@@ -306,6 +276,8 @@ class DatabaseSession:
                 return Result("LOCK TABLE")
             case NoOperation(tag=tag, notices=notices):
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+            case _ if isinstance(statement, ddl.Definition):
+                return self._define(statement, transaction)
             case _:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
