@@ -89,19 +89,23 @@ def _number(value: float) -> str:
 
 
 def write_summary() -> None:
-    """Puts the newest result of each benchmark between the markers of docs/benchmarks.md."""
+    """Puts each benchmark's newest result between the markers of docs/benchmarks.md; one without any stays as it is."""
+    text = SUMMARY.read_text()
+    before, _, rest = text.partition(BEGIN)
+    measured, _, after = rest.partition(END)
+    assert rest, f"{SUMMARY} has no markers"
+    old = {part.partition("\n")[0]: part.strip() for part in measured.split("### ")[1:]}
     parts = []
     for name in MODULES:
         files = sorted(RESULTS.glob(f"{name}-*.json"))
-        if files:
+        title = importlib.import_module(f"bench.{name}").TITLE
+        if not files and title in old:
+            parts.append(f"### {old[title]}")
+        elif files:
             content = json.loads(files[-1].read_text())
             rows = [replace(Row(**{**row, "runs": tuple(row["runs"])})) for row in content["rows"]]
             heading = f"### {content['title']}\n\n{content['measured'][:10]} on {content['machine']}."
             parts.append("\n".join([heading, "", *table(rows)]))
-    text = SUMMARY.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    assert rest, f"{SUMMARY} has no markers"
     SUMMARY.write_text(before + BEGIN + "\n" + "\n\n".join(parts) + "\n" + END + after)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from bench.client import Client
@@ -28,17 +29,18 @@ class _Writer:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._pool = ThreadPoolExecutor(1)
         self.rows = 0
         self.times: list[float] = []
 
     def __enter__(self) -> _Writer:
-        self._thread.start()
+        self._work = self._pool.submit(self._run)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._pool.shutdown()
+        self._work.result()  # a writer that failed has measured nothing
 
     def _run(self) -> None:
         due = time.perf_counter()

@@ -35,7 +35,7 @@ COLD_AIM: Final = 20.0
 
 def run(rig: Rig) -> list[Row]:
     """The warm point query, and each query of TPC-H cold."""
-    around = Surroundings(catalog(), ("public",), "UTC", "millstream", "millstream")
+    around = Surroundings(catalog(), ("public",), "UTC", "millstream", "millstream", "millstream")
     for path in queries():
         plan_cold(path.read_text(), around)
     warm = warm_points(around)

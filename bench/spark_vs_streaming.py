@@ -31,7 +31,7 @@ from catalog.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.views.runtime import Content
+from executor.views.content import Content
 from planner.bind import Context, bind
 from planner.definitions import CreateView
 from planner.incremental import plan

@@ -38,14 +38,14 @@ class DefaultRights:
     @property
     def is_needless(self) -> bool:
         """Whether new objects are as they would be without it."""
-        return _sorted(self.rights, self.kind) == _sorted(beginning(*self.place), self.kind)
+        return _sorted(self.rights, self.kind) == _sorted(beginning(self.rights.owner, self.schema), self.kind)
 
     def sorted(self) -> DefaultRights:
         """With its grants in pg_default_acl's order."""
         return replace(self, rights=_sorted(self.rights, self.kind))
 
 
-def beginning(owner: int, schema: int, kind: str) -> Rights:
+def beginning(owner: int, schema: int) -> Rights:
     """Default rights that nobody has changed."""
     return Rights(owner, () if schema else None)
 

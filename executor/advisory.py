@@ -172,7 +172,10 @@ class Holder:
     def _give_back(self, lock: Lock) -> bool:
         if self._own[lock] <= 0:
             return False
-        self._own[lock] -= 1
+        if self._own[lock] > 1:
+            self._own[lock] -= 1
+        else:
+            del self._own[lock]
         return self.locks.give_back(lock)
 
     def give_back_all(self) -> None:

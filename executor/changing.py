@@ -2,7 +2,7 @@
 CREATE TABLE AS.
 
 Owns: what each answers, and the rows that an INSERT brings into a stream. A table's changes are made by its store
-(``executor/embedded/writing``), a stream's rows wait in the transaction for its commit.
+(``executor/embedded/tables/writing``), a stream's rows wait in the transaction for its commit.
 """
 
 from __future__ import annotations

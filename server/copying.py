@@ -166,8 +166,8 @@ def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> 
     return sink.prepare(reader.parse(block))
 
 
-def is_with_client(plan: Plan) -> bool:
-    """Whether the statement is a COPY, with the client or with a file of the server."""
+def is_copy(plan: Plan) -> bool:
+    """Whether the statement is a COPY, from or to the client or a file of the server."""
     return isinstance(plan.statement, CopyInStatement | CopyOut)
 
 
@@ -335,6 +335,8 @@ def _write_file(session: Session, statement: CopyOut, path: str, writer: CopyWri
     with contextlib.closing(file):
         _write(file, writer.header())
         for batch in session.db.copy_out(statement).batches or ():
+            if session.is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
             _write(file, writer.encode(batch))
             rows += batch.num_rows
         _write(file, writer.trailer())

@@ -289,7 +289,7 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
         if type(session.connection.peek()) is not m.Sync:
             session.begin_implicit()
         with session.timed():
-            if copying.is_with_client(plan):
+            if copying.is_copy(plan):
                 session.check(plan.statement)
                 await _copy(session, plan)
                 return

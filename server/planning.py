@@ -18,7 +18,7 @@ from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, WindowCall
 from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
@@ -224,7 +224,7 @@ def _shows_interval(node: Any) -> bool:
             arguments: tuple[Scalar, ...] = (argument,)
         case Call(function=function) if function in ("to_char", "late"):
             return False
-        case Call(arguments=arguments) | AggregateCall(arguments=arguments):
+        case Call(arguments=arguments) | AggregateCall(arguments=arguments) | WindowCall(arguments=arguments):
             pass
         case _:
             return False

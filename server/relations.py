@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "server": "postmaster"}
-#: pg_read_all_stats.
 #: What sessions of others look like to who may not see them.
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",

@@ -163,7 +163,7 @@ def _known_copy(session: Session, raw: Raw, whole: str | None) -> Begun | None:
     if whole is None or not _COPY.match(whole):
         return None
     plan = session.server.plans.planned(raw, (), session.surroundings)
-    if plan is None or not copying.is_with_client(plan):
+    if plan is None or not copying.is_copy(plan):
         return None
     session.check(plan.statement)
     return Begun(plan, None)
@@ -172,7 +172,7 @@ def _known_copy(session: Session, raw: Raw, whole: str | None) -> Begun | None:
 def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
     """Plans and runs a statement up to its first portion of rows. In a worker thread."""
     plan, values = _plan(session, raw, whole)
-    if copying.is_with_client(plan):
+    if copying.is_copy(plan):
         session.check(plan.statement)
         return Begun(plan, None)
     return _start(session, plan, values, whole)

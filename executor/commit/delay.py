@@ -3,7 +3,7 @@
 Eight such clients fall into two groups of four, one at the disk and one on its way there, and each sync is for half of
 them. A record that waits the tenth of a millisecond that an answered client takes to come back has them all, and the
 disk is asked half as often (PostgreSQL's ``commit_delay``, which has to be set, knows neither when nor for how many).
-Owns the decision only: ``executor/appender`` gathers.
+Owns the decision only: ``executor/streams/appender`` gathers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Foreign tables of files: which files they have at the moment, and their rows.
 
 Owns: what an option ``path`` means (a file, a folder, a pattern, a tree of partitions), how much there is to read, and
-whether the embedded engine reads the files itself. The readers are those of streams' files (``executor/sources``);
+whether the embedded engine reads the files itself. The readers are those of streams' files (``following``);
 nothing is kept between queries, since files may change at any time.
 
 A column of option ``partition`` is in no file: its value is in the names of folders, as Hive writes them

@@ -2,7 +2,7 @@
 
 Owns: a thread that looks at every followed stream's folder at the pace that the configuration sets, so that files are
 found while a long job runs; and the stream's error while its folder or one of its files is not what it was. Which files
-count is executor/sources'; what becomes of them is maintenance's.
+count is ``following``'s; what becomes of them is maintenance's.
 """
 
 from __future__ import annotations

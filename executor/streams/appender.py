@@ -1,7 +1,7 @@
 """Single rows into streams: many sessions' rows become one log record and one fsync.
 
 Owns the gathering of rows (group commit: what comes while one record is being made durable, and for as long after it as
-``executor/commit/delay`` allows, forms the next) and their encoding. What a row's values are: ``executor/row_values``.
+``executor/commit/delay`` allows, forms the next) and their encoding. What a row's values are: ``row_values``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: the table writer's transaction that gathers what comes while the disk is busy with the one before (group commit),
 and its way to the log and back, all on an event loop's thread, which waits for nothing. Which changes these are:
-``executor/embedded/row_plans``. Streams' rows go by ``executor/appender``.
+``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
 
 from __future__ import annotations

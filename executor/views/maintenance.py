@@ -1,8 +1,8 @@
 """The scheduler: background maintenance of continuous views, when and on the engine that settings and load allow.
 
 Owns: when a path is due (rows or idle time, architecture section 3), which engine does it, and one job at a time, which
-has claimed its interval from its begin to its end (executor/jobs). A commit moves a path's durable frontier by
-compare-and-swap (executor/storage); whoever loses has only wasted work. Readers never wait for anything here.
+has claimed its interval from its begin to its end (``jobs``). A commit moves a path's durable frontier by
+compare-and-swap (``storage``); whoever loses has only wasted work. Readers never wait for anything here.
 """
 
 from __future__ import annotations

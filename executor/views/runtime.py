@@ -2,7 +2,7 @@
 
 Owns: the in-memory content of a view's states (a cache of what traces and log say) and the rules by which it moves:
 ``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
-``absorb`` takes over what a background job committed. Knows nothing of scheduling (executor/maintenance) or of files
+``absorb`` takes over what a background job committed. Knows nothing of scheduling (``maintenance``) or of files
 (executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
 """
 

@@ -79,7 +79,8 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
 def _used(statement: Statement, item: CatalogObject, columns: tuple[Column, ...]) -> frozenset[str]:
     """The columns of a relation that a statement uses; ``columns`` are what they are called in it."""
     assert not isinstance(item, Sequence)
-    used = {node.column for root in roots(statement) for node in walk(root) if isinstance(node, ColumnRef)}
+    made = statement.query if isinstance(statement, CreateView) else statement
+    used = {node.column for root in roots(made) for node in walk(root) if isinstance(node, ColumnRef)}
     pairs = zip(item.columns, columns, strict=False)
     return frozenset(definition.name for definition, column in pairs if column in used)
 

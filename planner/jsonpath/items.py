@@ -17,7 +17,8 @@ from planner.documents import Number
 from planner.jsonpath.nodes import Path
 
 Items = Iterator[Any]
-_EXACT: Final = Context(prec=4000)
+#: More digits than any numeric has, before the point and behind it.
+_EXACT: Final = Context(prec=200_000)
 
 
 class PathError(Exception):
@@ -127,7 +128,9 @@ METHODS: Final[dict[str, Callable[[At, Any], Items]]] = {
 
 
 def number(value: Decimal) -> Number:
-    """A number as an item."""
+    """A number as an item. Raises 22003."""
+    if abs(value.adjusted()) > 131072:
+        raise SqlError("22003", "value overflows numeric format")
     return Number(format(value if value else abs(value), "f"))
 
 
@@ -153,7 +156,10 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal:
     (weight, first), (other, second) = _leading(left), _leading(right)
     weight = weight - other - (first <= second)
     scale = max(16 - 4 * weight, *(-int(item.as_tuple().exponent) for item in (left, right)), 0)
-    return (left / right).quantize(Decimal(1).scaleb(-min(scale, 1000)), rounding="ROUND_HALF_UP")
+    scale = min(scale, 1000)
+    whole, rest = divmod(abs(left).scaleb(scale), abs(right))
+    found = (whole + (2 * rest >= abs(right))).scaleb(-scale)
+    return found if left.is_signed() == right.is_signed() else -found
 
 
 def _leading(value: Decimal) -> tuple[int, int]:
@@ -202,6 +208,4 @@ def _order(kind: str, left: Any, right: Any) -> int:
         return 0
     if kind == "number":
         left, right = Decimal(left), Decimal(right)
-    elif kind == "string":  # in the order of UTF-16's units
-        left, right = (item.encode("utf-16-be", "surrogatepass") for item in (left, right))
-    return int(left > right) - int(left < right)
+    return int(left > right) - int(left < right)  # strings by code points (compareStrings)

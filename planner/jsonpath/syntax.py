@@ -6,13 +6,15 @@ Owns: the tokens (jsonpath_scan.l), the grammar by descent (jsonpath_gram.y), an
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from planner.documents import Number
+from planner.jsonpath.items import number
 from planner.jsonpath.nodes import (
     LAST,
     PREDICATES,
@@ -52,6 +54,7 @@ _TOKEN: Final = re.compile(
     r'|(?P<word>(?:[^\s?%$.\[\]{}()|&!=<>@#,*:\-+/"\\]|\\.)+)',
     re.DOTALL,
 )
+_JUNK: Final = re.compile(r"\w")
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _COMPARISONS: Final = ("==", "!=", "<>", "<", ">", "<=", ">=")
@@ -65,7 +68,7 @@ _END: Final[_Token] = ("end", "")
 
 @lru_cache(1024)
 def parse_path(text: str) -> Path:
-    """A path. Raises 42601, 54001 and 0A000."""
+    """A path. Raises 42601, 22003, 54001 and 0A000."""
     return _Parser(_tokens(text)).path()
 
 
@@ -77,7 +80,7 @@ def _tokens(text: str) -> list[_Token]:
         if match is None:
             raise _wrong(text[position])
         kind, word, position = str(match.lastgroup), match.group(), match.end()
-        if kind == "number" and re.match(r"\w", text[position:]):
+        if kind == "number" and _JUNK.match(text, position):
             raise SqlError("42601", f'trailing junk after numeric literal at or near "{word}" of jsonpath input')
         if kind == "string":
             found.append((kind, _unescaped(word[1:-1])))
@@ -97,6 +100,8 @@ def _unescaped(text: str) -> str:
             return _ESCAPED.get(match.group(4), match.group(4))
         if int(code, 16) == 0:
             raise SqlError("22P05", "unsupported Unicode escape sequence", "\\u0000 cannot be converted to text.")
+        if int(code, 16) > sys.maxunicode:
+            raise SqlError("42601", "invalid Unicode code point")
         return chr(int(code, 16))
 
     found = _ESCAPE.sub(one, text)
@@ -254,7 +259,7 @@ class _Parser:
             case "string":
                 return self._chain(Constant(word))
             case "number":
-                return self._chain(Constant(Number(format(Decimal(word), "f"))))
+                return self._chain(Constant(_number(word)))
             case "word" if word in _CONSTANTS:
                 return self._chain(Constant(_CONSTANTS[word]))
             case "word" if word.lower() == "last":
@@ -332,8 +337,17 @@ class _Parser:
         kind, word = self._next()
         if kind != "number" or not word.isdigit():
             raise _wrong(word)
+        if len(word) > 10 or int(word) >= 1 << 31:
+            raise SqlError("22003", f'value "{word}" is out of range for type integer')
         self._place += 1
         return int(word)
+
+
+def _number(word: str) -> Number:
+    try:
+        return number(Decimal(word))
+    except InvalidOperation:  # an exponent that no Decimal has
+        raise SqlError("22003", "value overflows numeric format") from None
 
 
 def _negative(value: Number) -> Number:

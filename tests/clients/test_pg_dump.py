@@ -77,8 +77,8 @@ def test_a_dump_makes_the_same_again(server: Millstream, dumped: str) -> None:
         restore(server.dsn(), dumped)
         assert {name: columns_of(client, name) for name in VIEWS} == before
     assert dump(server.dsn(), "--clean", "--if-exists") == dumped
-    for words in ("GRANT SELECT(a),UPDATE", "GRANT SELECT(one)", "ALTER DEFAULT PRIVILEGES FOR ROLE", "RETURNS TABLE"):
-        assert words in dumped or words.replace(",UPDATE", " ON TABLE") in dumped, words
+    for words in ("GRANT SELECT(a) ON", "GRANT SELECT(one) ON", "ALTER DEFAULT PRIVILEGES FOR ROLE", "RETURNS TABLE"):
+        assert words in dumped, words
 
 
 def columns_of(client: psycopg.Connection[tuple[object, ...]], view: str) -> list[tuple[str, int]]:

@@ -47,6 +47,7 @@ def rounded(number: Decimal, digits: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-digits), context=EXACT)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     a=st.integers(-(10**26), 10**26),
@@ -54,7 +55,6 @@ def rounded(number: Decimal, digits: int) -> Decimal:
     scale=st.sampled_from((0, 2, 6, 18)),
     negative=st.booleans(),
 )
-@pytest.mark.slow
 def test_quotients(duck: duckdb.DuckDBPyConnection, a: int, b: int, scale: int, negative: bool) -> None:
     assume(a != 0)
     b = -b if negative else b

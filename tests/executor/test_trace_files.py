@@ -47,11 +47,11 @@ def test_every_type_survives_parquet(tmp_path: Path) -> None:
     assert pq.read_schema(path).field("span").type == INTERVAL
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.none() | st.tuples(st.integers(-999, 999), st.integers(-999, 999), st.integers(-(10**12), 10**12))),
     st.integers(0, 3),
 )
-@pytest.mark.slow
 def test_intervals_are_split_and_joined(values: list[tuple[int, int, int] | None], skipped: int) -> None:
     spans = [None if value is None else pa.MonthDayNano([value[0], value[1], value[2] * 1000]) for value in values]
     table = pa.table({"span": pa.array(spans, pa.month_day_nano_interval())}).slice(skipped)

@@ -50,13 +50,13 @@ def walk(data: bytes, position: int, width: int) -> tuple[list[list[tuple[int, i
     return rows, position
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.one_of(ROWS.map(lambda rows: b"".join(map(framed, rows))), st.binary(max_size=9)), max_size=4),
     st.integers(0, 3),
     st.integers(0, 9),
 )
-@pytest.mark.slow
 def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
     data = b"".join(pieces)
     start = min(start, len(data))
@@ -66,9 +66,9 @@ def test_found_is_walked(pieces: list[bytes], width: int, start: int) -> None:
     assert (found, end) == (expected, expected_end)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(ROWS, st.integers(1, 40), st.integers(1, 60), st.booleans())
-@pytest.mark.slow
 def test_any_portions_and_blocks_give_the_rows(
     rows: list[tuple[Field, Field]], portion: int, block: int, ends: bool
 ) -> None:

@@ -284,9 +284,9 @@ def _first_end(text: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.integers(1, 9), st.integers(1, 30), st.sampled_from([CSV, FORCED]))
-@pytest.mark.slow
 def test_fast_exact_and_any_portions_agree(
     lines: list[str], end: str, portion: int, block: int, format_: CopyFormat
 ) -> None:

@@ -51,10 +51,10 @@ def read(data: bytes, types: list[SqlType], names: list[str], format_: CopyForma
     return pa.Table.from_batches([*batches, *reader.finish()], schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=60)
 @given(data=st.data())
-@pytest.mark.slow
 def test_there_and_back(name: str, data: st.DataObject) -> None:
     format_ = FORMATS[name]
     chosen = data.draw(st.lists(st.sampled_from(sorted(SCALARS)), min_size=1, max_size=4))

@@ -41,9 +41,9 @@ def slow_rows(columns: list[pa.Array], types: list[SqlType], formats: list[int],
     return [data_row(fields) for fields in zip(*encoded, strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.data())
-@pytest.mark.slow
 def test_rows_equal_those_encoded_one_by_one(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=4))
     types = [type_ for type_, _ in chosen]

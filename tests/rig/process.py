@@ -46,20 +46,24 @@ def end(process: subprocess.Popen[Any], signal_number: int = signal.SIGTERM, sec
             process.wait()
 
 
+def stat(pid: int | str | None) -> list[str]:
+    """What /proc says of a process behind its command's name: its state, its parent, ... OSError when it is gone."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
 def is_alive(pid: int | None) -> bool:
     """Whether a process runs (a zombie does not)."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        return stat(pid)[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state not in "ZX"
 
 
 def is_busy(pid: int) -> bool:
     """Whether a process uses a good part of a processor just now."""
 
     def ticks() -> int:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = stat(pid)
         return int(fields[11]) + int(fields[12])
 
     before = ticks()

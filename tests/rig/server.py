@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from executor.spark.java import Java, find_java
-from tests.rig.process import die_with_parent, end, free_port, wait_until
+from tests.rig.process import die_with_parent, end, free_port, stat, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = DATABASE = "millstream"
@@ -139,7 +139,7 @@ class Millstream:
         children: dict[int, list[int]] = {}
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, IndexError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int(stat(entry.name)[1])
                 children.setdefault(parent, []).append(int(entry.name))
         found = [self.pid]
         for pid in found:

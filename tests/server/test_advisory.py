@@ -42,26 +42,28 @@ class Waiting:
         return self.error
 
 
+Begin = Callable[[Client, str, Client], Waiting]
+
+
 @pytest.fixture
-def is_blocked(sql: Client) -> Callable[[Client, Client], bool]:
-    """Whether a session waits for another, as pg_blocking_pids() says."""
+def begin(sql: Client) -> Begin:
+    """Begins with a statement, and returns when it waits for another session, as pg_blocking_pids() says."""
 
-    def look(client: Client, by: Client) -> bool:
-        found = sql.execute("SELECT pg_blocking_pids(%s)", (pid(client),)).fetchone()
-        return found == ([pid(by)],)
+    def run(client: Client, statement: str, by: Client) -> Waiting:
+        waiting = Waiting(client, statement)
+        query, wanted = "SELECT pg_blocking_pids(%s)", ([pid(by)],)
+        wait_until(lambda: sql.execute(query, (pid(client),)).fetchone() == wanted, 20, f"wait in {statement}")
+        return waiting
 
-    return look
+    return run
 
 
-def test_who_waits_goes_on_when_it_is_given_back(
-    running: Millstream, sql: Client, is_blocked: Callable[[Client, Client], bool]
-) -> None:
+def test_who_waits_goes_on_when_it_is_given_back(running: Millstream, sql: Client, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("SELECT pg_advisory_lock(71)")
         assert second.execute("SELECT pg_try_advisory_lock(71)").fetchone() == (False,)
         assert second.execute("SELECT pg_try_advisory_lock_shared(71)").fetchone() == (False,)
-        waiting = Waiting(second, "SELECT pg_advisory_lock(71)")
-        wait_until(lambda: is_blocked(second, first), 20, "the second waits")
+        waiting = begin(second, "SELECT pg_advisory_lock(71)", first)
         shown = sql.execute("SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = %s", (pid(second),))
         assert shown.fetchone() == ("Lock", "advisory")
         locks = "SELECT pid, granted FROM pg_locks WHERE locktype = 'advisory' AND objid = 71 ORDER BY granted"
@@ -71,77 +73,64 @@ def test_who_waits_goes_on_when_it_is_given_back(
     wait_until(lambda: sql.execute(locks).fetchall() == [], 20, "both sessions have ended")
 
 
-def test_a_transactions_is_free_once_others_see_what_it_did(
-    running: Millstream, is_blocked: Callable[[Client, Client], bool]
-) -> None:
+def test_a_transactions_is_free_once_others_see_what_it_did(running: Millstream, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("CREATE TABLE guarded (n integer)")
         first.execute("BEGIN")
         first.execute("SELECT pg_advisory_xact_lock(72)")
         first.execute("INSERT INTO guarded VALUES (1)")
-        waiting = Waiting(second, "SELECT pg_advisory_xact_lock(72)")
-        wait_until(lambda: is_blocked(second, first), 20, "the second waits")
+        waiting = begin(second, "SELECT pg_advisory_xact_lock(72)", first)
         first.execute("COMMIT")
         assert waiting.end() is None
         assert second.execute("SELECT count(*) FROM guarded").fetchone() == (1,)
-        assert first.execute("SELECT pg_try_advisory_lock(72)").fetchone() == (
-            True,
-        )  # the second's was its statement's
+        # the second's was its statement's
+        assert first.execute("SELECT pg_try_advisory_lock(72)").fetchone() == (True,)
 
 
-def test_shared_ones_wait_behind_who_asked_before(
-    running: Millstream, is_blocked: Callable[[Client, Client], bool]
-) -> None:
+def test_shared_ones_wait_behind_who_asked_before(running: Millstream, begin: Begin) -> None:
     with running.connect() as reader, running.connect() as writer, running.connect() as late:
         reader.execute("SELECT pg_advisory_lock_shared(73)")
         assert late.execute("SELECT pg_try_advisory_xact_lock_shared(73)").fetchone() == (True,)
-        waiting = Waiting(writer, "SELECT pg_advisory_lock(73)")
-        wait_until(lambda: is_blocked(writer, reader), 20, "the writer waits")
+        waiting = begin(writer, "SELECT pg_advisory_lock(73)", reader)
         assert late.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (False,)
         assert reader.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (True,)  # it has it already
         reader.execute("SELECT pg_advisory_unlock_all()")
         assert waiting.end() is None
 
 
-def test_a_circle_is_an_error(running: Millstream, is_blocked: Callable[[Client, Client], bool]) -> None:
+def test_a_circle_is_an_error(running: Millstream, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("SELECT pg_advisory_lock(74)")
         second.execute("SELECT pg_advisory_lock(75)")
-        waiting = Waiting(first, "SELECT pg_advisory_lock(75)")
-        wait_until(lambda: is_blocked(first, second), 20, "the first waits")
+        waiting = begin(first, "SELECT pg_advisory_lock(75)", second)
         with pytest.raises(psycopg.errors.DeadlockDetected):
             second.execute("SELECT pg_advisory_lock(74)")
         second.execute("SELECT pg_advisory_unlock(75)")
         assert waiting.end() is None
 
 
-def test_a_circle_by_way_of_tables_is_one_too(
-    running: Millstream, is_blocked: Callable[[Client, Client], bool]
-) -> None:
+def test_a_circle_by_way_of_tables_is_one_too(running: Millstream, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("CREATE TABLE circled (n integer)")
         second.execute("SELECT pg_advisory_lock(76)")
         first.execute("BEGIN")
         first.execute("INSERT INTO circled SELECT 1")
-        waiting = Waiting(second, "INSERT INTO circled VALUES (2) RETURNING n")
-        wait_until(lambda: is_blocked(second, first), 20, "the second waits for the tables' writer")
+        waiting = begin(second, "INSERT INTO circled VALUES (2) RETURNING n", first)
         with pytest.raises(psycopg.errors.DeadlockDetected):
             first.execute("SELECT pg_advisory_lock(76)")
         first.execute("ROLLBACK")
-        assert waiting.end() is None and waiting.rows == [(2,)]
+        assert waiting.end() is None
+        assert waiting.rows == [(2,)]
 
 
-def test_waiting_ends_by_timeout_and_by_cancel(
-    running: Millstream, is_blocked: Callable[[Client, Client], bool]
-) -> None:
+def test_waiting_ends_by_timeout_and_by_cancel(running: Millstream, begin: Begin) -> None:
     with running.connect() as first, running.connect() as second:
         first.execute("SELECT pg_advisory_lock(77)")
         second.execute("SET lock_timeout = '20ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable, match="lock timeout"):
             second.execute("SELECT pg_advisory_lock(77)")
         second.execute("RESET lock_timeout")
-        waiting = Waiting(second, "SELECT pg_advisory_lock(77)")
-        wait_until(lambda: is_blocked(second, first), 20, "the second waits")
+        waiting = begin(second, "SELECT pg_advisory_lock(77)", first)
         second.cancel_safe()
         assert isinstance(waiting.end(), psycopg.errors.QueryCanceled)
         first.execute("DISCARD ALL")

@@ -23,22 +23,23 @@ pytestmark = pytest.mark.slow
 TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
 
 
+def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
+    """A server of a storage folder, not started; the lease outlasts a test unless told otherwise."""
+    settings = {"storage": storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
+    return Millstream(settings=settings, environment={VARIABLE: failpoint})
+
+
 class Cluster:
     """A storage folder, and a server ``s`` that survives all tests of this file."""
 
     def __init__(self, folder: Path) -> None:
         self.storage = folder
         self._names = (f"x{number}" for number in itertools.count())
-        self.survivor = self.server("s", 600)
-
-    def server(self, name: str, lease: float, failpoint: str = "") -> Millstream:
-        """A server, not started."""
-        settings = {"storage": self.storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
-        return Millstream(settings=settings, environment={VARIABLE: failpoint})
+        self.survivor = server(folder, "s")
 
     def doomed(self, failpoint: str) -> Millstream:
         """A server that dies, or stands still, at a failpoint, and is lost soon after."""
-        return self.server(next(self._names), 3, failpoint)
+        return server(self.storage, next(self._names), 3, failpoint)
 
     def queries(self) -> list[str]:
         """What is left of queries on storage, whether it counts or not."""

@@ -1,17 +1,15 @@
 """Express answers: byte for byte what the ordinary path answers, whatever has changed in between.
 
-Connections get their bytes from the test itself, over a transport that keeps what they write: so a request arrives in
-one piece, or in several, as the test wants it.
+The one client's requests come in one piece; the other's in several, which takes the ordinary path.
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,104 +19,11 @@ from catalog.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
-from server.config import Address, Chosen, Config
-from server.connection import Connection
-from server.express import Express, PointRead, RowChange
-from server.serving import Server, Stop
+from server.config import Address, Config
+from server.express import PointRead, RowChange
 from server.session import Session
-from tests.server.wire import SYNC, Message, bind, close, describe, execute, frame, parse
-
-
-class Pipe(asyncio.Transport):
-    """A transport whose other end is the test."""
-
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 50_000)})
-        self.protocol: Connection | None = None
-        self.data = b""
-        self.closed = False
-        self.wrote = asyncio.Event()
-
-    def write(self, data: Any) -> None:
-        self.data += data
-        self.wrote.set()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def close(self) -> None:
-        if not self.closed and self.protocol is not None:
-            self.closed = True
-            self.wrote.set()
-            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
-
-    def abort(self) -> None:
-        self.close()
-
-
-class Peer:
-    """One client of a server in this process."""
-
-    def __init__(self, loop: asyncio.Runner, server: Server) -> None:
-        self._loop = loop
-        self.pipe = Pipe()
-        self.connection = Connection(server)
-        self.pipe.protocol = self.connection
-        self.connection.connection_made(self.pipe)
-        body = b"user\0millstream\0\0"
-        self.feed(struct.pack(">ihh", len(body) + 8, 3, 0) + body)
-
-    @property
-    def express(self) -> Express:
-        """What the session has learned."""
-        return cast(Session, self.connection.handler).express
-
-    def feed(self, *pieces: bytes, answers: int = 1) -> bytes:
-        """Gives bytes piece by piece; what comes back up to so many ReadyForQuery or the end."""
-        return self._loop.run(self._feed(pieces, answers))
-
-    async def _feed(self, pieces: tuple[bytes, ...], answers: int) -> bytes:
-        for piece in pieces:
-            if not self.pipe.closed:
-                self.connection.data_received(piece)
-        async with asyncio.timeout(60):
-            while not self.pipe.closed and count(self.pipe.data) < answers:
-                self.pipe.wrote.clear()
-                await self.pipe.wrote.wait()
-        data, self.pipe.data = self.pipe.data, b""
-        return data
-
-    def ask(self, *messages: Message) -> bytes:
-        """Messages in one piece."""
-        return self.feed(request(*messages))
-
-    def query(self, text: str) -> bytes:
-        """A Query."""
-        return self.ask(("Q", text.encode() + b"\0"))
-
-    def is_express(self, data: bytes) -> bool:
-        """Whether a request would be answered without being taken apart."""
-        return self.connection.at_rest and self.express.answer(data) is not None
-
-
-def count(data: bytes) -> int:
-    """ReadyForQuery messages in an answer."""
-    position = found = 0
-    while position + 5 <= len(data):
-        found += data[position : position + 1] == b"Z"
-        position += 1 + struct.unpack_from(">i", data, position + 1)[0]
-    return found
-
-
-def request(*messages: Message) -> bytes:
-    """The bytes of messages."""
-    return b"".join(frame(letter, body) for letter, body in messages)
+from tests.server.in_process import House, Peer, opened, request
+from tests.server.wire import SYNC, bind, close, describe, execute, parse
 
 
 def read(
@@ -142,31 +47,6 @@ def row(key: bytes | None, text: bytes | None, describes: bool = True, binary: b
     return request(bind([data, text], "row", formats=[1, 0] if binary else []), *described, execute(), SYNC)
 
 
-class House:
-    """A server and its peers."""
-
-    def __init__(self, loop: asyncio.Runner, server: Server) -> None:
-        self._loop = loop
-        self.server = server
-        self._peers: list[Peer] = []
-        self.owner = self.peer()
-        self._peers.clear()
-
-    def peer(self) -> Peer:
-        """A client that has prepared the statements of the tests."""
-        made = Peer(self._loop, self.server)
-        for name, text in (("point", POINT), ("whole", WHOLE), ("small", SMALL), ("row", ROW_OF)):
-            made.ask(parse(text, name), SYNC)
-        self._peers.append(made)
-        return made
-
-    def leave(self) -> None:
-        """All clients but the owner go."""
-        for each in self._peers:
-            each.feed(request(("X", b"")))
-        self._peers.clear()
-
-
 POINT = "SELECT k, n, s FROM groups WHERE k = $1"
 WHOLE = "SELECT * FROM sums"
 SMALL = "SELECT * FROM sums WHERE n > $1"
@@ -184,16 +64,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     config = replace(
         Config(), data=tmp_path_factory.mktemp("data"), listen=Address("127.0.0.1", 0), spark_enabled=False
     )
-    with asyncio.Runner() as loop:
-        stop, running = loop.run(start(config))
-        made = House(loop, running[0])
+    with opened(config, {"point": POINT, "whole": WHOLE, "small": SMALL, "row": ROW_OF}) as made:
         made.owner.query("CREATE FOREIGN TABLE feed (k integer, t text, at timestamptz) SERVER stream")
         made.owner.query(TAKEN)
         for view in VIEWS:
             made.owner.query(view)
         made.owner.query("INSERT INTO feed VALUES (1, 'one', now()), (2, 'two', now()), (NULL, 'none', now())")
         yield made
-        loop.run(end(stop, running[1]))
 
 
 @pytest.fixture(autouse=True)
@@ -201,20 +78,6 @@ def no_one_stays(house: House) -> Iterator[None]:
     """The server has room for every test's clients."""
     yield
     house.leave()
-
-
-async def start(config: Config) -> tuple[Stop, tuple[Server, asyncio.Task[None]]]:
-    stop, server = Stop(), Server(Chosen(config))
-    task = asyncio.create_task(server.run(stop))
-    await asyncio.sleep(0)
-    await server.wait_open()
-    return stop, (server, task)
-
-
-async def end(stop: Stop, task: asyncio.Task[None]) -> None:
-    stop.at_once.set()
-    stop.asked.set()
-    await task
 
 
 def learned(peer: Peer, data: bytes) -> bytes:

@@ -30,18 +30,25 @@ SETTINGS = {
 Client = psycopg.Connection[Any]
 
 
+@contextlib.contextmanager
+def mounted(folder: Path, *words: str) -> Iterator[None]:
+    """What mount(8) puts over a folder, for a while; skips the test where nothing can be mounted."""
+    found = subprocess.run(["mount", *words, str(folder)], capture_output=True)
+    if found.returncode:
+        pytest.skip(f"nothing can be mounted here: {found.stderr.decode().strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+    with mounted(folder, "-t", "tmpfs", "-o", "size=64m", "tmpfs"):
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,6 @@ from psycopg.types.string import TextLoader
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
-
 QUERIES: Final = (
     "SELECT interval '0', interval '1 year 2 months 3 days 04:05:06.789', interval '-14 months', interval '3 hours'",
     "SELECT interval '-00:00:00.5', interval '1 mon -3 days +04:00:00', interval '-13 months', interval '61 seconds'",
@@ -37,6 +35,8 @@ def shown(client: psycopg.Connection[Any], query: str) -> list[Any]:
     return cursor.execute(query.encode()).fetchall()
 
 
+@pytest.mark.postgres
+@pytest.mark.slow
 def test_intervals_are_shown_as_by_postgresql(running: Millstream, postgres: Postgres) -> None:
     with running.connect() as ours, postgres.connect() as theirs:
         for statement in ("SET IntervalStyle = iso_8601", "SET TimeZone = 'Europe/Paris'"):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,12 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_cluster import TABLE
-from tests.server.test_full_disk import full
-from tests.server.test_separation import LONG, NUMBERS, Running, begun
+from tests.server.test_cluster import TABLE, server
+from tests.server.test_full_disk import full, mounted
+from tests.server.test_separation import LONG, NUMBERS, Running, begun, suspended
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,27 +29,12 @@ Client = psycopg.Connection[Any]
 Servers = tuple[Millstream, Millstream]
 
 
-def mounted(*words: str) -> None:
-    found = subprocess.run(["mount", *words], capture_output=True)
-    if found.returncode:
-        pytest.skip(f"nothing can be mounted here: {found.stderr.decode().strip()}")
-
-
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file system of 16 MB."""
     folder = tmp_path_factory.mktemp("disk")
-    mounted("-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder))
-    try:
+    with mounted(folder, "-t", "tmpfs", "-o", "size=16m", "tmpfs"):
         yield folder / "storage"
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
-    """A server, not started."""
-    settings = {"storage": storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
-    return Millstream(settings=settings, environment={VARIABLE: failpoint})
 
 
 @pytest.fixture(scope="module")
@@ -77,22 +60,13 @@ def renamed(storage: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def unmounted(storage: Path) -> Iterator[None]:
     """What a mount point shows that has lost its file system."""
-    with covered(storage, "-t", "tmpfs", "tmpfs"):
+    with mounted(storage, "-t", "tmpfs", "tmpfs"):
         yield
         assert list(storage.iterdir()) == [], "nobody writes to it"
 
 
 def read_only(storage: Path) -> AbstractContextManager[None]:
-    return covered(storage, "--bind", "-o", "ro", str(storage))
-
-
-@contextlib.contextmanager
-def covered(storage: Path, *words: str) -> Iterator[None]:
-    mounted(*words, str(storage))
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(storage)], check=True)
+    return mounted(storage, "--bind", "-o", "ro", str(storage))
 
 
 FAULTS = {
@@ -112,14 +86,6 @@ def fails(client: Client, statement: str, *arguments: object) -> str:
 
 def states(client: Client) -> list[Any]:
     return client.execute("SELECT name, state, epoch FROM millstream.servers ORDER BY name").fetchall()
-
-
-def suspended(server: Millstream, client: Client) -> str:
-    """The id of a query that has left."""
-    running = begun(server, client)
-    ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (running.pid,)).fetchall()
-    running.wait()
-    return str(query_id)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,4 +1,4 @@
-"""Arguments by name (``f(b => 1)``) and VARIADIC ones -> the same call by position.
+"""Arguments by name (``f(b => 1)``) -> the same call by position.
 
 Owns: PostgreSQL's rule which parameter a name means, the defaults between given arguments, 42601 and 42883. Functions
 that look at the names themselves are left alone.

@@ -29,6 +29,7 @@ from catalog.routines import Argument, Function, named
 from catalog.types import BOOL, SqlType, by_oid
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
+from planner.bind.calls.arguments import by_position
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
 from planner.bind.calls.resolution import Ambiguous, Candidate, call_among, function_call
@@ -62,7 +63,7 @@ def bind_user_rows(env: Environment, node: Any, bind: Bind) -> BoundQuery | None
     """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
-    called = _called(env, node, bind)
+    called = _called(env, by_position(env, node), bind)
     if called is None or not called[0].returns_set:
         return None
     function, given, node = called

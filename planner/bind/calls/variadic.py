@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from catalog.types import BOOL, INT4, TEXT
 from planner.bind.calls.choice import no_function
+from planner.bind.calls.shapes import items_of
 from planner.bind.calls.text_functions import OF_TEXTS
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
@@ -44,9 +45,10 @@ VARIADIC: Final[dict[str, Bind]] = {
 
 def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """``name(..., VARIADIC array)``; NULL for no array. Raises 42804 and 42883."""
-    *before, items = arguments
+    *before, given = arguments
     if len(before) != (name == "concat_ws"):
         raise no_function(env, arguments, node)
+    items = items_of(given)
     if items.type.element is None:
         raise env.error("42804", "VARIADIC argument must be an array", node.args[-1])
     if name.startswith("num_"):

@@ -27,6 +27,7 @@ from planner.bind.definitions.owners import give_function
 from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.privileges import owns
+from planner.bind.relations import require_room
 from planner.definitions import ChangeRights, CreateFunction
 
 FUNCTIONS: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE)
@@ -43,11 +44,11 @@ def bind_alter_function(binding: Binding, node: Any) -> CreateFunction:
         if item.defname in given:
             raise SqlError("42601", "conflicting or redundant options", position=binding.position(item))
         given[item.defname] = item.arg
-    if "rows" in given:
+    if "rows" in given and not before.returns_set:
         raise SqlError("22023", "ROWS is not applicable when function does not return a set")
     after = replace(before, **attributes_of(given))
     if before.strict != after.strict:
-        require_no_program(binding, before, "ALTER FUNCTION")
+        require_no_program(binding, before, "altering")
     return CreateFunction(after, before, _tag(node.objtype))
 
 
@@ -94,6 +95,8 @@ def _placed(binding: Binding, before: Function, after: Function, tag: str, renam
     """A function under another name, which may not be its own already, or in another schema."""
     catalog = binding.context.catalog
     if after != before or renames:
+        if binding.reader is not None:
+            require_room(binding, after.schema, binding.reader)
         if any(item.types == after.types for item in named(catalog.functions, after.name, (after.schema,))):
             shown = signature(catalog, after).replace(",", ", ")
             raise SqlError("42723", f'function {shown} already exists in schema "{after.schema}"')

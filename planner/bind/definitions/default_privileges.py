@@ -37,6 +37,8 @@ def bind_default_privileges(binding: Binding, node: Any) -> ChangeDefaults:
     if action.objtype not in _KINDS:
         raise unsupported("ALTER DEFAULT PRIVILEGES ... ON TYPES", "Everybody may use types.")
     kind, word = _KINDS[action.objtype]
+    if any(item.cols for item in action.privileges or ()):
+        raise SqlError("0LP01", "default privileges cannot be set for columns")
     if kind == "n" and schemas != [0]:
         raise SqlError("0LP01", "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS")
     for owner in owners:
@@ -49,7 +51,7 @@ def bind_default_privileges(binding: Binding, node: Any) -> ChangeDefaults:
     for owner in owners:
         for schema in schemas:
             place = (owner.oid, schema, kind)
-            before = known.pop(place, None) or DefaultRights(next_oid, schema, kind, beginning(*place))
+            before = known.pop(place, None) or DefaultRights(next_oid, schema, kind, beginning(owner.oid, schema))
             next_oid += 1
             rights = changed_rights(action, before.rights, KINDS[kind], grantees, owner.oid, letters)
             after = replace(before, rights=rights).sorted()

@@ -86,7 +86,7 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
         after = _changed(binding, node, target, grantees, before, notices)
         if after != before:
             changes.append((target.oid, before, after))
-    columns = [item for target in targets for item in changed_columns(binding, node, target, grantees, notices)]
+    columns = [item for target in targets for item in _changed_columns(binding, node, target, grantees, notices)]
     return ChangeRights("GRANT" if node.is_grant else "REVOKE", tuple(changes), tuple(notices), tuple(columns))
 
 
@@ -165,11 +165,11 @@ def letters_of(node: Any, target: Target) -> str:
         return target.every
     kind = {"view": "table", "foreign table": "table"}.get(target.word, target.word)
     relation = kind if node.objtype != ObjectType.OBJECT_TABLE else "relation" if kind == "table" else kind
-    letters = {letter_of(item.priv_name, target.every, relation) for item in node.privileges if not item.cols}
+    letters = {_letter_of(item.priv_name, target.every, relation) for item in node.privileges if not item.cols}
     return "".join(letter for letter in target.every if letter in letters)
 
 
-def letter_of(name: str, every: str, kind: str) -> str:
+def _letter_of(name: str, every: str, kind: str) -> str:
     """A privilege that is named, of those that a kind of object has. Raises 0LP01 and 42601."""
     word = name.upper()
     word = "TEMPORARY" if word == "TEMP" else word
@@ -183,7 +183,7 @@ def letter_of(name: str, every: str, kind: str) -> str:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def changed_columns(
+def _changed_columns(
     binding: Binding, node: Any, target: Target, grantees: list[int], notices: list[SqlError]
 ) -> Iterator[AlterTable | Redefine]:
     """A relation whose columns have other grants. What is revoked of the whole is revoked of each. Raises 42703."""
@@ -214,7 +214,7 @@ def _column_letters(node: Any, target: Target, item: Table | Stream | FileTable 
     for each in node.privileges or ():
         given = OF_COLUMN
         if each.priv_name is not None:
-            given = letter_of(each.priv_name, OF_COLUMN, "column") if each.cols else ""
+            given = _letter_of(each.priv_name, OF_COLUMN, "column") if each.cols else ""
         for name in names_of(each.cols):
             if name not in known:
                 raise SqlError("42703", f'column "{name}" of relation "{item.name}" does not exist')

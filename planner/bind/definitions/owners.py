@@ -1,21 +1,25 @@
-"""ALTER ... OWNER TO: relations, schemas and types.
+"""ALTER ... OWNER TO: relations, schemas, types and functions.
 
-Owns: whose something may become, and what goes along (a table's sequences).
+Owns: whose something may become, and what goes along (a table's sequences, the grants on its columns).
 
 https://www.postgresql.org/docs/15/sql-altertable.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pglast.enums import AlterTableType, ObjectType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
+from catalog.privileges import Rights, column_grants
 from catalog.roles import Role
 from catalog.routines import Function
 from planner.bind.context import Binding
+from planner.bind.definitions.comments import redefined
 from planner.bind.definitions.grants import target_of
 from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.roles import role_of
@@ -24,7 +28,7 @@ from planner.bind.definitions.user_types import named_type
 from planner.bind.privileges import owns
 from planner.bind.relations import require_room
 from planner.bind.typenames import names_of
-from planner.definitions import ChangeRights
+from planner.definitions import AlterTable, ChangeRights, Redefine
 
 
 def new_owner(commands: Any) -> Any:
@@ -75,8 +79,21 @@ def give_function(binding: Binding, function: Function, owner: Role, tag: str) -
 
 def _changed(binding: Binding, oids: list[int], owner: Role, tag: str) -> ChangeRights:
     catalog = binding.context.catalog
-    pairs = ((oid, catalog.rights_of(oid)) for oid in oids)
-    return ChangeRights(tag, tuple((oid, before, before.owned_by(owner.oid)) for oid, before in pairs))
+    pairs = [(oid, catalog.rights_of(oid)) for oid in oids]
+    columns = tuple(item for oid, before in pairs for item in _granted(catalog.objects.get(oid), before, owner.oid))
+    return ChangeRights(tag, tuple((oid, before, before.owned_by(owner.oid)) for oid, before in pairs), (), columns)
+
+
+def _granted(item: CatalogObject | None, before: Rights, owner: int) -> Iterator[AlterTable | Redefine]:
+    """A relation whose columns' grants are the new owner's where they were the old one's."""
+    if item is None or isinstance(item, Sequence | SystemView):
+        return
+    columns = tuple(
+        replace(column, grants=column_grants(column, before.owner).owned_by(owner).grants or ())
+        for column in item.columns
+    )
+    if columns != item.columns:
+        yield redefined("ALTER", item, replace(item, columns=columns))
 
 
 def _require(binding: Binding, oid: int, what: str, owner: Role, schema: str | None) -> None:
