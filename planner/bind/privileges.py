@@ -77,12 +77,13 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
 
 
 def _used(statement: Statement, item: CatalogObject, columns: tuple[Column, ...]) -> frozenset[str]:
-    """The columns of a relation that a statement uses; ``columns`` are what they are called in it."""
+    """The columns of a relation that a statement uses, all where it cannot be looked into; ``columns`` are what they
+    are called in it."""
     assert not isinstance(item, Sequence)
-    made = statement.query if isinstance(statement, CreateView) else statement
-    used = {node.column for root in roots(made) for node in walk(root) if isinstance(node, ColumnRef)}
+    found = roots(statement.query if isinstance(statement, CreateView) else statement)
+    used = {node.column for root in found for node in walk(root) if isinstance(node, ColumnRef)}
     pairs = zip(item.columns, columns, strict=False)
-    return frozenset(definition.name for definition, column in pairs if column in used)
+    return frozenset(definition.name for definition, column in pairs if column in used or not found)
 
 
 def _require(binding: Binding, item: CatalogObject, letters: str, role: int, names: Names | None = None) -> None:

@@ -56,7 +56,12 @@ def test_intervals_are_shown_as_by_postgresql(running: Millstream, postgres: Pos
 def test_what_an_engine_would_show_is_refused(running: Millstream) -> None:
     with running.connect() as client:
         client.execute("SET IntervalStyle = iso_8601")
-        for text in ("interval '1 day'::text", "to_jsonb(interval '1 day')", "'a' || interval '1 day'"):
+        for text in (
+            "interval '1 day'::text",
+            "to_jsonb(interval '1 day')",
+            "'a' || interval '1 day'",
+            "json_agg(interval '1 day') OVER ()",
+        ):
             with pytest.raises(psycopg.errors.FeatureNotSupported, match="IntervalStyle"):
                 client.execute(f"SELECT {text}".encode())
         assert client.execute("SELECT to_char(interval '1 day', 'DD')").fetchone() == ("01",)

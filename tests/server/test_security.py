@@ -395,6 +395,20 @@ def test_streams_and_continuous_views_belong_to_who_makes_them(server: Millstrea
         admin.execute("REVOKE CREATE ON SCHEMA public FROM bob")
 
 
+def test_a_view_of_a_stream_needs_the_columns_that_it_reads(server: Millstream) -> None:
+    with server.connect() as admin:
+        admin.execute("GRANT CREATE ON SCHEMA public TO trusted")
+        admin.execute("CREATE FOREIGN TABLE readings (a integer, secret integer) SERVER stream")
+        admin.execute("GRANT SELECT (a) ON readings TO trusted")
+        with connect(server, "trusted") as other:
+            for query in ("SELECT secret, count(*) FROM readings GROUP BY secret", "SELECT sum(secret) FROM readings"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    other.execute(f"CREATE VIEW of_secrets AS {query}".encode())
+            other.execute("CREATE VIEW of_some AS SELECT a, count(*) FROM readings GROUP BY a")
+        admin.execute("DROP FOREIGN TABLE readings CASCADE")
+        admin.execute("REVOKE CREATE ON SCHEMA public FROM trusted")
+
+
 @pytest.mark.slow
 def test_default_privileges_are_there_after_a_kill(tmp_path: Path) -> None:
     with Millstream(tmp_path / "data", settings={"spark_enabled": False}) as server:

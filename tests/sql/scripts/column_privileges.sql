@@ -72,6 +72,12 @@ GRANT NONSENSE (id) ON people TO c_some;
 GRANT SELECT (id), DELETE ON people TO c_some;
 SELECT has_table_privilege('c_some', 'people', 'DELETE'), has_column_privilege('c_some', 'people', 'id', 'SELECT');
 SELECT has_column_privilege('c_some', 'people', 'nothing', 'SELECT');
+-- Columns' grants go along with a new owner, who may take them back
+ALTER TABLE people OWNER TO c_other;
+SET ROLE c_other;
+REVOKE SELECT (id) ON people FROM c_some;
+RESET ROLE;
+SELECT has_column_privilege('c_some', 'people', 'id', 'SELECT');
 DROP ROLE c_some;
 DROP TABLE copied, people CASCADE;
 REVOKE ALL ON SCHEMA script_column_privileges FROM c_some, c_other;

@@ -55,3 +55,7 @@ INSERT INTO later VALUES (1), (5);
 SELECT * FROM early();
 SELECT early(4);
 DROP FUNCTION early(), early(int);
+CREATE FUNCTION between_them(low int, high int) RETURNS TABLE (id int) LANGUAGE sql
+AS 'SELECT l.id FROM later l WHERE l.id BETWEEN low AND high';
+SELECT * FROM between_them(high => 3, low => 0);
+DROP FUNCTION between_them;

@@ -76,3 +76,7 @@ SELECT '$.a'::jsonpath = '$.a'::jsonpath;
 SELECT jsonb_path_query('"abc"', '$.double()');
 SELECT jsonb_path_query('1e400', '$.double()');
 SELECT jsonb_path_exists_tz('[1]', '$[0]'), jsonb_path_query_tz('[1, 2]', '$[*]'), jsonb_path_query_array_tz('[1]', '$');
+SELECT jsonb_path_query('["\ud83d\ude00", "\uffff"]', '$[*] ? (@ > "\uff00")');
+SELECT jsonb_path_query('1', '$ + 1e999999999');
+SELECT jsonb_path_query('[7, 2]', '$[0] / $[1]'), jsonb_path_query('[7, 4]', '$[0] % $[1]');
+SELECT '$ ? (@ == "\u{110000}")'::jsonpath;
