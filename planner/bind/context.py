@@ -108,7 +108,7 @@ class Binding:
         self.depends_on: dict[int, None] = {}
         self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
         self.needs: list[Need] = []
-        self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns given values, by table and letter
+        self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns of changed tables, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
@@ -139,7 +139,7 @@ class Binding:
         return found
 
     def give(self, oid: int, letter: str, names: Iterable[str]) -> None:
-        """A change inserts (a) or updates (w) these columns of a table."""
+        """A change inserts (a), updates (w) or looks at (r) these columns of a table."""
         self.given[oid, letter] = self.given.get((oid, letter), frozenset()) | frozenset(names)
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:

@@ -49,6 +49,9 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
+    if not node.agg_within_group and node.over is None and (own := bind_user_call(env, node, bind)) is not None:
+        _check_plain(env, node, name)
+        return own
     node = by_position(env, node)
     if node.agg_within_group:
         return bind_ordered_set(env, node, bind)
@@ -58,9 +61,6 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
-    if (own := bind_user_call(env, node, bind)) is not None:
-        _check_plain(env, node, name)
-        return own
     if is_leaving_call(names):
         _check_plain(env, node, name)
         return bind_leaving_call(env, name, node, bind)
