@@ -353,5 +353,5 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause."
             message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
             raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
-        keys.append(SortKey(target.scalar, *direction(level.binding, item)))
+        keys.append(SortKey(target.scalar, *direction(level.binding, item, target.scalar.type)))
     return BoundQuery(sorted_and_limited(level, node, relation, keys), outputs)
