@@ -126,6 +126,7 @@ class Binding:
         self._names: dict[int, tuple[Scalar, Callable[[], Scalar]]] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
+        self.modifiers: dict[int, tuple[Any, int]] = {}  # of subqueries with one column, by the nodes' identity
         self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
         self.marks_rows = False  # whether outer joins say which rows they have filled up
         self.shares = False  # whether WITH queries that are read several times may be computed once

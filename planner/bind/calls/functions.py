@@ -36,7 +36,8 @@ from planner.bind.calls.user_functions import bind_user_call
 from planner.bind.calls.variadic import OF_ARRAYS, VARIADIC, of_array
 from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
-from planner.bind.environment import Environment, Subquery
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
@@ -106,7 +107,7 @@ def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone
     return found if found.type == kind else Cast(found, kind, True)
 
 
-def _no_subquery(node: Any, scope: Scope) -> Subquery:
+def _no_subquery(node: Any, scope: Scope) -> BoundQuery:
     raise AssertionError("the arguments are bound already")
 
 
