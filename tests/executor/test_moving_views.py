@@ -254,6 +254,25 @@ def test_a_forged_state_is_not_taken(
     assert a.run(READ) == rows.wanted()
 
 
+def test_a_storage_that_cannot_be_read_is_no_forged_state(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+
+    def breaking(step: str) -> None:
+        if step == "view-written":
+            (path,) = (tmp_path / "storage").glob("views/*/*/manifest.json")
+            path.unlink()
+            path.mkdir()  # reading it is an error of the system's
+
+    monkeypatch.setattr(views, "failpoint", breaking)
+    with pytest.raises(SqlError, match="58030"):
+        servers.migrate("a", "b")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
 SHAPES = (
     "SELECT k, count(*) AS c, sum(n) AS n, avg(d) AS d, min(t) AS a, array_agg(t{order}) AS b FROM {rows} GROUP BY k",
