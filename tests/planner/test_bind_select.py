@@ -353,5 +353,6 @@ def test_the_base_of_a_traced_recursion_is_bound_once(database: Database) -> Non
     for level in range(14):
         step = f"SELECT n FROM r{level} WHERE false"
         clause = "SEARCH DEPTH FIRST BY n SET o"
-        query = f"WITH RECURSIVE r{level} (n) AS (SELECT n FROM ({query}) q UNION ALL {step}) {clause} SELECT n FROM r{level}"
+        base = f"SELECT n FROM ({query}) q"
+        query = f"WITH RECURSIVE r{level} (n) AS ({base} UNION ALL {step}) {clause} SELECT n FROM r{level}"
     database.bind(query)
