@@ -17,10 +17,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.expression import Value
-from planner.statements import CopyIn, Delete, Insert, Output, Update
+from planner.statements import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder
 from protocol import messages as m
-from server import copying
+from server import blocks, copying
 from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
 from server.cursors import SqlCursor
@@ -205,6 +205,8 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         return None
     if portal.cursor is None:
         statement = plan.statement
+        if not message.max_rows and _is_answered(session, portal, plan):
+            return None
         if isinstance(statement, Insert | Update | Delete):
             if _takes_rows(session, plan, portal.values):
                 return None
@@ -214,6 +216,20 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
                 session.connection.send(known.data)
                 return None
     return _execute(session, portal, plan, message.max_rows)
+
+
+def _is_answered(session: Session, portal: Portal, plan: Plan) -> bool:
+    """Whether a statement of a block, or one that begins or ends it, was run without a thread before its Sync."""
+    if session.is_idle and not isinstance(plan.statement, TransactionControl):
+        return False
+    if type(session.connection.peek()) is not m.Sync:
+        return False
+
+    def answer(data: bytes) -> None:
+        portal.cursor = Cursor(Result(""), portal.formats, session.settings.style)  # it has run
+        session.connection.send(data)
+
+    return blocks.answered(session, plan, portal.values, answer, portal.formats)
 
 
 async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:
@@ -312,12 +328,12 @@ async def _copy(session: Session, plan: Plan) -> None:
 
 async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
     """Runs a portal for the first time."""
-    stamp, is_committed = None, plan.repeatable and not limit and session.reads_committed
-    if is_committed and session.is_idle:
+    stamp, is_whole = None, plan.repeatable and not limit
+    if is_whole and session.is_idle:
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
 
     def begin() -> Found | tuple[Result, Cursor, bytes, int]:
-        found = session.server.points.read(session, plan, portal.values) if is_committed else None
+        found = session.server.points.read(session, plan, portal.values) if is_whole else None
         if found is not None:
             return found
         result = run(session, plan, portal.values, described=True)

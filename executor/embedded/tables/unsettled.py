@@ -77,6 +77,11 @@ class Unsettled:
         if chain.error is not None:
             raise chain.error
 
+    def is_over(self, upto: int, chain: Chain) -> bool:
+        """Whether ``wait`` would return at once."""
+        with self._settled:
+            return chain.error is None and next(iter(self._journals), upto + 1) > upto
+
     def mend(self) -> None:
         """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""
         chain = self.chain

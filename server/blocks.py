@@ -1,0 +1,102 @@
+"""Statements of a transaction block that need no thread: BEGIN, rows changed and read by key, savepoints, the end.
+
+Owns: which statements these are, and their answers; both protocols ask here before they call a worker. A block that
+does no more than this, as an application's usually does, is one visit of the disk and no switch of threads. Single
+statements outside of blocks are ``server.appending``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from planner.expression import Value
+from planner.statements import Delete, Insert, Query, TransactionControl, Update
+from protocol.encoder import command_complete
+from server.appending import change_tag, hold
+from server.execution import run
+from server.planning import Plan
+from server.rows import described
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+#: Takes rows and CommandComplete, once, before this returns or on the loop's thread later.
+Answer = Callable[[bytes], None]
+
+_AT_ONCE: Final = ("begin", "savepoint", "release")
+_ENDS: Final = ("commit", "rollback")
+
+
+def answered(
+    session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer, formats: tuple[int, ...] | None
+) -> bool:
+    """Whether a statement was run here, or its commit has begun, so that ``answer`` has or gets what there is to say.
+
+    ``formats``: those of the rows; None: text, with RowDescription. Raises SqlError, as running it would.
+    """
+    statement = plan.statement
+    if session.implicit or session.pending or plan.calls_session:
+        return False
+    if isinstance(statement, TransactionControl):
+        return _controlled(session, plan, statement, answer)
+    if session.db.status != "T" or plan.catalog is not session.database.catalog:
+        return False
+    if isinstance(statement, Query):
+        return _read(session, plan, values, answer, formats)
+    if isinstance(statement, Insert | Update | Delete) and statement.returning is None:
+        return _changed(session, plan, values, answer)
+    return False
+
+
+def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:
+    action = statement.action
+    if action == "commit" and session.listening.is_silent and session.db.status == "T":
+        session.starts_statement(plan)
+        if hold(session, session.db.commit_at_once, partial(_committed, session, answer)):
+            return True
+    if action not in _AT_ONCE and not (action in _ENDS and session.db.ends_at_once(action)):
+        return False
+    result = run(session, plan, ())
+    if result.notices:
+        session.notices.send(result.notices)
+    answer(command_complete(result.tag))
+    return True
+
+
+def _committed(session: Session, answer: Answer, error: SqlError | None) -> None:
+    if error is None:
+        session.members.commit()
+        session.portals.clear()
+        answer(command_complete("COMMIT"))
+    else:
+        session.failed(error)
+
+
+def _read(
+    session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer, formats: tuple[int, ...] | None
+) -> bool:
+    """A point read of a plan that was recognised as one."""
+    reader = session.server.points.known(plan) if plan.repeatable else None
+    row = None if reader is None else session.db.read_within(reader, values)
+    if reader is None or row is None:
+        return False
+    session.starts_statement(plan)
+    rows = session.server.points.rows(reader, formats or (), session.settings.style).answer(row)
+    head = described(session.server.descriptions, plan, reader.outputs, ()) if formats is None else b""
+    answer(head + rows)
+    return True
+
+
+def _changed(session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer) -> bool:
+    statement = plan.statement
+    assert isinstance(statement, Insert | Update | Delete)
+    if session.settings.read_only:
+        return False
+    session.starts_statement(plan)
+    if not session.db.change_row_within(statement, values):
+        return False
+    answer(command_complete(change_tag(plan)))
+    return True
