@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from planner.expression import Value
+from planner.functions import SESSION_VALUES
 from planner.statements import Delete, Insert, Query, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.appending import change_tag, hold
 from server.execution import run
+from server.functions import evaluate
 from server.planning import Plan
 from server.rows import described
 
@@ -38,13 +40,13 @@ def answered(
     ``formats``: those of the rows; None: text, with RowDescription. Raises SqlError, as running it would.
     """
     statement = plan.statement
-    if session.implicit or session.pending or plan.calls_session:
+    if session.implicit or session.pending or not plan.calls <= SESSION_VALUES:
         return False
     if isinstance(statement, TransactionControl):
         return _controlled(session, plan, statement, answer)
     if session.db.status != "T" or plan.catalog is not session.database.catalog:
         return False
-    if isinstance(statement, Query):
+    if isinstance(statement, Query) and not plan.calls:
         return _read(session, plan, values, answer, formats)
     if isinstance(statement, Insert | Update | Delete) and statement.returning is None:
         return _changed(session, plan, values, answer)
@@ -96,6 +98,9 @@ def _changed(session: Session, plan: Plan, values: tuple[Value, ...], answer: An
     if session.settings.read_only:
         return False
     session.starts_statement(plan)
+    if plan.calls:
+        statement, values = evaluate(session, statement, values), ()
+        assert isinstance(statement, Insert | Update | Delete)
     if not session.db.change_row_within(statement, values):
         return False
     answer(command_complete(change_tag(plan)))
