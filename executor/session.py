@@ -387,6 +387,12 @@ class DatabaseSession:
         changes = self.database.row_changes
         return changes.change(statement, parameters, self.time_zone, self.synchronous_commit, done)
 
+    def awaits_turn(self, statement: RowChange) -> bool:
+        """Whether ``change_row_within`` may be possible as soon as those who write tables have ended."""
+        transaction = self._block.current
+        is_first = transaction is not None and transaction.write is None and not self.lock_timeout
+        return is_first and not self.serializable and self.database.row_changes.is_by_key(statement)
+
     def change_row_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
         """The same at once within the open block, whose commit makes it durable."""
         transaction = self._block.current

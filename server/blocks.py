@@ -7,6 +7,7 @@ statements outside of blocks are ``server.appending``'s.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 #: Takes rows and CommandComplete, once, before this returns or on the loop's thread later.
 Answer = Callable[[bytes], None]
 
+#: Seconds that a statement waits for the tables without a thread, which hears of a cancel as often.
+_SOON: Final = 0.05
 _AT_ONCE: Final = ("begin", "savepoint", "release")
 _ENDS: Final = ("commit", "rollback")
 
@@ -51,6 +54,46 @@ def answered(
     if isinstance(statement, Insert | Update | Delete) and statement.returning is None:
         return _changed(session, plan, values, answer)
     return False
+
+
+def may_wait(session: Session, plan: Plan) -> bool:
+    """Whether ``answered`` is to be tried again when those who write tables have ended."""
+    statement = plan.statement
+    return (
+        isinstance(statement, Insert | Update | Delete)
+        and session.db.status == "T"
+        and not plan.calls
+        and session.db.awaits_turn(statement)
+    )
+
+
+async def answered_in_turn(
+    session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer, formats: tuple[int, ...] | None
+) -> bool:
+    """``answered`` as soon as it is this session's turn to write tables; False where that is not soon, so that a thread
+    waits on. Raises 57014 where the statement was cancelled meanwhile."""
+    loop, turns = session.server.loop, session.database.tables.turns
+    until, first = loop.time() + _SOON, False
+    while loop.time() < until:
+        turn = loop.create_future()
+        timer = loop.call_at(until, _decide, turn, False)
+        turns.wait(partial(_decide, turn, True), first)
+        first = await turn
+        timer.cancel()
+        session.end_cancelled()
+        if first and answered(session, plan, values, answer, formats):
+            return True
+        if turns.is_free:  # it is something else
+            return False
+    return False
+
+
+def _decide(turn: asyncio.Future[bool], come: bool) -> bool:
+    """Whether it was not decided before."""
+    if turn.done():
+        return False
+    turn.set_result(come)
+    return True
 
 
 def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:

@@ -205,8 +205,12 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         return None
     if portal.cursor is None:
         statement = plan.statement
-        if not message.max_rows and _is_answered(session, portal, plan):
-            return None
+        if not message.max_rows and _is_of_block(session, plan):
+            answer = partial(_answered, session, portal)
+            if blocks.answered(session, plan, portal.values, answer, portal.formats):
+                return None
+            if blocks.may_wait(session, plan):
+                return _execute_in_turn(session, portal, plan)
         if isinstance(statement, Insert | Update | Delete):
             if _takes_rows(session, plan, portal.values):
                 return None
@@ -218,18 +222,21 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     return _execute(session, portal, plan, message.max_rows)
 
 
-def _is_answered(session: Session, portal: Portal, plan: Plan) -> bool:
-    """Whether a statement of a block, or one that begins or ends it, was run without a thread before its Sync."""
-    if session.is_idle and not isinstance(plan.statement, TransactionControl):
-        return False
-    if type(session.connection.peek()) is not m.Sync:
-        return False
+def _is_of_block(session: Session, plan: Plan) -> bool:
+    """Whether a statement before its Sync is of a block, or begins or ends it."""
+    is_inside = not session.is_idle or isinstance(plan.statement, TransactionControl)
+    return is_inside and type(session.connection.peek()) is m.Sync
 
-    def answer(data: bytes) -> None:
-        portal.cursor = Cursor(Result(""), portal.formats, session.settings.style)  # it has run
-        session.connection.send(data)
 
-    return blocks.answered(session, plan, portal.values, answer, portal.formats)
+def _answered(session: Session, portal: Portal, data: bytes) -> None:
+    portal.cursor = Cursor(Result(""), portal.formats, session.settings.style)  # it has run
+    session.connection.send(data)
+
+
+async def _execute_in_turn(session: Session, portal: Portal, plan: Plan) -> None:
+    answer = partial(_answered, session, portal)
+    if not await blocks.answered_in_turn(session, plan, portal.values, answer, portal.formats):
+        await _execute(session, portal, plan, 0)
 
 
 async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:

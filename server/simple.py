@@ -59,8 +59,12 @@ class Begun:
 def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     text = message.text
-    if len(text) < _SHORT and _is_answered(session, text):
-        return None
+    if len(text) < _SHORT:
+        known = _known_of_block(session, text)
+        if known is not None and blocks.answered(session, *known, partial(_ready, session), None):
+            return None
+        if known is not None and blocks.may_wait(session, known[0]):
+            return _run_in_turn(session, text, *known)
     if session.is_idle:
         answer = session.server.results.get((text, session.settings.key), session.database)
         if answer is not None:
@@ -75,20 +79,24 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     return _run(session, text)
 
 
-def _is_answered(session: Session, text: str) -> bool:
-    """Whether a statement of a block, or one that begins or ends it, was run without a thread."""
+def _known_of_block(session: Session, text: str) -> tuple[Plan, tuple[Value, ...]] | None:
+    """The plan and the values of a statement that is of a block, or begins or ends it, if it needs no parsing."""
     if _CONTROL.match(text):
         raws = session.server.plans.parsed(text) or ()
         plan = session.server.plans.planned(raws[0], (), session.surroundings) if len(raws) == 1 else None
-        return plan is not None and blocks.answered(session, plan, (), partial(_ready, session), None)
+        return None if plan is None else (plan, ())
     if session.is_idle or not _SHAREABLE.match(text):
-        return False
+        return None
     shared = session.server.plans.shared(text, session.surroundings, make=False)
     try:
-        values = () if shared is None else _values(session, shared)
+        return None if shared is None else (shared.plan, _values(session, shared))
     except SqlError:  # again with the whole text, which gives the position
-        return False
-    return shared is not None and blocks.answered(session, shared.plan, values, partial(_ready, session), None)
+        return None
+
+
+async def _run_in_turn(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
+    if not await blocks.answered_in_turn(session, plan, values, partial(_ready, session), None):
+        await _run(session, text)
 
 
 def _ready(session: Session, data: bytes) -> None:

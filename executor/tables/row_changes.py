@@ -56,6 +56,7 @@ class RowChanges:
     def serve(self, soon: Caller, later: Caller) -> None:
         """``soon`` calls back on the calling thread when it has nothing else to do, ``later`` from any other."""
         self._soon, self._later = soon, later
+        self._database.tables.turns.serve(later)
 
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
@@ -85,6 +86,10 @@ class RowChanges:
         group.done.append(done)
         group.sync |= sync
         return True
+
+    def is_by_key(self, statement: RowChange) -> bool:
+        """Whether a statement changes one row by key."""
+        return self._soon is not None and self._plan_of(statement) is not None
 
     def change_within(
         self, transaction: Transaction, statement: RowChange, parameters: tuple[Value, ...], time_zone: str
