@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows, lock_table
+from executor.locking import begin_write, lock, lock_table
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.points import PointReader
@@ -65,6 +65,8 @@ from planner.statements import (
 
 if TYPE_CHECKING:
     from executor.database import Database
+
+_Found = TypeVar("_Found")
 
 
 class DatabaseSession:
@@ -233,6 +235,18 @@ class DatabaseSession:
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
+        return self._begun(planned, lambda statement, transaction: self._run(statement, parameters, transaction))
+
+    def copy_out(self, planned: Planned) -> tuple[CopyOut, Result]:
+        """COPY ... TO as it was planned at last, and its rows; the server formats them."""
+
+        def run(statement: Statement, transaction: Transaction) -> tuple[CopyOut, Result]:
+            assert isinstance(statement, CopyOut)
+            return statement, replace(self._query(statement.query, (), transaction), tag="COPY")
+
+        return self._begun(planned, run)
+
+    def _begun(self, planned: Planned, run: Callable[[Statement, Transaction], _Found]) -> _Found:
         with self._statement() as transaction:
             lock(self, planned, transaction)
             for attempt in range(ATTEMPTS):
@@ -240,7 +254,7 @@ class DatabaseSession:
                     planned = planned.again()
                 self.reader.planned = planned.catalog
                 try:
-                    return self._run(planned.statement, parameters, transaction)
+                    return run(planned.statement, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
@@ -287,14 +301,6 @@ class DatabaseSession:
         evaluate = self.evaluator(transaction) if statement.volatile else plainly
         batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
-
-    def copy_out(self, statement: CopyOut) -> Result:
-        """COPY ... TO: the rows; the server formats them."""
-        with self._statement() as transaction:
-            if statement.query.locking is not None:
-                lock_rows(statement.query.locking, transaction)
-            result = self._query(statement.query, (), transaction)
-            return replace(result, tag="COPY")
 
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
