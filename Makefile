@@ -11,7 +11,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 5433
 DATA ?= data
-PACKAGES := protocol catalog planner executor server
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help

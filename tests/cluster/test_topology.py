@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
-from tests.rig.connect import JAVA
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
+from tests.rig.spark import JAVA
 from tests.rig.standalone import Standalone
 from tests.server.test_separation import LONG, NUMBERS, begun
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from executor.commit.records import CatalogChange, Spooled, StreamRows, Transact
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
 from tests.executor.test_commit_log import FullDisk, batch, change, contents
+from tests.rig.beside import Beside, at_once
 from tests.rig.process import wait_until
 
 SEGMENT = 64 * 1024
@@ -78,11 +80,7 @@ def test_many_threads_publish_in_lsn_order(sequencer: Sequencer, log: Log) -> No
         for count in range(50):
             sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, number) for number in range(8))
     sequencer.flush().wait(LONG)
     assert [lsn for lsn, _ in published] == list(range(1, 401))
     assert contents(log) == published
@@ -392,11 +390,7 @@ def test_commits_beside_the_writer_thread_stay_in_lsn_order(sequencer: Sequencer
             else:
                 sequencer.submit(change(f"{number}.{count}")).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, number) for number in range(6))
     sequencer.flush().wait(LONG)
     assert contents(log) == published
     assert [lsn for lsn, _ in published] == list(range(1, 301))
@@ -406,13 +400,11 @@ def test_commit_joins_those_who_wait_for_the_disk(sequencer: Sequencer, disk: Co
     sequencer.commit(change("first"))
     disk.may_sync.clear()
     held = sequencer.submit(change("held"))
-    threads = [threading.Thread(target=sequencer.commit, args=(change(str(number)),)) for number in range(3)]
-    for thread in threads:
-        thread.start()
+    begun = [Beside(sequencer.commit, change(str(number))) for number in range(3)]
     assert not held.done
     disk.may_sync.set()
-    for thread in threads:
-        thread.join()
+    for commit in begun:
+        commit.result()
     assert len(contents(log)) == 5
     assert sequencer.durable == sequencer.visible == 5
 
@@ -466,14 +458,13 @@ def holding(lock: AbstractContextManager[Any]) -> Iterator[None]:
             holds.set()
             ends.wait(LONG)
 
-    thread = threading.Thread(target=hold)
-    thread.start()
+    holder = Beside(hold)
     assert holds.wait(LONG)
     try:
         yield
     finally:
         ends.set()
-        thread.join()
+        holder.result()
 
 
 @pytest.mark.slow
@@ -486,19 +477,17 @@ def test_threads_and_commits_soon_share_the_order(log: Log) -> None:
         for count in range(60):
             sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
+    begun = [Beside(work, number) for number in range(3)]
     own: list[int] = []
     count = 0
-    while len(own) < 50 or any(thread.is_alive() for thread in threads):
+    while len(own) < 50 or not all(submitter.is_over for submitter in begun):
         answers = soon(sequencer, f"here.{count}", count % 2 > 0)
         if answers is not None:
             assert answers == [None]
             own.append(count)
             count += 1
-    for thread in threads:
-        thread.join()
+    for submitter in begun:
+        submitter.result()
     sequencer.flush().wait(LONG)
     assert sequencer.durable == sequencer.visible
     sequencer.close()

@@ -14,12 +14,9 @@ import pytest
 from executor.database import Database
 from executor.files import foreign as files
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import everywhere, leave, separable, whole
-from tests.executor.test_separation_slices import Leaving, go_on, in_slices
+from tests.executor.separating import Leaving, go_on, leave, separable, whole
 
-pytestmark = pytest.mark.slow
-
-__all__ = ["everywhere", "in_slices"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices")]
 
 QUERIES = {
     "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), max(s) FROM f GROUP BY 1 ORDER BY 1",

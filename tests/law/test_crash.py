@@ -35,7 +35,7 @@ class Client(threading.Thread):
     """
 
     def __init__(self, server: Millstream, key: int, start: int, seed: str, single: bool = False) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.key, self.sent, self.acknowledged = key, start, start
         self._single = single
         self._server, self._source = server, random.Random(seed)

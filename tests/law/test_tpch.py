@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.rig import thesis
+from tests.rig.beside import Beside
 from tests.rig.mirror import Mirror, cut, mirrored, parse
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
@@ -125,28 +126,22 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
     sent, acknowledged = 0, 0
     seen: list[tuple[int, int, int]] = []
     done = threading.Event()
-    failures: list[BaseException] = []
 
     def read() -> None:
-        try:
-            with server.connect() as client:
-                while not done.is_set():
-                    before = acknowledged
-                    row = client.execute(
-                        "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
-                    ).fetchone()
-                    assert row is not None
-                    assert row[0] == row[1], "two views of one statement's snapshot differ"
-                    seen.append((before, row[0], sent))
-        except BaseException as error:  # handed to the main thread
-            failures.append(error)
+        query = "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
+        with server.connect() as client:
+            while not done.is_set():
+                before = acknowledged
+                row = client.execute(query).fetchone()
+                assert row is not None
+                assert row[0] == row[1], "two views of one statement's snapshot differ"
+                seen.append((before, row[0], sent))
 
     with _server(engine, 5000) as server, server.connect() as client:
         client.execute(f"CREATE FOREIGN TABLE lineitem ({TABLES['lineitem']}) SERVER stream".encode())
         client.execute("CREATE VIEW shown AS SELECT l_shipmode, count(*) FROM lineitem GROUP BY l_shipmode")
         client.execute("CREATE VIEW total AS SELECT count(*) AS lines FROM lineitem")
-        reader = threading.Thread(target=read)
-        reader.start()
+        reader = Beside(read)
         try:
             for number, piece in enumerate(pieces):
                 sent = totals[number + 1]
@@ -154,8 +149,7 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
                 acknowledged = sent
         finally:
             done.set()
-            reader.join()
-    assert not failures, failures[0]
+            reader.result()
     assert len(seen) > 3
     allowed = set(totals)
     for before, shown, after in seen:

@@ -19,7 +19,7 @@ from typing import Any
 
 import psycopg
 
-from tests.rig.process import die_with_parent, end, free_port, wait_until
+from tests.rig.process import end, free_port, spawn, wait_until
 
 #: For tests: nothing needs to survive.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
@@ -54,18 +54,15 @@ class Postgres:
             ]
         )
         options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "timezone": "UTC", **settings}
-        self._log = (self._folder / "log").open("wb")
-        self._process = subprocess.Popen(
+        self._process = spawn(
             [
                 str(programs / "postgres"),
                 *("-D", str(cluster), "-p", str(self.port)),
                 *(word for name, value in options.items() for word in ("-c", f"{name}={value}")),
             ],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
+            self._folder / "log",
+            signal.SIGQUIT,
             cwd=self._folder,
-            preexec_fn=die_with_parent(signal.SIGQUIT),
             **self._as_account(),
         )
         wait_until(self._answers, 30, "PostgreSQL")
@@ -90,7 +87,6 @@ class Postgres:
     def stop(self) -> None:
         """Fast shutdown; nothing is left."""
         end(self._process, signal.SIGINT)
-        self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answers(self) -> bool:
