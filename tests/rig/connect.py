@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tests.rig.process import free_port, wait_until
-from tests.rig.spark import JAVA, run_script
+from tests.rig.spark import run_script
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -68,7 +68,7 @@ def _options(port: int, folder: Path) -> list[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
     }
-    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", JAVA, "--class", _SERVER]
+    words = ["--master", "local[2]", "--driver-memory", "1g", "--class", _SERVER]
     for name, value in settings.items():
         words += ["--conf", f"{name}={value}"]
     return words

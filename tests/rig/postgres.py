@@ -21,8 +21,16 @@ import psycopg
 
 from tests.rig.process import end, free_port, spawn, wait_until
 
-#: For tests: nothing needs to survive.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+#: For tests: nothing needs to survive, and no query runs for so long that compiling it pays.
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "jit": "off",
+    "work_mem": "64MB",
+    "shared_buffers": "256MB",
+}
 
 
 def binaries() -> Path | None:

@@ -27,9 +27,7 @@ def die_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal_number)
 
 
-def spawn(
-    command: Sequence[str], log: Path, at_our_end: int = signal.SIGKILL, **options: Any
-) -> subprocess.Popen[Any]:
+def spawn(command: Sequence[str], log: Path, at_our_end: int = signal.SIGKILL, **options: Any) -> subprocess.Popen[Any]:
     """Starts a child that has no input, prints into a log, and gets a signal when the thread that started it ends."""
     with log.open("ab") as output:
         return subprocess.Popen(

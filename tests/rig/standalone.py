@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.rig.process import end, free_port, wait_until
-from tests.rig.spark import JAVA, run_script
+from tests.rig.spark import run_script
 
 _DEPLOY = "org.apache.spark.deploy"
 
@@ -53,7 +53,6 @@ class Standalone:
 
     def _run(self, name: str, *words: str) -> None:
         own = {
-            "JAVA_TOOL_OPTIONS": JAVA,  # executors', too
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={self._count}",
         }

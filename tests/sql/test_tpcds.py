@@ -36,9 +36,8 @@ def both(postgres: Postgres, tpcds: Tpcds) -> Iterator[tuple[Connection, Connect
     ):
         theirs.execute("CREATE SCHEMA tpcds; SET search_path = tpcds")
         at_once(partial(load, connection, TABLES, partial(tpcds.csv, SCALE)) for connection in (ours, theirs))
-        # It underestimates what common table expressions give, and would join them row by row for minutes; but a
-        # nested loop that it cannot avoid then seems worth compiling.
-        theirs.execute("ANALYZE; SET enable_nestloop = off; SET jit = off; SET work_mem = '64MB'")
+        # It underestimates what common table expressions give, and would join them row by row for minutes.
+        theirs.execute("ANALYZE; SET enable_nestloop = off")
         theirs.execute("SET statement_timeout = '60s'")
         yield ours, theirs
         theirs.execute("DROP SCHEMA tpcds CASCADE")
