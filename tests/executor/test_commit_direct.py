@@ -20,14 +20,13 @@ from executor.commit.background import BackgroundFiles
 from executor.commit.encoding import encode_record
 from executor.commit.files import Files, Synced
 from executor.commit.log import Log, Position
+from tests.executor.logs import LONG, append, change, contents
 from tests.executor.test_commit_background import Watcher
-from tests.executor.test_commit_log import append, change, contents
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 SEGMENT = 1 << 20
 SECTOR = 512
-LONG = 30.0
 
 
 class HeldDisk(Files):

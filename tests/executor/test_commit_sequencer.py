@@ -4,47 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from executor.commit.encoding import encode_record
-from executor.commit.files import Synced, Watch
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
-from tests.executor.test_commit_log import FullDisk, batch, change, contents
+from tests.executor.logs import LONG, CountingDisk, KernelDisk, batch, change, contents, holding
 from tests.rig.beside import Beside, at_once
 from tests.rig.process import wait_until
 
 SEGMENT = 64 * 1024
-LONG = 30.0
-
-
-class CountingDisk(FullDisk):
-    """Counts syncs, and holds them while told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.syncs = 0
-        self.may_sync = threading.Event()
-        self.may_sync.set()
-        self.synced = threading.Event()
-
-    def watch(self, watch: Watch) -> bool:
-        return True
-
-    def sync(self, descriptor: int) -> None:
-        assert self.may_sync.wait(LONG)
-        self.syncs += 1
-        super().sync(descriptor)
-        self.synced.set()
 
 
 @pytest.fixture
@@ -306,20 +283,6 @@ def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
         log.close()
 
 
-class KernelDisk(CountingDisk):
-    """Has begun syncs end when told to, as a disk does that is busy in the background."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[tuple[int, Synced]] = []
-
-    def begin_sync(self, descriptor: int, synced: Synced) -> None:
-        self.begun.append((descriptor, synced))
-
-    def end_sync(self) -> None:
-        super().begin_sync(*self.begun.pop(0))
-
-
 def soon(sequencer: Sequencer, text: str, sync: bool = True) -> list[Exception | None] | None:
     """Commits on this thread; where its answer will be, or None if something was in the way."""
     answers: list[Exception | None] = []
@@ -446,25 +409,6 @@ def test_commit_soon_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, 
     assert answer(sequencer, "last") is None
     assert [text[:5] for _, text in contents(log)] == ["first", "xxxxx", "held", "last"]
     assert sequencer.visible == log.last_lsn
-
-
-@contextmanager
-def holding(lock: AbstractContextManager[Any]) -> Iterator[None]:
-    """Another thread holds a lock."""
-    holds, ends = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            holds.set()
-            ends.wait(LONG)
-
-    holder = Beside(hold)
-    assert holds.wait(LONG)
-    try:
-        yield
-    finally:
-        ends.set()
-        holder.result()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from catalog.errors import SqlError
 from executor import database as opened
 from executor.database import Database
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import LONG, CountingDisk
+from tests.executor.logs import LONG, CountingDisk
 from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed
 from tests.rig.process import wait_until
