@@ -24,7 +24,6 @@ from typing import Final, Literal
 
 from bench.client import Client
 from tests.rig.postgres import Postgres
-from tests.rig.process import wait_until
 from tests.rig.server import DATABASE, USER, Millstream, java_is_there
 from tests.rig.tpch import TABLES, Tpch
 
@@ -93,7 +92,8 @@ class Rig:
         folder = Path(tempfile.mkdtemp(prefix="data-", dir=self.folder))
         try:
             with Millstream(folder / "data", settings) as server:
-                _await_spark(server)
+                if java_is_there() and settings.get("spark_enabled", True):
+                    server.wait_for_spark()  # the figures are those of a server that runs, not of a JVM that starts
                 yield server
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -128,18 +128,6 @@ class Rig:
         if done.returncode or found is None:
             raise RuntimeError(f"pgbench failed: {done.stderr[-800:]}")
         return float(found[1])
-
-
-def _await_spark(server: Millstream) -> None:
-    """The figures are those of a server that runs, not of a JVM that starts."""
-
-    def is_up() -> bool:
-        query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
-        return client.execute(query).fetchone() in (None, (True,))
-
-    if java_is_there() and server.settings.get("spark_enabled", True):
-        with server.connect() as client:
-            wait_until(is_up, 120, "Spark")
 
 
 def connect(server: Millstream | Postgres) -> Client:

@@ -15,7 +15,7 @@ from executor import database as opened
 from executor.database import Database
 from planner.statements import Delete, Insert, Update
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import CountingDisk
+from tests.executor.logs import CountingDisk
 from tests.rig.crash import copy_crashed
 
 _TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6, 2), at timestamp)"
