@@ -129,6 +129,7 @@ class Binding:
         self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
         self.marks_rows = False  # whether outer joins say which rows they have filled up
         self.shares = False  # whether WITH queries that are read several times may be computed once
+        self.typmods: dict[int, int] = {}  # of scalar subqueries' columns, by the identity of their nodes
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 
     def need(self, oid: int, letters: str = "r") -> Need:

@@ -76,10 +76,11 @@ class Sets:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """A bound query below an expression or in FROM, with the names of its columns."""
+    """A bound query below an expression or in FROM, with its columns' names and modifiers."""
 
     relation: Relation
     names: tuple[str, ...]
+    typmods: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

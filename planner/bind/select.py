@@ -56,7 +56,8 @@ def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
 
     def bind(node: Any, scope: Scope) -> Subquery:
         query = bind_select(replace(level, outer=scope), node)
-        return Subquery(query.relation, tuple(output.name for output in query.outputs))
+        names, typmods = ((output.name for output in query.outputs), (output.typmod for output in query.outputs))
+        return Subquery(query.relation, tuple(names), tuple(typmods))
 
     return bind
 

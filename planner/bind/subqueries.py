@@ -33,7 +33,10 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
         case SubLinkType.EXISTS_SUBLINK:
             return Exists(env.subquery(node.subselect, env.scope).relation)
         case SubLinkType.EXPR_SUBLINK:
-            return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
+            query = env.subquery(node.subselect, env.scope)
+            found = ScalarSubquery(_single(env, query, node))
+            env.binding.typmods[id(node)] = next(iter(query.typmods), -1)
+            return found
         case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
             return _quantified(env, node, bind)
         case SubLinkType.ARRAY_SUBLINK:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import SqlError, unsupported
+from catalog.types import ROUNDED
 from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -16,8 +17,8 @@ from planner.bind.names import output_name
 from planner.bind.rows import source_of_row
 from planner.bind.scope import Entry, missing_table, resolve
 from planner.bind.selection import bind_all_fields, is_all_fields
-from planner.bind.typenames import declared_typmod, names_of, type_or_domain
-from planner.expression import Call, Scalar
+from planner.bind.typenames import declared_typmod, names_of, type_or_domain, with_digits
+from planner.expression import Call, Literal, Scalar
 from planner.statements import Output
 
 
@@ -118,6 +119,10 @@ def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
             case "TypeCast":
                 found.add(declared_typmod(type_or_domain(env.binding, item.typeName)[0]))
+            case "SubLink":
+                found.add(env.binding.typmods.get(id(item), -1))
+            case "SQLValueFunction" if scalar.type.name in ROUNDED:
+                found.add(-1 if item.typmod < 0 else with_digits(scalar.type, item.typmod).typmod)
             case _:
                 found.add(-1)
     return found.pop() if len(found) == 1 else -1
@@ -126,8 +131,10 @@ def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
 def _field_typmod(env: Environment, scalar: Scalar) -> int:
     """The modifier of a field: of an item of FROM the column's, of a declared type what it declares."""
     if isinstance(scalar, Call) and scalar.function == "field":
-        of = scalar.arguments[0].type.row
-        return declared_typmod(scalar.type) if of is not None and of.oid else -1
+        of, place = scalar.arguments[0].type.row, scalar.arguments[1]
+        assert isinstance(place, Literal)
+        assert isinstance(place.value, int)
+        return declared_typmod(of.fields[place.value - 1][1]) if of is not None and of.oid else -1
     entries = (entry for level in env.scope.levels() for source in level.sources for entry in source.entries)
     return next((entry.typmod for entry in entries if entry.scalar == scalar), -1)
 

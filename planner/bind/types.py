@@ -8,11 +8,13 @@ numeric result rules of ``catalog.types``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.nesting import is_declared
+from catalog.precision import fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
     DISPLAY,
@@ -20,12 +22,14 @@ from catalog.types import (
     NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
+    ROUNDED,
     TEXT,
     UNCONSTRAINED,
     Composite,
     SqlType,
     array,
     by_name,
+    expressed,
     numeric,
     plain,
     record,
@@ -152,6 +156,14 @@ def _is_text(scalar: Scalar) -> bool:
     return isinstance(scalar, Literal) and scalar.value is not None
 
 
+def as_expressed(scalar: Scalar) -> Scalar:
+    """A value that a cast has rounded or cut, as expressions have it: no longer of the type that did it."""
+    kind = expressed(scalar.type)
+    if kind == scalar.type:
+        return scalar
+    return replace(scalar, type=kind) if isinstance(scalar, Literal | Call) else Cast(scalar, kind)
+
+
 def blank_padded(scalar: Scalar) -> Scalar:
     """A char(n) with its blanks, which are not kept, where something counts or shows them."""
     if scalar.type.name != "bpchar":
@@ -267,6 +279,8 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
     value, source = literal.value, literal.type
     if value is None:
         return Literal(None, target)
+    if source.name == target.name and source.name in ROUNDED:
+        return Literal(fit_moment(value, target), target)
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":
