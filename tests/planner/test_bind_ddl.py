@@ -98,7 +98,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create type pg_temp.z as enum ('a')", "0A000"),
         ("create domain pg_temp.z as int", "0A000"),
         ("create foreign table z (k int[]) server stream", "0A000"),
-        ("create table z (k timestamp(3, 1))", "22023"),
+        ("create table z (k pg_catalog.timestamp(3, 1))", "22023"),
         ("create foreign table z (k timestamp(3)) server files options (path '/x')", "0A000"),
         ("create table z (k jsonpath)", "0A000"),
         ("create table z (i int, n int, foreign key (i) references a (i) on delete set null (i))", "0A000"),

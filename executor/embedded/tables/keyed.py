@@ -290,7 +290,10 @@ class KeyedWriter:
             return True
         if key.columns not in keys_of(table):
             return False
-        keys = [each for each in keys_in(change.inserted, key.columns) if None not in each]
+        every = keys_in(change.inserted, key.columns)
+        keys = [each for each in every if None not in each]
+        if key.nulls_alike and len(keys) < len(every):
+            return False
         gone = set(keys_in(change.deleted, key.columns))
         taken = (each for each in keys if each not in gone and self._find(table, key.columns, each).place is not None)
         return len(set(keys)) == len(keys) and next(taken, None) is None
