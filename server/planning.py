@@ -175,7 +175,7 @@ class PlanCache:
             try:
                 (raw,) = parse(key)
                 plan = make_plan(raw, types, around)
-                if any(kind.name in NAMED_OIDS or kind.row is not None for kind in plan.types):
+                if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
                 if any(map(_has_fields, nodes_of(plan.statement))):
                     raise SqlError("0A000", "an interval of some fields")  # which say what a number counts

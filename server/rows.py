@@ -6,6 +6,7 @@ Owns: the choice of format per column. The encodings themselves are protocol's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -74,11 +75,27 @@ def shown_by_name(
     """A batch with the names of oids such as regclass where the client gets text."""
     columns = list(batch.columns)
     for place, (kind, form) in enumerate(zip(types, column_formats(formats, len(types)), strict=True)):
-        if kind.name in NAMED_OIDS and form == TEXT_FORMAT:
-            numbers = columns[place].to_pylist()
-            known = names(kind.name, (number for number in numbers if number is not None))
-            columns[place] = pa.array([None if item is None else known[item] for item in numbers], pa.string())
+        if not is_named(kind) or form != TEXT_FORMAT:
+            continue
+        array = columns[place]
+        if kind.element is None:
+            columns[place] = _names_of(array, kind, names)
+        else:
+            texts = iter(_names_of(array.flatten(), kind.element, names).to_pylist())
+            lists = [None if size is None else list(islice(texts, size)) for size in array.value_lengths().to_pylist()]
+            columns[place] = pa.array(lists, pa.list_(pa.string()))
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def is_named(kind: SqlType) -> bool:
+    """Whether values of a type are oids, or arrays of such, that are shown by name."""
+    return (kind if kind.element is None or kind.name != "array" else kind.element).name in NAMED_OIDS
+
+
+def _names_of(numbers: pa.Array, kind: SqlType, names: Names) -> pa.Array:
+    found = numbers.to_pylist()
+    known = names(kind.name, (number for number in found if number is not None))
+    return pa.array([None if item is None else known[item] for item in found], pa.string())
 
 
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:

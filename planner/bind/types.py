@@ -35,7 +35,7 @@ from catalog.types import (
     record,
     shaped,
 )
-from planner.bind.calls.named_oids import read_oid, shown_oid
+from planner.bind.calls.named_oids import read_oid, read_oids, shown_oid, shown_oids
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
@@ -124,12 +124,17 @@ def coerce(
         )
     if target.name in NAMED_OIDS and (source.name in STRINGS or (source.name == "unknown" and _is_text(scalar))):
         return read_oid(binding, scalar, target, node)
+    if _is_of_names(target) and source.name == "unknown" and _is_text(scalar):
+        assert isinstance(scalar, Literal)
+        return read_oids(binding, scalar, target, node)
     if source.name == "unknown":
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
     if source.name in NAMED_OIDS and target.name in STRINGS:
         return coerce(binding, shown_oid(binding, scalar), target, level, node)
+    if _is_of_names(source) and (target.element or target).name in STRINGS and not isinstance(scalar, Literal):
+        return coerce(binding, shown_oids(binding, scalar), target, level, node)
     if "shaped" in (source.name, target.name) and isinstance(scalar, Literal):
         reshaped = _reshaped(binding, scalar, target, level, node)
         if reshaped is not None:
@@ -143,6 +148,11 @@ def coerce(
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def _is_of_names(kind: SqlType) -> bool:
+    """Whether a type is of arrays of oids that are shown by name."""
+    return kind.name == "array" and kind.element is not None and kind.element.name in NAMED_OIDS
 
 
 def coerced_implicitly(binding: Binding, scalar: Scalar, target: SqlType, node: Any) -> Scalar:
