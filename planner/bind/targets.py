@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pglast.enums import A_Expr_Kind
+
 from catalog.errors import SqlError, unsupported
 from catalog.types import ROUNDED
 from planner.bind.calls.catalog_calls import bind_record, yields_rows
@@ -87,7 +89,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     if type(node).__name__ == "ColumnRef" and is_column:
         entry = resolve(env.binding, env.scope, names_of(node.fields), node)
         return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
-    typmod = _typmod(env, scalar, node)
+    typmod = typmod_of(env, scalar, node)
     if (
         typmod == -1
         and scalar.type.name in ("varchar", "bpchar")
@@ -97,7 +99,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     return Target(name or output_name(node), scalar, node, typmod)
 
 
-def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
+def typmod_of(env: Environment, scalar: Scalar, node: Any) -> int:
     """The modifier that an expression keeps: a declared one, on which all branches of a CASE and the like agree.
 
     PostgreSQL's exprTypmod(); what an operator or a function computes has none.
@@ -115,6 +117,8 @@ def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
                 pending += item.args
             case "A_Indirection" if all(type(part).__name__ == "A_Indices" for part in item.indirection):
                 pending.append(item.arg)
+            case "A_Expr" if item.kind == A_Expr_Kind.AEXPR_NULLIF:
+                pending.append(item.lexpr)
             case "ColumnRef" if source_of_row(env, item) is None:
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
             case "TypeCast":

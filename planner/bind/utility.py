@@ -14,6 +14,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.names import join_names
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
 from catalog.privileges import OF_TABLE
+from catalog.types import expressed
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
@@ -166,7 +167,7 @@ def _flag(item: Any) -> bool:
 
 
 def _prepare(binding: Binding, node: Any) -> Statement:
-    types = tuple(type_of(binding, item) for item in node.argtypes or ())
+    types = tuple(expressed(type_of(binding, item)) for item in node.argtypes or ())
     text = text_after_as(raw := binding.raw)
     return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text))
 
