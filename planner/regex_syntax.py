@@ -1,7 +1,7 @@
 """PostgreSQL's advanced regular expressions as trees.
 
 Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) and the classes of the tree. What a tree
-matches is ``regex_matching``'s. Back references and the older syntaxes are 0A000.
+matches is ``regex_matching``'s. The older syntaxes are 0A000.
 https://www.postgresql.org/docs/15/functions-matching.html#POSIX-SYNTAX-DETAILS
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -98,7 +98,49 @@ class Repeat:
     greedy: Preference
 
 
-Node = Char | Point | Look | Group | Sequence | Choice | Repeat
+@dataclass(frozen=True, slots=True, eq=False)
+class Back:
+    """The characters that a group holds; ``like`` is what takes at least all that the group does, anywhere."""
+
+    number: int
+    like: Node
+    ignore_case: bool
+
+
+Node = Char | Point | Look | Group | Sequence | Choice | Repeat | Back
+
+
+@lru_cache(_NODES)
+def refers(node: Node) -> bool:
+    """Whether there is a back reference in it."""
+    match node:
+        case Back():
+            return True
+        case Group() | Repeat():
+            return refers(node.inner)
+        case Sequence(items=inner) | Choice(branches=inner):
+            return any(map(refers, inner))
+        case _:
+            return False
+
+
+def _anywhere(node: Node) -> Node:
+    """What takes the same characters wherever they stand."""
+    match node:
+        case Point() | Look():
+            return Sequence(())
+        case Group():
+            return _anywhere(node.inner)
+        case Sequence():
+            return Sequence(tuple(map(_anywhere, node.items)))
+        case Choice():
+            return Choice(tuple(map(_anywhere, node.branches)))
+        case Repeat():
+            return replace(node, inner=_anywhere(node.inner))
+        case Back():
+            return node.like
+        case _:
+            return node
 
 
 @lru_cache(_NODES)
@@ -219,7 +261,8 @@ class _Reader:
 
     def __init__(self, text: str, chosen: Options) -> None:
         self.text, self.options = text, chosen
-        self.place = self.groups = 0
+        self.place = self.groups = self.looks = 0
+        self.closed: dict[int, Node] = {}
 
     def _skip(self) -> None:
         """Comments, and in expanded syntax blanks."""
@@ -323,14 +366,19 @@ class _Reader:
         kind = next((word for word in ("?:", "?=", "?!", "?<=", "?<!") if self._take(word)), "")
         if not kind and self._at("?"):
             raise _bad("quantifier operand invalid")
+        kind = "?:" if not kind and self.looks else kind  # nothing is captured in what is looked for
         number = 0
         if not kind:
             self.groups += 1
             number = self.groups
+        looks = kind in ("?=", "?!", "?<=", "?<!")
+        self.looks += looks
         inner = self.choice(depth + 1)
+        self.looks -= looks
         if not self._take(")"):
             raise _bad("parentheses () not balanced")
         if not kind:
+            self.closed[number] = inner
             return Group(inner, number)
         return Sequence((inner,)) if kind == "?:" else Look(inner, "<" in kind, "!" in kind)
 
@@ -345,8 +393,24 @@ class _Reader:
             self.place += 1
             return Point(_POINTS[letter])
         if letter in "123456789":
-            raise unsupported("a back reference in a regular expression")
+            return self._reference()
         return _one(self._escaped(), self.options)
+
+    def _reference(self) -> Node:
+        r"""\1 to \9, and of greater numbers those that a group before has; others are a character in octal."""
+        digits = re.compile(r"\d{1,3}", re.ASCII).match(self.text, self.place)
+        assert digits is not None
+        number = int(digits[0])
+        if len(digits[0]) > 1 and number > self.groups:
+            octal = re.compile("[0-7]{1,3}").match(self.text, self.place)
+            if octal is None:
+                raise _bad("invalid escape \\ sequence")
+            self.place = octal.end()
+            return _one(chr(int(octal[0], 8)), self.options)
+        self.place = digits.end()
+        if self.looks or number not in self.closed:
+            raise _bad("invalid backreference number")
+        return Back(number, _anywhere(self.closed[number]), self.options.ignore_case)
 
     def _shorthand(self, letter: str) -> Char:
         inside, by_line = _CLASSES[_SHORTHANDS[letter.lower()]], self.options.by_line
