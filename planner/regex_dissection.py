@@ -92,8 +92,8 @@ class Dissection:
         times, rest = divmod(len(found), len(held))
         if rest or times < least or (most is not None and times > most):
             return False
-        same = (lambda text: text.lower()) if node.ignore_case else (lambda text: text)
-        return same(found) == same(held * times)
+        whole = held * times
+        return found.lower() == whole.lower() if node.ignore_case else found == whole
 
     def _in_sequence(self, parts: list[Node], begin: int, end: int, groups: list[Span]) -> bool:
         part, *others = parts
