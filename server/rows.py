@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.nested import split_array
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context
@@ -108,9 +109,9 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             values.append(None)
             continue
         try:
-            if types[index].name in NAMED_OIDS and formats[index] == TEXT_FORMAT:
+            if is_named(types[index]) and formats[index] == TEXT_FORMAT:
                 context = Context(session.db.catalog, session.settings.search_path())
-                values.append(oid_named(context, bytes(data).decode(), types[index].name))
+                values.append(_oids_named(context, bytes(data).decode(), types[index]))
             else:
                 values.append(decode_value(data, types[index], formats[index], time_zone))
         except SqlError as error:
@@ -122,6 +123,13 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             error.where = error.where or place
             raise
     return tuple(values)
+
+
+def _oids_named(context: Context, text: str, kind: SqlType) -> Value:
+    if kind.element is None:
+        return oid_named(context, text, kind.name)
+    name = kind.element.name
+    return tuple(None if item is None else oid_named(context, item, name) for item in split_array(text))
 
 
 def with_shapes(message: Bind, types: tuple[SqlType, ...]) -> tuple[SqlType, ...] | None:

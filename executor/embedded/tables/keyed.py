@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
-from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
+from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType, expressed
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
@@ -361,7 +361,7 @@ def _local(item: Scalar, time_zone: str) -> Scalar:
     """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
     match item:
         case Cast(argument=Literal(value=datetime.datetime() as moment) as argument, type=kind, explicit=False):
-            if (argument.type, kind) == (TIMESTAMPTZ, TIMESTAMP) and moment.tzinfo is not None:
+            if (argument.type, expressed(kind)) == (TIMESTAMPTZ, TIMESTAMP) and moment.tzinfo is not None:
                 with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
                     return Literal(moment.astimezone(zoneinfo.ZoneInfo(time_zone)).replace(tzinfo=None), kind)
     return item
