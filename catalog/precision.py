@@ -1,13 +1,15 @@
 """Digits of a second that a type keeps, and the fields of an interval: what a modifier does with a value.
 
-Owns: rounding (AdjustTimeForTypmod, AdjustTimestampForTypmod) and cutting (AdjustIntervalForTypmod of PostgreSQL 15),
-as plain arithmetic that takes integers and numpy's vectors alike, and over the values that parameters and literals
-have. Halves go away from zero, which for a timestamp is 2000-01-01. Columns are ``protocol.values.precision``'s, and
-the engines' casts print the same.
+Owns: where such modifiers stay (``expressed``: with what stores values, and never with an expression), rounding
+(AdjustTimeForTypmod, AdjustTimestampForTypmod) and cutting (AdjustIntervalForTypmod of PostgreSQL 15), as plain
+arithmetic that takes integers and numpy's vectors alike, and over the values that parameters and literals have. Halves
+go away from zero, which for a timestamp is 2000-01-01. Columns are ``protocol.values.precision``'s, and the engines'
+casts print the same.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any, Final
 
@@ -20,6 +22,23 @@ from catalog.zoned_times import DAY, packed, unpacked
 EPOCH: Final = 946_684_800_000_000
 _EPOCH: Final = datetime(2000, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def expressed(kind: SqlType) -> SqlType:
+    """The type of expressions over values of a type: what rounded a time or cut an interval is gone, as nothing that is
+    computed of them keeps to it."""
+    if kind.element is not None:
+        return kind if (inner := expressed(kind.element)) == kind.element else replace(kind, element=inner)
+    return SqlType(kind.name) if kind.modifiers and kind.name in ROUNDED else kind
+
+
+def declared(kind: SqlType, typmod: int) -> SqlType:
+    """The type of a column that keeps values of an expression with a modifier: the reverse of ``expressed``."""
+    if kind.element is not None:
+        return replace(kind, element=declared(kind.element, typmod))
+    if kind.name not in ROUNDED or typmod < 0:
+        return kind
+    return SqlType(kind.name, divmod(typmod, 1 << 16) if kind.name == "interval" else (typmod,))
 
 
 def unit_of(kind: SqlType) -> int:

@@ -213,7 +213,7 @@ class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); (digits,) of
-    times and (fields, digits) of intervals or (), where only what stores values or is cast to has any (``expressed``);
+    times and (fields, digits) of intervals or (), where only what stores values or is cast to has any (``catalog.precision``);
     else ().
     ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
     may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
@@ -401,23 +401,6 @@ def row(declared: Composite) -> SqlType:
 def record(*fields: tuple[str, SqlType]) -> SqlType:
     """The type of rows that no type was declared for."""
     return row(Composite(0, "record", fields))
-
-
-def expressed(kind: SqlType) -> SqlType:
-    """The type of expressions over values of a type: what rounded a time or cut an interval is gone, as nothing that is
-    computed of them keeps to it."""
-    if kind.element is not None:
-        return kind if (inner := expressed(kind.element)) == kind.element else replace(kind, element=inner)
-    return SqlType(kind.name) if kind.modifiers and kind.name in ROUNDED else kind
-
-
-def declared(kind: SqlType, typmod: int) -> SqlType:
-    """The type of a column that keeps values of an expression with a modifier: the reverse of ``expressed``."""
-    if kind.element is not None:
-        return replace(kind, element=declared(kind.element, typmod))
-    if kind.name not in ROUNDED or typmod < 0:
-        return kind
-    return SqlType(kind.name, divmod(typmod, 1 << 16) if kind.name == "interval" else (typmod,))
 
 
 def plain(kind: SqlType) -> SqlType:

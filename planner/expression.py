@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
-from catalog.types import BOOL, SqlType, expressed
+from catalog.precision import expressed
+from catalog.types import BOOL, SqlType
 
 if TYPE_CHECKING:
     from planner.algebra import Relation, SortKey

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 from catalog.errors import unsupported
-from planner.regex_syntax import Back, Choice, Group, Node, Repeat, captured, preference, refers
-from planner.regex_syntax import Sequence as Items
+from planner.regex_tree import Back, Choice, Group, Node, Repeat, captured, preference, refers
+from planner.regex_tree import Sequence as Items
 
 Span = tuple[int, int] | None
 #: Parts that are looked at in one search.

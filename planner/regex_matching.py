@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from planner.regex_dissection import Dissection
-from planner.regex_syntax import (
+from planner.regex_tree import (
     Back,
     Char,
     Choice,
@@ -33,7 +33,7 @@ from planner.regex_syntax import (
     preference,
     refers,
 )
-from planner.regex_syntax import Sequence as Items
+from planner.regex_tree import Sequence as Items
 
 #: First and last place of the match and of each group; None for a group that has no part in it.
 Span = tuple[int, int] | None

@@ -1,7 +1,7 @@
 """PostgreSQL's advanced regular expressions as trees.
 
-Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) and the classes of the tree. What a tree
-matches is ``regex_matching``'s. The older syntaxes are 0A000.
+Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) in the classes of
+``regex_tree``. What a tree matches is ``regex_matching``'s. The older syntaxes are 0A000.
 https://www.postgresql.org/docs/15/functions-matching.html#POSIX-SYNTAX-DETAILS
 """
 
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
+from planner.regex_tree import Back, Char, Choice, Group, Look, Node, Pattern, Point, Repeat, Sequence, anywhere
 
-#: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
-Preference = bool | None
 _MOST: Final = 255
-_NODES: Final = 8192
 _DEPTH: Final = 200
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": str.isalpha,
@@ -41,144 +39,6 @@ _POINTS: Final = {"A": "start", "Z": "end", "m": "word_start", "M": "word_end", 
 _COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)+")
 _COMMENT: Final = re.compile(r"\(\?#[^)]*\)")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Char:
-    """One character that ``accepts`` takes."""
-
-    accepts: Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """No character, where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
-
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """No character, where what follows (or is before) matches, or does not."""
-
-    inner: Node
-    behind: bool
-    negated: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """A group that is captured."""
-
-    inner: Node
-    number: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
-    """One item after the other."""
-
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """One of several, the first in case of doubt."""
-
-    branches: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
-    """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
-
-    inner: Node
-    least: int
-    most: int | None
-    greedy: Preference
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Back:
-    """The characters that a group holds; ``like`` is what takes at least all that the group does, anywhere."""
-
-    number: int
-    like: Node
-    ignore_case: bool
-
-
-Node = Char | Point | Look | Group | Sequence | Choice | Repeat | Back
-
-
-@lru_cache(_NODES)
-def refers(node: Node) -> bool:
-    """Whether there is a back reference in it."""
-    match node:
-        case Back():
-            return True
-        case Group() | Repeat():
-            return refers(node.inner)
-        case Sequence(items=inner) | Choice(branches=inner):
-            return any(map(refers, inner))
-        case _:
-            return False
-
-
-def _anywhere(node: Node) -> Node:
-    """What takes the same characters wherever they stand."""
-    match node:
-        case Point() | Look():
-            return Sequence(())
-        case Group():
-            return _anywhere(node.inner)
-        case Sequence():
-            return Sequence(tuple(map(_anywhere, node.items)))
-        case Choice():
-            return Choice(tuple(map(_anywhere, node.branches)))
-        case Repeat():
-            return replace(node, inner=_anywhere(node.inner))
-        case Back():
-            return node.like
-        case _:
-            return node
-
-
-@lru_cache(_NODES)
-def captured(node: Node) -> tuple[int, ...]:
-    """The numbers of the groups in it."""
-    match node:
-        case Group():
-            return (node.number, *captured(node.inner))
-        case Sequence(items=inner) | Choice(branches=inner):
-            return tuple(number for item in inner for number in captured(item))
-        case Repeat():
-            return captured(node.inner)
-        case _:
-            return ()
-
-
-@lru_cache(_NODES)
-def preference(node: Node) -> Preference:
-    """Whether a node is greedy (True), not greedy (False), or neither (section 9.7.3.5 of the manual)."""
-    match node:
-        case Group():
-            return preference(node.inner)
-        case Sequence():
-            return next((found for found in map(preference, node.items) if found is not None), None)
-        case Choice():
-            return True
-        case Repeat():
-            return preference(node.inner) if node.greedy is None else node.greedy
-        case _:
-            return None
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A tree and the number of its groups."""
-
-    root: Node
-    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +270,7 @@ class _Reader:
         self.place = digits.end()
         if self.looks or number not in self.closed:
             raise _bad("invalid backreference number")
-        return Back(number, _anywhere(self.closed[number]), self.options.ignore_case)
+        return Back(number, anywhere(self.closed[number]), self.options.ignore_case)
 
     def _shorthand(self, letter: str) -> Char:
         inside, by_line = _CLASSES[_SHORTHANDS[letter.lower()]], self.options.by_line

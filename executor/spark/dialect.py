@@ -24,8 +24,8 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.nesting import holds
-from catalog.precision import is_fitted
-from catalog.types import SqlType, expressed
+from catalog.precision import expressed, is_fitted
+from catalog.types import SqlType
 from executor.printing.nodes import Build, Expr, digits, function
 from executor.printing.printer import Printer
 from executor.printing.selects import Block, Selects

@@ -17,7 +17,7 @@ from catalog.errors import SqlError, invalid_text, out_of_range
 from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.nested import split_array, split_row
-from catalog.precision import fit_moment
+from catalog.precision import expressed, fit_moment
 from catalog.shapes import split_shaped
 from catalog.types import (
     DISPLAY,
@@ -30,7 +30,6 @@ from catalog.types import (
     VECTORS,
     Composite,
     SqlType,
-    expressed,
 )
 from planner.documents import canonical, check, parse
 from planner.expression import Value

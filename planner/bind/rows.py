@@ -15,7 +15,8 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
 from catalog.objects import rows_of
-from catalog.types import BOOL, INT4, Composite, SqlType, expressed, record
+from catalog.precision import expressed
+from catalog.types import BOOL, INT4, Composite, SqlType, record
 from catalog.types import row as row_type
 from planner.algebra import Relation
 from planner.bind.environment import Environment

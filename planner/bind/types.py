@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.nesting import is_declared
-from catalog.precision import fit_moment
+from catalog.precision import expressed, fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
     DISPLAY,
@@ -29,7 +29,6 @@ from catalog.types import (
     SqlType,
     array,
     by_name,
-    expressed,
     numeric,
     plain,
     record,

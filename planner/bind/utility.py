@@ -13,8 +13,8 @@ from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, Transaction
 from catalog.errors import SqlError, unsupported
 from catalog.names import join_names
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
+from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
-from catalog.types import expressed
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.precision import expressed
 from catalog.types import (
     DISPLAY,
     NUMERIC,
@@ -26,7 +27,6 @@ from catalog.types import (
     VECTORS,
     SqlType,
     array,
-    expressed,
 )
 from executor.embedded.functions import moments, shapes, zoned_times
 from executor.embedded.printing.nodes import bound, macro

@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
-from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType, expressed
+from catalog.precision import expressed
+from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change

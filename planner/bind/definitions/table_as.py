@@ -11,7 +11,8 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Table
-from catalog.types import SqlType, declared, plain
+from catalog.precision import declared
+from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, on_commit, target_schema

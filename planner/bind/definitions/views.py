@@ -16,7 +16,8 @@ from pglast.stream import RawStream
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
-from catalog.types import SqlType, declared
+from catalog.precision import declared
+from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
