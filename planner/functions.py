@@ -219,6 +219,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_json", 1, 1),
     Function("json_value", 1, 1),  # to_json, but null for NULL
     Function("json_build_array", 0, -1),  # documents
+    Function("json_items", 1, 1),  # an array as json_agg() writes what it has gathered
     Function("json_build_object", 0, -1),  # key, document, ...
     Function("json_row", 0, -1),  # the same in row_to_json's form
     Function("json_get", 2, 2),

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
+from catalog.intervals import FULL_RANGE
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
@@ -180,8 +181,10 @@ class PlanCache:
             try:
                 (raw,) = parse(key)
                 plan = make_plan(raw, types, around)
-                if any(kind.name in NAMED_OIDS or kind.row is not None for kind in plan.types):
+                if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
+                if any(map(_has_fields, nodes_of(plan.statement))):
+                    raise SqlError("0A000", "an interval of some fields")  # which say what a number counts
             except (SqlError, ValueError):
                 self._unshared.put((key, types), True)
                 return None
@@ -198,7 +201,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     )
     bound = bind(raw, context)
     statement = bound.statement
-    nodes = [item for root in roots(statement) for item in walk(root)]
+    nodes = nodes_of(statement)
     scans = {item for item in nodes if isinstance(item, Scan)}
     calls = {item.function for item in nodes if isinstance(item, Call)} & SESSION_FUNCTIONS
     repeatable = (
@@ -221,6 +224,18 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         frozenset(calls),
         shows,
     )
+
+
+def nodes_of(statement: Statement) -> list[Any]:
+    """All that a statement is made of."""
+    return [item for root in roots(statement) for item in walk(root)]
+
+
+def _has_fields(node: Any) -> bool:
+    """Whether a parameter is cast to an interval that keeps some fields only."""
+    if not isinstance(node, Cast) or not isinstance(node.argument, Parameter) or node.type.name != "interval":
+        return False
+    return bool(node.type.modifiers) and node.type.modifiers[0] != FULL_RANGE
 
 
 def _shows_interval(node: Any) -> bool:

@@ -137,7 +137,7 @@ def scan_object(
             ColumnRef(columns[index]),
             item.oid,
             index + 1,
-            declared_typmod(columns[index].type),
+            declared_typmod(item.columns[index].type),
             item.columns[index].not_null,
         )
         for label, index in _labels(binding, item.oid, names)

@@ -152,7 +152,7 @@ def _insert(statement: Insert, table: Table) -> RowInsert | None:
         return None
     if any(index.unique for index in table.indexes):
         return None
-    if any(key.deferrable or key.columns not in keys for key in table.keys):
+    if any(key.deferrable or key.nulls_alike or key.columns not in keys for key in table.keys):
         return None
     return RowInsert(table, source, tuple(place for place, item in enumerate(table.columns) if item.not_null))
 
