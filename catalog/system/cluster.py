@@ -33,7 +33,7 @@ def pg_namespace(catalog: Catalog) -> Iterator[Row]:
     for schema in catalog.schemas.values():
         owner, acl = rights_of(catalog, schema.oid)
         yield {"oid": schema.oid, "nspname": schema.name, "nspowner": owner, "nspacl": acl}
-    if any(True for _ in catalog.contents(PG_TEMP)):
+    if catalog.temporary:
         yield {"oid": TEMPORARY, "nspname": PG_TEMP, "nspowner": ROLE}
 
 
