@@ -149,8 +149,8 @@ class CreateView:
 class Drop:
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` and
-    ``functions`` go with their schema.
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types``
+    go with their schema, ``functions`` with it or with the types of the rows that they name.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
