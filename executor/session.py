@@ -28,7 +28,7 @@ from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows, lock_table
+from executor.locking import begin_write, lock, lock_table
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
@@ -252,6 +252,8 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case DeclareCursor(query=query):
                 return self._query(query, parameters, transaction)
+            case CopyOut(query=query):
+                return replace(self._run(query, parameters, transaction), tag="COPY")
             case Insert():
                 return changing.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
@@ -285,14 +287,6 @@ class DatabaseSession:
         evaluate = self.evaluator(transaction) if statement.volatile else plainly
         batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
-
-    def copy_out(self, statement: CopyOut) -> Result:
-        """COPY ... TO: the rows; the server formats them."""
-        with self._statement() as transaction:
-            if statement.query.locking is not None:
-                lock_rows(statement.query.locking, transaction)
-            result = self._query(statement.query, (), transaction)
-            return replace(result, tag="COPY")
 
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
