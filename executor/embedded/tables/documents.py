@@ -34,6 +34,11 @@ class Documents:
         return replace(self, changes=self.changes + more, size=self.size + sum(map(len, changes)))
 
     @property
+    def lsn(self) -> int:
+        """The last change's, which the file then contains; 0 where there is none after the whole document."""
+        return self.changes[-1][0] if self.changes else 0
+
+    @property
     def is_long(self) -> bool:
         """Whether a whole document should take the changes' place."""
         return self.whole is None or self.size > max(_FEW, len(self.whole))

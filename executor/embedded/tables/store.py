@@ -120,10 +120,10 @@ class TableStore:
         stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
         if "applied_lsn" not in stored:
             connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
-        #: The LSN of the last log record that the tables contain.
-        self.applied_lsn = int(stored.get("applied_lsn", "0"))
-        #: What is stored of the catalog, as of ``applied_lsn``.
+        #: What is stored of the catalog.
         self.catalog = documents.load(connection)
+        #: The LSN of the last log record that the tables contain.
+        self.applied_lsn = max(int(stored.get("applied_lsn", "0")), self.catalog.lsn)
         #: What became of each table's rows, by oid; the writer's to change.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}

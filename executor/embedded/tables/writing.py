@@ -401,7 +401,9 @@ class WriteTransaction:
             self._end(lsn)
             return
         try:
-            self.connection.execute(f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'")
+            if self.catalog is None or self.catalog.lsn != lsn:  # else the changes of the catalog say it
+                update = f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'"
+                self.connection.execute(update)
             self.connection.commit()
         except BaseException:
             self.rollback()
