@@ -224,12 +224,14 @@ class AlterView:
 @dataclass(frozen=True, slots=True)
 class ChangeRoles:
     """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` instead of ``before``. A password that was
-    just given is in ``after`` as it was given."""
+    just given is in ``after`` as it was given. ``setting`` is a name and value (None: reset) that a role or the
+    database gets, which the server checks."""
 
     tag: str
     before: Roles
     after: Roles
     notices: tuple[SqlError, ...] = ()
+    setting: tuple[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         cluster.pg_database,
         cluster.pg_authid,
         cluster.pg_auth_members,
+        cluster.pg_db_role_setting,
         privileges.held_privileges,
         privileges.held_columns,
         privileges.memberships,

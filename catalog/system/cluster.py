@@ -110,6 +110,15 @@ def pg_auth_members(catalog: Catalog) -> Iterator[Row]:
         }
 
 
+def pg_db_role_setting(catalog: Catalog) -> Iterator[Row]:
+    """Settings with which sessions begin."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for item in catalog.roles.settings:
+        found.setdefault((item.database, item.role), []).append(f"{item.name}={item.value}")
+    for (database, role), kept in found.items():
+        yield {"setdatabase": database, "setrole": role, "setconfig": kept}
+
+
 def pg_tablespace(catalog: Catalog) -> Iterator[Row]:
     """PostgreSQL's two, which mean nothing here."""
     for oid, name in ((TABLESPACE, "pg_default"), (1664, "pg_global")):
