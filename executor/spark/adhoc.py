@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from sqlglot import exp
 
 from catalog.errors import SqlError, unsupported
+from catalog.precision import is_fitted
 from catalog.types import SqlType
 from executor.printing.nodes import Build, Expr, function, reference
 from executor.printing.printer import Printer
@@ -239,6 +240,8 @@ class AdhocPrinter(SparkPrinter):
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """Also between times in UTC, to real, and of texts to integers."""
         source, target = node.argument.type, node.type
+        if is_fitted(target):
+            return SparkPrinter.cast(self, argument, node)
         if source != target:
             self._require_utc(node, (node.argument,))
         if source.name in _TIMES and target.name in _TIMES:

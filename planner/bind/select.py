@@ -43,7 +43,7 @@ from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_cte, bind_from, cte_names
-from planner.bind.targets import Target, bind_targets, item_nodes
+from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
@@ -237,7 +237,18 @@ def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
             row[index] = scalar
     columns = tuple(level.binding.column(f"column{index + 1}", scalar.type) for index, scalar in enumerate(rows[0]))
     relation = Values(columns, tuple(map(tuple, rows)))
-    return _ordered_by_outputs(level, node, relation, tuple(Output(column.name, column.type) for column in columns))
+    outputs = (
+        Output(column.name, column.type, _common_typmod(env, rows, node.valuesLists, place))
+        for place, column in enumerate(columns)
+    )
+    return _ordered_by_outputs(level, node, relation, tuple(outputs))
+
+
+def _common_typmod(env: Environment, rows: list[list[Scalar]], nodes: Sequence[tuple[Any, ...]], place: int) -> int:
+    """The modifier that all cells of a column have."""
+    first = typmod_of(env, rows[0][place], nodes[0][place])
+    others = ((row[place], cells[place]) for row, cells in zip(rows[1:], nodes[1:], strict=True))
+    return first if first != -1 and all(typmod_of(env, *item) == first for item in others) else -1
 
 
 _SET_KINDS: Final[dict[Any, SetKind]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
@@ -16,6 +15,7 @@ from catalog.objects import Table
 from executor.database import Database
 from executor.planned import Planned
 from tests.executor.client import Client, open_database
+from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed
 
 START = """
@@ -183,10 +183,9 @@ def test_a_change_waits_for_an_alteration_and_is_planned_for_its_outcome(tmp_pat
         client.run(START)
         late = client.planned("INSERT INTO t VALUES (7)")
         other.run("BEGIN; ALTER TABLE t ADD COLUMN z int NOT NULL DEFAULT 4")
-        thread = threading.Thread(target=client.session.execute_planned, args=(late,))
-        thread.start()
+        inserting = Beside(client.session.execute_planned, late)
         other.run("COMMIT")
-        thread.join()
+        inserting.result()
         assert client.run("SELECT z FROM t") == [(4,), (4,), (4,)]
 
 

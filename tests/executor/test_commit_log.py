@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,36 +16,12 @@ from executor.commit.chain import Chain
 from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
-from executor.commit.records import CatalogChange, Spooled, SpoolReference, StreamRows
-from executor.commit.recovery import StreamReader, recycle, replay
+from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.recovery import StreamReader, recycle
 from executor.commit.segment import HEADER, RECORD
+from tests.executor.logs import FullDisk, append, batch, change, contents
 
 SEGMENT = 4096
-
-
-class FullDisk(Files):
-    """A disk that refuses new files, writes or syncs on demand; a refused write leaves half of its bytes behind."""
-
-    def __init__(self) -> None:
-        self.refuse_files = self.refuse_writes = self.refuse_syncs = 0
-
-    def allocate(self, descriptor: int, size: int) -> None:
-        if self.refuse_files:
-            raise OSError(errno.ENOSPC, "full")
-        super().allocate(descriptor, size)
-
-    def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
-        if self.refuse_writes:
-            self.refuse_writes -= 1
-            whole = b"".join(pieces)
-            os.pwrite(descriptor, whole[: len(whole) // 2], offset)
-            raise OSError(errno.ENOSPC, "full")
-        super().write(descriptor, pieces, offset)
-
-    def sync(self, descriptor: int) -> None:
-        if self.refuse_syncs:
-            raise OSError(errno.EIO, "broken")
-        super().sync(descriptor)
 
 
 class Watched(Files):
@@ -64,29 +38,6 @@ class Watched(Files):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "log"
-
-
-def change(text: str) -> tuple[CatalogChange, ...]:
-    return (CatalogChange(text),)
-
-
-def append(log: Log, lsn: int, text: str) -> Position:
-    (where,) = log.append([(encode_record(change(text)), lsn)])
-    assert isinstance(where, Position)
-    return where
-
-
-def contents(log: Log, after: int = 0) -> list[tuple[int, str]]:
-    found = []
-    for lsn, record in replay(log, after):
-        (part,) = record
-        assert isinstance(part, CatalogChange)
-        found.append((lsn, part.document))
-    return found
-
-
-def batch(*values: int) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(values, pa.int64())], names=["a"])
 
 
 def test_records_span_segments_and_survive_reopening(folder: Path) -> None:
