@@ -2,5 +2,5 @@
 
 ``ownership`` says on the storage whose a view is, ``artifact`` is the state in which it leaves, ``entering`` makes it a
 view of this server, ``replica`` has the other server's rows as they come, and ``views`` does all of that when it is
-wanted. A view's **home** is the server of its stream; elsewhere it is a **guest**.
+wanted. ``elsewhere`` reads at home what another server maintains. A view's **home** is the server of its stream; elsewhere it is a **guest**.
 """

@@ -5,7 +5,7 @@ another, so that whoever dies goes on where the storage says it is when it is th
 
     giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
     taker   makes a view of them, and says so in the entry
-    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (its reads raise 55000)
+    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (``elsewhere``)
 
 Until then the giver goes on, whose answers are right as well. The home's log keeps what the view's owner has not got
 yet: all above the entry's LSN at first, and then above what the owner says it has (``replica``).
@@ -321,6 +321,13 @@ class ViewMoving:
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
+
+    def look_for(self, runtime: ViewRuntime) -> None:
+        """Finds out where a view is now, of which something else was known."""
+        with contextlib.suppress(SqlError), self._lock:
+            owned = self.ownership.get(runtime.shared)
+            if owned is not None:
+                self._settle(owned)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
         streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)

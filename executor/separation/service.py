@@ -88,7 +88,7 @@ class Separation:
         def run(moment: Moment) -> pa.Table:
             return self._run(reader, steps, outputs, reader.bound(plan, moment, parameters), moment)
 
-        return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run))
+        return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run, parameters))
 
     def _here_or_there(self, reader: Reader, run: Callable[[], pa.Table]) -> pa.Table | None:
         """The rows of a query that runs in steps, wherever it ends; None where it is to run whole."""

@@ -4,17 +4,22 @@ there."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
 from executor.moving import views
+from executor.moving.elsewhere import answer
+from executor.moving.questions import Question, decode_answer, encode_question
+from planner.statements import Query
 from tests.executor.client import Client, open_database
+from tests.executor.test_separation import outcome
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -35,8 +40,16 @@ class Servers:
     def __getitem__(self, name: str) -> Database:
         if name not in self._open:
             shared = {"storage": str(self._folder / "storage"), "server_name": name, "server_lease": 600.0}
-            self._open[name] = open_database(self._folder / name, **shared, **self.options)
+            opened = open_database(self._folder / name, **shared, **self.options, address=name)
+            opened.elsewhere.ask = self._ask
+            self._open[name] = opened
         return self._open[name]
+
+    def _ask(self, address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        """What connections between servers do."""
+        if address not in self._open:
+            raise ConnectionRefusedError("nobody is there")
+        return answer(self._open[address].session("", ""), question)
 
     def client(self, name: str) -> Client:
         return Client(self[name])
@@ -106,12 +119,115 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         assert b.run(READ) == rows.wanted()
         rows.insert(a, 4)
         assert b.run(READ) == rows.wanted(), "rows come as they are acknowledged"
-        with pytest.raises(SqlError, match='view "v" is on server "b"'):
-            a.run(READ)
+        assert a.run(READ) == rows.wanted(), "at home, too"
         servers.migrate("b", "a")
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
         wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM v ORDER BY k",
+        "SELECT c, k FROM v WHERE k = 1",
+        "SELECT count(*) FROM v",
+        "SELECT t FROM v WHERE k > 0 AND n > 3 ORDER BY k",
+        "SELECT x.k, y.c FROM v x JOIN v y ON x.k = y.k + 1 WHERE x.c > 0 ORDER BY 1",
+        "SELECT label, c FROM v JOIN d ON x = k ORDER BY 1",
+        "SELECT x, (SELECT sum(n) FROM v WHERE k = x) FROM d ORDER BY 1",
+        "SELECT * FROM w ORDER BY k",
+        "SELECT w.k, v.c FROM w JOIN v ON v.k = w.k WHERE v.k < 2 ORDER BY 1",
+        "SELECT k FROM v WHERE k = (SELECT min(x) FROM d)",
+        "SELECT k FROM v WHERE now() > '2020-01-01' AND k = 1",
+        "SELECT k, 1 / (k - 7) FROM v WHERE 5 / (k + 1) > 2 ORDER BY 1",
+        "SELECT c FROM v WHERE 1 / (k - 1) > 0",
+        "SELECT n FROM u",
+    ],
+)
+def test_what_is_read_at_home(query: str, servers: Servers, a: Client) -> None:
+    a.run("CREATE VIEW w AS SELECT g.k, v.n FROM (SELECT k FROM s GROUP BY k) g JOIN v ON v.k = g.k")
+    a.run("CREATE VIEW u AS SELECT 1 / (sum(n) - 66) AS n FROM s")
+    a.run("CREATE TABLE d (x int, label text); INSERT INTO d VALUES (1, 'one'), (2, 'two')")
+    Rows().insert(a, 12)
+    wanted = outcome(a, query)
+    assert wanted != []
+    for name in ("v", "u"):
+        servers.migrate("a", "b", name)
+    assert outcome(a, query) == wanted
+    writing = servers.client("a")
+    writing.run("BEGIN; INSERT INTO d VALUES (7, 'none'); DELETE FROM d WHERE x = 7")
+    assert outcome(writing, query) == wanted
+    writing.run("ROLLBACK")
+
+
+def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -> None:
+    a.run("CREATE TABLE d (x int); INSERT INTO d VALUES (0), (1), (2)")
+    servers.migrate("a", "b")
+    rows = Rows()
+    for count in (3, 5, 40):
+        rows.insert(a, count)
+        assert a.run(READ) == rows.wanted()
+        assert a.run("SELECT k, c, n, t FROM v JOIN d ON x = k ORDER BY k") == rows.wanted(), "with a table at one LSN"
+    servers.migrate("b", "c")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted(), "wherever it goes"
+
+
+def test_only_what_is_needed_is_asked_for(servers: Servers, a: Client) -> None:
+    Rows().insert(a, 12)
+    servers.migrate("a", "b")
+    answers: list[pa.Table] = []
+    ask = servers["a"].elsewhere.ask
+
+    def listening(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        found = ask(address, question, is_over)
+        answers.append(decode_answer(found).rows)
+        return found
+
+    servers["a"].elsewhere.ask = listening
+    assert a.run("SELECT c FROM v WHERE k = 1") == [(4,)]
+    assert a.run("SELECT count(*) FROM v") == [(3,)]
+    assert [(sorted(rows.column_names), rows.num_rows) for rows in answers] == [(["c", "k"], 1), (["k"], 3)]
+    plan = str(a.run("EXPLAIN SELECT c FROM v"))
+    assert "b (asked for what the query reads)" in plan
+    assert 'on server "b"' in plan
+    about = "SELECT server, home, fresh_lsn, rows_behind FROM millstream.views"
+    assert a.run(about) == [("b", "a", None, None)]
+    assert servers.client("b").run("SELECT server, home FROM millstream.views") == [("b", "a")]
+
+
+def test_an_owner_that_cannot_be_reached(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    servers.stop("b")
+    with pytest.raises(SqlError, match='08001: view "v" is on server "b", which cannot be reached at b') as raised:
+        a.run(READ)
+    assert raised.value.hint is not None
+    _ = servers["b"]
+    assert a.run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"view": "v", "relation": {}, "time_zone": "UTC"}'])
+def test_a_question_that_is_none(data: bytes, a: Client) -> None:
+    with pytest.raises(SqlError, match="08P01"):
+        decode_answer(answer(a.session, data))
+    with pytest.raises(SqlError, match="08P01"):
+        decode_answer(data)
+
+
+def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -> None:
+    """What an answer computes is filters over the view, whatever is asked."""
+    a.run("CREATE TABLE secret (x int)")
+    servers.migrate("a", "b")
+    (runtime,) = servers["b"].runtimes()
+    for text in ("SELECT x FROM secret", "SELECT k FROM v JOIN secret ON x = k", "SELECT DISTINCT k FROM v"):
+        query = a.bind(text)
+        assert isinstance(query, Query)
+        data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
+        with pytest.raises(SqlError, match="08P01"):
+            decode_answer(answer(servers["b"].session("", ""), data))
 
 
 def test_a_home_that_is_down_is_read_all_the_same(servers: Servers, a: Client) -> None:
@@ -297,8 +413,10 @@ class Scenario:
         """All views are what they should be."""
         for number, (shape, owner) in enumerate(zip(SHAPES, self._owners, strict=True)):
             wanted = self._servers.client("a").run(shape.format(order=" ORDER BY i", rows="judge"))
-            found = self._servers.client(owner).run(f"SELECT * FROM v{number}")
-            assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (number, owner)
+            _ = self._servers[owner]
+            for reader in {owner, "a"}:
+                found = self._servers.client(reader).run(f"SELECT * FROM v{number}")
+                assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (number, owner, reader)
 
 
 @pytest.mark.parametrize("seed", range(6))
