@@ -39,8 +39,10 @@ _NONCE: Final = 32
 _PROOF: Final = 32
 #: Bytes of an answer in one message.
 _PIECE: Final = 1 << 20
-#: Seconds until a connection must be there, and between two looks whether an answer is still wanted.
+#: Seconds until a connection must be there, until the other has said who it is (it may stand still, and then be taken
+#: over, which is a better end), and between two looks whether an answer is still wanted.
 _CONNECT: Final = 5.0
+_MEET: Final = 30.0
 _STEP: Final = 0.05
 #: Connections to one server that are kept while nobody needs them.
 _IDLE: Final = 4
@@ -195,7 +197,7 @@ class _Asking:
 
     def _meet(self, host: str, key: bytes, is_over: Callable[[], bool]) -> None:
         """Encrypts where the other server can, and proves both sides."""
-        deadline = time.monotonic() + _CONNECT
+        deadline = time.monotonic() + _MEET
 
         def is_late() -> bool:
             if time.monotonic() > deadline:

@@ -141,6 +141,14 @@ class Registry:
             raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
         return found
 
+    def address(self, name: str) -> str:
+        """Where clients find a server; '' where nobody can tell."""
+        try:
+            found = self.get(name)
+        except SqlError:
+            return ""
+        return "" if found is None else found.address
+
     def require(self, name: str) -> Member:
         """A server. Raises 42704."""
         found = self.get(name)

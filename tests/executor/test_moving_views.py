@@ -4,7 +4,9 @@ there."""
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
-from executor.moving import views
+from executor.moving import checkpoints, views
 from executor.moving.elsewhere import answer
+from executor.moving.heirs import Heirs
 from executor.moving.questions import Question, decode_answer, encode_question
 from planner.statements import Query
 from tests.executor.client import Client, open_database
+from tests.executor.test_migration import LEASE, lose
 from tests.executor.test_separation import outcome
 from tests.rig.process import wait_until
 
@@ -66,6 +70,27 @@ class Servers:
     def close(self) -> None:
         for name in tuple(self._open):
             self.stop(name)
+
+    def lose(self, name: str, by: str) -> None:
+        """The lease of a server has run out, as another finds; it may not know that."""
+        lose(self[name], self[by])
+
+    def copied(self, name: str, view: str) -> None:
+        """A copy of a guest's states is made now."""
+        database = self[name]
+        runtime = next(item for item in database.runtimes() if item.view.name == view)
+        replica = database.replicas.get(runtime.paths[0].path.stream)
+        assert replica is not None
+        database.view_moving.checkpoints.make(runtime, replica)
+
+    def knows(self, view: str) -> bool:
+        """Whether a view has ever left."""
+        return any(entry.view == view for entry in self["a"].view_moving.ownership.all())
+
+    def owner(self, view: str) -> str:
+        """Whose a view is, by its entry."""
+        entries = self["a"].view_moving.ownership.all()
+        return next(entry.owner if entry.taken else "" for entry in entries if entry.view == view)
 
     def migrate(self, source: str, target: str, name: str = "v") -> str:
         _ = self[target]
@@ -370,6 +395,171 @@ def test_a_forged_state_is_not_taken(
     assert a.run(READ) == rows.wanted()
 
 
+def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client) -> None:
+    """From its last copy and the home's log; and who was lost notices, though it lives."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    for is_copied in (True, False):
+        rows.insert(a, 7)
+        if is_copied:
+            servers.copied("b", "v")
+        rows.insert(a, 3)
+        b = servers.client("b")
+        assert b.run(READ) == rows.wanted()
+        servers.lose("b", "a")
+        wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+        assert a.run(READ) == rows.wanted()
+        assert a.run("SELECT server, home FROM millstream.views") == [("a", "a")]
+        wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+        with pytest.raises(SqlError, match=r"55000: server .* must not write to the storage"):
+            servers["b"].view_moving.ownership.delete("0")
+        servers.stop("b")
+        rows.insert(a, 4)
+        servers.migrate("a", "b")
+        rows.insert(a, 4)
+        assert servers.client("b").run(READ) == rows.wanted()
+
+
+def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still while it writes a copy, and its view goes on elsewhere, with newer rows."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+
+    def standing_still(step: str) -> None:
+        if step == "view-copied":
+            monkeypatch.undo()
+            servers.lose("b", "a")
+            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+            rows.insert(a, 5)
+
+    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
+    with pytest.raises(SqlError, match="its lease was taken over"):
+        servers.copied("b", "v")
+    assert a.run(READ) == rows.wanted()
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+
+
+def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    _ = servers["b"]
+    monkeypatch.setattr(servers["b"].view_moving, "_take", lambda *given: None)
+    asked: list[SqlError] = []
+
+    def migrate() -> None:
+        try:
+            servers.migrate("a", "b")
+        except SqlError as error:
+            asked.append(error)
+
+    asking = threading.Thread(target=migrate)
+    asking.start()
+    wait_until(lambda: servers.knows("v"), 20, "the entry")
+    servers.lose("b", "a")
+    asking.join()
+    assert str(asked[0]) == '55000: server "b" cannot take view "v": server "b" is gone'
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
+def lost(by: Database, *names: str) -> None:
+    """Servers that were stopped count as lost."""
+    registry = by.separation.registry
+    with by.shared.exclusive():
+        for name in names:
+            registry._put(replace(registry.require(name), state="lost"))
+
+
+def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
+    """Any server goes on, over the home's log; and what becomes the home's again is all there."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    c = servers.client("c")
+    servers.stop("b")
+    servers.stop("a")
+    lost(servers["c"], "a", "b")
+    wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+    assert c.run(READ) == rows.wanted()
+    again = servers.client("a")
+    rows.insert(again, 5)
+    assert again.run(READ) == rows.wanted()
+    assert c.run(READ) == rows.wanted()
+    servers.migrate("c", "a")
+    assert again.run(READ) == rows.wanted()
+
+
+def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.stop("b")
+    times = iter((1.0, LEASE, LEASE + 1, LEASE + 2, LEASE + 3))
+    heirs = Heirs(servers["a"].separation.registry, lambda: next(times))
+    (entry,) = servers["a"].view_moving.ownership.all()
+    assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
+    after = heirs.entry(entry)
+    assert after is not None
+    assert (after.owner, after.giver, after.taken) == ("a", "b", False)
+    servers["a"].view_moving._heirs = heirs
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+
+
+@pytest.mark.parametrize("name", ["t0.parquet", "manifest.json"])
+def test_a_copy_that_is_not_what_was_written(name: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """It is not taken, nothing of it is computed, and the view goes on where it was when that is back."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    servers.stop("b")
+    (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
+    path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
+    lost(servers["a"], "b")
+    ownership = servers["a"].view_moving.ownership
+
+    def is_refused() -> bool:
+        return any(entry.error is not None and entry.error[0] == "XX001" for entry in ownership.all())
+
+    wait_until(is_refused, 20, "the refusal")
+    rows.insert(a, 5)
+    with pytest.raises(SqlError, match="08001"):
+        a.run(READ)
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert a.run(READ) == rows.wanted()
+
+
+def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
+    """It is the view's value wherever that is, and keeps no log."""
+    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO s VALUES (0, 1, '')")
+    with pytest.raises(SqlError, match="22012"):
+        a.run("SELECT * FROM w")
+    (before,) = servers["a"].view_moving.ownership.all()
+    servers.copied("b", "w")
+    (entry,) = servers["a"].view_moving.ownership.all()
+    assert entry.failure is not None
+    assert entry.failure[0] == "22012"
+    assert entry.at > before.at
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    for _ in range(2):
+        with pytest.raises(SqlError, match="22012"):
+            servers.client("a").run("SELECT * FROM w")
+        servers.stop("a")
+
+
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
 SHAPES = (
     "SELECT k, count(*) AS c, sum(n) AS n, avg(d) AS d, min(t) AS a, array_agg(t{order}) AS b FROM {rows} GROUP BY k",
@@ -409,6 +599,21 @@ class Scenario:
         self._servers.migrate(self._owners[number], target, f"v{number}")
         self._owners[number] = target
 
+    def lose(self, chance: random.Random) -> None:
+        """A server is gone for the others, which may have made copies of its views' states; it starts again."""
+        lost = chance.choice("bc")
+        if lost in self._servers.running:
+            for number, owner in enumerate(self._owners):
+                if owner == lost:
+                    if chance.randrange(2):
+                        self._servers.copied(lost, f"v{number}")
+                    self._owners[number] = "a"
+            self._servers.lose(lost, "a")
+            for number, owner in enumerate(self._owners):
+                if self._servers.knows(f"v{number}"):
+                    wait_until(lambda v=f"v{number}", o=owner: self._servers.owner(v) == o, 20, "the take-over")
+            self._servers.stop(lost)
+
     def read(self) -> None:
         """All views are what they should be."""
         for number, (shape, owner) in enumerate(zip(SHAPES, self._owners, strict=True)):
@@ -421,18 +626,20 @@ class Scenario:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_law_over_migrations(seed: int, servers: Servers) -> None:
-    """Random rows, batches, migrations and restarts: each view is its query over the rows that were acknowledged."""
+    """Random rows, batches, migrations, restarts and losses: each view is its query over what was acknowledged."""
     chance = random.Random(seed)
     servers.options |= {"maintenance_rows": chance.choice((1, 50, 100_000)), "log_segment_bytes": 1 << 16}
     scenario = Scenario(servers)
     for _ in range(24):
-        match chance.randrange(6):
+        match chance.randrange(7):
             case 0 | 1:
                 scenario.insert(chance)
             case 2 | 3:
                 scenario.migrate(chance)
             case 4:
                 servers.stop(chance.choice(servers.running or ("a",)))
+            case 5:
+                scenario.lose(chance)
             case _:
                 scenario.read()
     scenario.read()
