@@ -35,7 +35,7 @@ from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
 from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
-from planner.separation import inputs_apart
+from planner.inputs import inputs_apart
 from planner.statements import Output
 from planner.walk import RELATIONS, walk
 
