@@ -3,6 +3,7 @@ there."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -255,6 +256,20 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
             decode_answer(answer(servers["b"].session("", ""), data))
 
 
+def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    assert servers.client("b").run(READ) == rows.wanted()
+    (program,) = (tmp_path / "b").rglob("v*-static/*")
+    assert program.name == "program.json"
+    servers.stop("b")
+    (program.parent / "handover.json").write_text('{"rows": {"left": 1, "gone": 1}}')  # as a crash leaves it
+    (program.parent / "left.parquet").write_bytes(b"")
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert list((tmp_path / "b").rglob("v*-static/*")) == [program]
+
+
 def test_a_home_that_is_down_is_read_all_the_same(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
@@ -465,6 +480,25 @@ def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch
     assert a.run(READ) == rows.wanted()
 
 
+def test_a_storage_that_cannot_be_read_is_no_forged_state(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+
+    def breaking(step: str) -> None:
+        if step == "view-written":
+            (path,) = (tmp_path / "storage").glob("views/*/*/manifest.json")
+            path.unlink()
+            path.mkdir()  # reading it is an error of the system's
+
+    monkeypatch.setattr(views, "failpoint", breaking)
+    with pytest.raises(SqlError, match="58030"):
+        servers.migrate("a", "b")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
 def lost(by: Database, *names: str) -> None:
     """Servers that were stopped count as lost."""
     registry = by.separation.registry
@@ -499,7 +533,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     servers.migrate("a", "b")
     rows.insert(a, 5)
     servers.stop("b")
-    times = iter((1.0, LEASE, LEASE + 1, LEASE + 2, LEASE + 3))
+    times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
     heirs = Heirs(servers["a"].separation.registry, lambda: next(times))
     (entry,) = servers["a"].view_moving.ownership.all()
     assert [heirs.entry(entry) for _ in range(3)] == [None] * 3

@@ -4,7 +4,6 @@ any plan with any cut."""
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,9 +38,10 @@ from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.builders import agg, call, eq, fresh, join, project, rel, table, where
 from tests.planner.evaluate import bag, evaluate
+from tests.rig.benchmarks import queries
 from tests.rig.tpch import create
 
-QUERIES = sorted((Path(__file__).parents[1] / "sql/tpch").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpch")
 
 
 def everywhere(place: Place) -> bool:
