@@ -295,13 +295,12 @@ async def send_out(session: Session, plan: Plan) -> None:
     """COPY TO STDOUT, or to a file of the server."""
     session.starts_statement(plan)
     planned = execution.planned(session, plan)
-    statement = planned.statement
-    assert isinstance(statement, CopyOut)
-    if statement.path is not None:
-        rows = await session.work(_write_file, session, planned, statement)
+    assert isinstance(planned.statement, CopyOut)
+    if planned.statement.path is not None:
+        rows = await session.work(_write_file, session, planned, planned.statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         return
-    result = await session.work(session.db.execute_planned, planned)
+    statement, result = await session.work(session.db.copy_out, planned)
     writer = _writer(session, statement, result)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(result.outputs), binary))
@@ -323,14 +322,11 @@ async def send_out(session: Session, plan: Plan) -> None:
 def _writer(session: Session, statement: CopyOut, result: Result) -> CopyWriter:
     """What makes a result's rows the bytes of a COPY, framed as messages where they are no file's."""
     types, names = [item.type for item in result.outputs], [item.name for item in result.outputs]
-    is_framed = statement.path is None
-    return CopyWriter(types, names, _format(statement.options), session.settings.style, is_framed)
+    return CopyWriter(types, names, _format(statement.options), session.settings.style, statement.path is None)
 
 
-def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
+def _write_file(session: Session, planned: Planned, path: str) -> int:
     """COPY TO a file; the number of rows. In a worker thread. Raises 42602, 58P01 and the like, and 53100."""
-    path = statement.path
-    assert path is not None
     if not os.path.isabs(path):
         raise SqlError("42602", "relative path not allowed for COPY to file")
     try:
@@ -339,7 +335,7 @@ def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
         raise _opening_error(path, error, "COPY TO", "write") from None
     rows = 0
     with contextlib.closing(file):
-        result = session.db.execute_planned(planned)
+        statement, result = session.db.copy_out(planned)
         writer = _writer(session, statement, result)
         _write(file, writer.header())
         for batch in result.batches or ():

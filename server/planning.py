@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
+from catalog.intervals import FULL_RANGE
 from catalog.looking import Look, Seen
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
@@ -79,7 +80,8 @@ class Plan:
     role: str
     reads: tuple[int, ...]
     repeatable: bool
-    calls_session: bool
+    #: The functions of the session that it calls.
+    calls: frozenset[str]
     shows_intervals: bool = False
     seen: Seen | None = None
 
@@ -90,6 +92,11 @@ class Plan:
         if self.seen is None or not self.seen.holds(catalog):
             return None
         return replace(self, serial=next(_serials), catalog=catalog, seen=self.seen.within(catalog))
+
+    @property
+    def calls_session(self) -> bool:
+        """Whether it calls functions of the session, and becomes another statement each time."""
+        return bool(self.calls)
 
     def suits(self, catalog: Catalog, settings: Settings) -> bool:
         """Whether names still mean what they meant to it, and the role is the one that may do what it does."""
@@ -196,8 +203,10 @@ class PlanCache:
             try:
                 (raw,) = parse(key)
                 plan = make_plan(raw, types, around)
-                if any(kind.name in NAMED_OIDS or kind.row is not None for kind in plan.types):
+                if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
+                if any(map(_has_fields, nodes_of(plan.statement))):
+                    raise SqlError("0A000", "an interval of some fields")  # which say what a number counts
             except (SqlError, ValueError):
                 self._unshared.put((key, types), True)
                 return None
@@ -215,7 +224,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     )
     bound = bind(raw, context)
     statement = bound.statement
-    nodes = [item for root in roots(statement) for item in walk(root)]
+    nodes = nodes_of(statement)
     scans = {item for item in nodes if isinstance(item, Scan)}
     calls = {item.function for item in nodes if isinstance(item, Call)} & SESSION_FUNCTIONS
     repeatable = (
@@ -235,10 +244,22 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         *names,
         reads,
         repeatable,
-        bool(calls),
+        frozenset(calls),
         shows,
         look.seen if isinstance(statement, _OF_ROWS) else None,
     )
+
+
+def nodes_of(statement: Statement) -> list[Any]:
+    """All that a statement is made of."""
+    return [item for root in roots(statement) for item in walk(root)]
+
+
+def _has_fields(node: Any) -> bool:
+    """Whether a parameter is cast to an interval that keeps some fields only."""
+    if not isinstance(node, Cast) or not isinstance(node.argument, Parameter) or node.type.name != "interval":
+        return False
+    return bool(node.type.modifiers) and node.type.modifiers[0] != FULL_RANGE
 
 
 def _shows_interval(node: Any) -> bool:

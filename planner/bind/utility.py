@@ -12,6 +12,7 @@ from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, Transaction
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
+from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
@@ -143,7 +144,7 @@ def _flag(item: Any) -> bool:
 
 
 def _prepare(binding: Binding, node: Any) -> Statement:
-    types = tuple(type_of(binding, item) for item in node.argtypes or ())
+    types = tuple(expressed(type_of(binding, item)) for item in node.argtypes or ())
     text = text_after_as(raw := binding.raw)
     return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text))
 

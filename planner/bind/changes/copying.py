@@ -157,7 +157,7 @@ def _whole(binding: Binding, node: Any, given: Given) -> CopyOut:
         Output(
             scan.sources[index],
             scan.columns[index].type,
-            declared_typmod(scan.columns[index].type),
+            declared_typmod(target.columns[index].type),
             target.oid,
             index + 1,
         )
