@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.privileges import DATABASE as DATABASE_OID
 from catalog.roles import Roles
 from protocol import encoder
 from protocol.messages import (
@@ -218,6 +217,8 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
 
 def _kept(roles: Roles, user: str) -> dict[str, str]:
     """What ALTER ROLE and ALTER DATABASE keep for a role's sessions, but for what no session takes any more."""
+    from catalog.privileges import DATABASE as DATABASE_OID  # loads what the opening of the database has loaded
+
     role, found = roles.find(user), dict[str, str]()
     for name, value in ({} if role is None else roles.begins_with(role.oid, DATABASE_OID)).items():
         try:
