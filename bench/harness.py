@@ -28,6 +28,7 @@ from tests.rig.server import DATABASE, USER, Millstream, java_is_there
 from tests.rig.tpch import TABLES, Tpch
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+BUILT_IN: Final = ("select-only", "tpcb-like")
 RESULTS: Final = ROOT / "bench" / "results"
 
 
@@ -115,11 +116,11 @@ class Rig:
         return statistics.median(runs), runs
 
     def pgbench(self, server: Millstream | Postgres, script: str, clients: int, mode: str) -> float:
-        """Transactions per second of a script ('-S' is pgbench's own)."""
+        """Transactions per second of a script, or of one that pgbench has built in."""
         user, database = (USER, DATABASE) if isinstance(server, Millstream) else ("postgres", "postgres")
         path = self.folder / "script.sql"
         path.write_text(script)
-        chosen = ["-S"] if script == "-S" else ["-f", str(path)]
+        chosen = ["-b", script] if script in BUILT_IN else ["-f", str(path)]
         size = ["-c", str(clients), "-j", str(min(clients, 2)), "-T", str(self.seconds), "-M", mode]
         where = ["-h", "127.0.0.1", "-p", str(server.port), "-U", user, database]
         done = subprocess.run(["pgbench", "-n", *chosen, *size, *where], capture_output=True, text=True, check=False)

@@ -7,7 +7,7 @@ Owns: the grammar (ParseDateTime, DecodeInterval, DecodeISO8601Interval of Postg
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 
@@ -68,6 +68,13 @@ _MASKS: Final = (
     (1 << 12, "second"),
 )
 FULL_RANGE: Final = 0x7FFF
+#: What a type's modifier may name but all fields: one of them, or those from one to a smaller one.
+FIELD_RANGES: Final = tuple(
+    sum(mask for mask, _ in _MASKS[first : last + 1])
+    for block in (range(2), range(2, 6))
+    for first in block
+    for last in range(first, block.stop)
+)
 _MINUTE_TO_SECOND: Final = 1 << 11 | 1 << 12
 _ISO_NAMES: Final = {True: ("year", "month", "day"), False: ("hour", "minute", "second")}
 
@@ -82,7 +89,7 @@ class _OutOfRange(Exception):
 
 def parse_interval(text: str, fields: int = FULL_RANGE) -> Interval:
     """interval_in: an interval's text, of the fields that a type's modifier names. Raises 22007, 22008 and 22015."""
-    smallest = "second" if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask][-1]
+    smallest = smallest_of(fields)
     try:
         try:
             value = _verbose(text, smallest, fields == _MINUTE_TO_SECOND)
@@ -92,12 +99,24 @@ def parse_interval(text: str, fields: int = FULL_RANGE) -> Interval:
         raise SqlError("22007", f'invalid input syntax for type interval: "{text}"') from None
     except _OutOfRange:
         raise SqlError("22015", f'interval field value out of range: "{text}"') from None
-    return _cut(value, smallest)
+    months, days, microseconds = cut(value, smallest)
+    return months, days, microseconds
 
 
-def carried_interval(text: str) -> Interval:
+def smallest_of(fields: int) -> str:
+    """The smallest of the fields that a type's modifier names."""
+    return "second" if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask][-1]
+
+
+def fields_text(fields: int) -> str:
+    """The fields that a type's modifier names, as they are written behind the type's name: ``year to month``."""
+    units = [] if fields == FULL_RANGE else [unit for mask, unit in _MASKS if fields & mask]
+    return " to ".join(dict.fromkeys((units[0], units[-1]))) if units else ""
+
+
+def carried_interval(text: str, fields: int = FULL_RANGE) -> Interval:
     """One whose time nanoseconds hold, as Arrow has it: months, days and nanoseconds. Raises 0A000 for others."""
-    months, days, microseconds = parse_interval(text)
+    months, days, microseconds = parse_interval(text, fields)
     if abs(microseconds) > (2**63 - 1) // 1000:
         raise unsupported("an interval of more than 2562047 hours")
     return months, days, microseconds * 1000
@@ -334,19 +353,23 @@ def _add_marked(
         raise _Malformed
 
 
-def _cut(value: Interval, smallest: str) -> Interval:
-    """AdjustIntervalForTypmod: nothing below the smallest field."""
+def cut(value: tuple[Any, Any, Any], smallest: str) -> tuple[Any, Any, Any]:
+    """AdjustIntervalForTypmod: nothing below the smallest field; of integers, or of numpy's vectors of them."""
     months, days, microseconds = value
     match smallest:
         case "year":
-            return int(months / 12) * 12, 0, 0
+            return _whole(months, 12), days * 0, microseconds * 0
         case "month":
-            return months, 0, 0
+            return months, days * 0, microseconds * 0
         case "day":
-            return months, days, 0
+            return months, days, microseconds * 0
         case "hour" | "minute":
-            unit = _MICROSECONDS[smallest]
-            whole = abs(microseconds) // unit * unit
-            return months, days, -whole if microseconds < 0 else whole
+            return months, days, _whole(microseconds, _MICROSECONDS[smallest])
         case _:
             return value
+
+
+def _whole(value: Any, unit: int) -> Any:
+    """A whole number of units, towards zero."""
+    sign = 1 - 2 * (value < 0)
+    return sign * (sign * value // unit * unit)

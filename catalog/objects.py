@@ -65,7 +65,7 @@ def is_unconstrained(kind: SqlType) -> bool:
 class UniqueKey:
     """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
 
-    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``.
+    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT.
     """
 
     name: str
@@ -75,6 +75,7 @@ class UniqueKey:
     deferrable: bool = False
     deferred: bool = False
     comment: str | None = None
+    nulls_alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Index:
     which one that is over columns and all rows never is here: that is a ``UniqueKey``.
 
     ``orders`` are the key parts' as written behind them ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
-    ``included`` parts are INCLUDE's, and ``predicate`` is WHERE's text.
+    ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, and ``nulls_alike`` NULLS NOT DISTINCT.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Index:
     included: int = 0
     predicate: str | None = None
     unique: bool = False
+    nulls_alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)

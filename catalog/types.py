@@ -21,6 +21,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from catalog.intervals import fields_text
 from catalog.names import quote_name
 from catalog.oids import row_oid
 
@@ -106,6 +107,13 @@ OPAQUE: Final = frozenset(
 )
 #: Arrays from 0 on with a text form of their own, and their elements.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
+
+#: Types whose modifier rounds or cuts values when they are stored, or cast to it.
+ROUNDED: Final = frozenset(("time", "timetz", "timestamp", "timestamptz", "interval"))
+#: Digits of a second that these keep without a modifier.
+MICROSECONDS: Final = 6
+#: In the place of an interval's digits where only its fields are declared (INTERVAL_FULL_PRECISION).
+FULL_PRECISION: Final = 0xFFFF
 
 #: Names of array types: of one dimension that begins at 1, and of those that say theirs (``catalog.shapes``).
 ARRAYS: Final = ("array", "shaped")
@@ -204,7 +212,9 @@ class Composite:
 class SqlType:
     """One SQL type.
 
-    ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); else ().
+    ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); (digits,) of
+    times and (fields, digits) of intervals or (), where only what stores values or is cast to has any
+    (``catalog.precision``); else ().
     ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
     may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
     what a user declared, where ``name`` is ``"enum"``; ``row`` are the fields, where ``name`` is ``"record"``.
@@ -268,6 +278,8 @@ class SqlType:
             return (self.modifiers[0] << 16 | self.modifiers[1]) + 4
         if self.name in ("varchar", "bpchar") and self.modifiers:
             return self.modifiers[0] + 4
+        if self.name in ROUNDED and self.modifiers:
+            return self.modifiers[0] << 16 | self.modifiers[1] if self.name == "interval" else self.modifiers[0]
         return -1
 
     @property
@@ -302,8 +314,18 @@ class SqlType:
         name = DISPLAY.get(self.name, self.name)
         if self.typmod == -1:
             return name
+        if self.name == "interval":
+            return _shown_interval(*self.modifiers)
         inner = ",".join(map(str, self.modifiers))
+        if self.name in ROUNDED:
+            head, rest = name.split(" ", 1)
+            return f"{head}({inner}) {rest}"
         return f"{name}({inner})"
+
+
+def _shown_interval(fields: int, digits: int) -> str:
+    words = fields_text(fields)
+    return ("interval " + words if words else "interval") + ("" if digits == FULL_PRECISION else f"({digits})")
 
 
 #: PostgreSQL's display names where they differ from pg_type.typname (format_type()).

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
+from catalog.precision import expressed
 from catalog.types import BOOL, SqlType
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ Value = object
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that some relation produces; equal only to itself, by ``id``."""
+    """A column that some relation produces; equal only to itself, by ``id``. Its type is ``expressed``."""
 
     id: int
     name: str
     type: SqlType
     nullable: bool = True
+
+    def __post_init__(self) -> None:
+        if (kind := expressed(self.type)) is not self.type:
+            object.__setattr__(self, "type", kind)
 
     def __hash__(self) -> int:
         return self.id

@@ -219,6 +219,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("to_json", 1, 1),
     Function("json_value", 1, 1),  # to_json, but null for NULL
     Function("json_build_array", 0, -1),  # documents
+    Function("json_items", 1, 1),  # an array as json_agg() writes what it has gathered
     Function("json_build_object", 0, -1),  # key, document, ...
     Function("json_row", 0, -1),  # the same in row_to_json's form
     Function("json_get", 2, 2),
@@ -311,26 +312,19 @@ COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-#: Functions that the session replaces by a literal before an engine sees them.
-SESSION_FUNCTIONS: Final = frozenset(
-    [
-        "now",
-        "current_date",
-        "current_user",
-        "session_user",
-        "current_database",
-        "current_schema",
-        "version",
-        "pg_backend_pid",
-        "pg_postmaster_start_time",
-        "statement_timestamp",
-        "txid_current",
-        *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
-        *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
-        "current_setting",
-        "set_config",
-    ]
+#: What the session knows and says at once, without an effect.
+SESSION_VALUES: Final = frozenset(
+    (
+        *("now", "current_date", "statement_timestamp", "current_user", "session_user", "current_database"),
+        *("current_schema", "current_setting", "version", "pg_backend_pid", "pg_postmaster_start_time", "txid_current"),
+    )
 )
+#: Functions that the session replaces by a literal before an engine sees them.
+SESSION_FUNCTIONS: Final = SESSION_VALUES | {
+    *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
+    *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
+    "set_config",
+}
 
 #: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.
 DRAWN_FUNCTIONS: Final = frozenset(

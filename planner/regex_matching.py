@@ -8,7 +8,8 @@ that a whole set goes through a node in a few operations:
 
 A match begins at the lowest bit of before(root, everywhere) and ends at the highest or lowest bit of after(root, that
 place). What its groups hold is found by taking that span apart from left to right, each part as long (or as short) as
-the rest allows (section 9.7.3.5 of the manual; regexec.c's dissection). No match backtracks.
+the rest allows (section 9.7.3.5 of the manual; regexec.c's dissection). No match backtracks, but of a pattern with back
+references, where spans are only candidates (``regex_dissection``).
 """
 
 from __future__ import annotations
@@ -17,8 +18,22 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from planner.regex_syntax import Char, Choice, Group, Look, Node, Pattern, Point, Repeat, captured, preference
-from planner.regex_syntax import Sequence as Items
+from planner.regex_dissection import Dissection
+from planner.regex_tree import (
+    Back,
+    Char,
+    Choice,
+    Group,
+    Look,
+    Node,
+    Pattern,
+    Point,
+    Repeat,
+    captured,
+    preference,
+    refers,
+)
+from planner.regex_tree import Sequence as Items
 
 #: First and last place of the match and of each group; None for a group that has no part in it.
 Span = tuple[int, int] | None
@@ -46,12 +61,32 @@ def _matches(pattern: Pattern, text: str, start: int) -> Iterator[Match]:
         if not here:
             return
         begin = start + _lowest(here)
-        end = _chosen(places.after(pattern.root, 1 << begin), greedy)
+        ends = places.after(pattern.root, 1 << begin)
+        end = _chosen(ends, greedy)
         groups: list[Span] = [None] * (pattern.groups + 1)
-        if pattern.groups:
+        if refers(pattern.root):
+            found = _dissected(pattern, Dissection(places, text), begin, ends, greedy)
+            if found is None:
+                start = begin + 1
+                continue
+            end, groups = found
+        elif pattern.groups:
             places.take_apart(pattern.root, begin, end, groups)
         yield ((begin, end), *groups[1:])
         start = end + (begin == end)
+
+
+def _dissected(
+    pattern: Pattern, dissection: Dissection, begin: int, ends: int, greedy: bool
+) -> tuple[int, list[Span]] | None:
+    """The first end of a match, in the order of preference, that back references allow; and its groups."""
+    while ends:
+        end = _chosen(ends, greedy)
+        groups: list[Span] = [None] * (pattern.groups + 1)
+        if dissection.matches(pattern.root, begin, end, groups):
+            return end, groups
+        ends ^= 1 << end
+    return None
 
 
 def _lowest(places: int) -> int:
@@ -70,7 +105,7 @@ def _runs(items: tuple[Node, ...]) -> list[Node]:
     wants: bool | None = None
     for item in items:
         its = preference(item)
-        if captured(item) or (its is not None and wants is not None and its != wants):
+        if captured(item) or refers(item) or (its is not None and wants is not None and its != wants):
             found += [Items(tuple(run)), item] if run else [item]
             run, wants = [], None
             continue
@@ -151,6 +186,8 @@ class _Text:
                 return places & self._seen(node)
             case Group():
                 return self.after(node.inner, places)
+            case Back():
+                return self.after(node.like, places)
             case Items():
                 for item in node.items:
                     places = self.after(item, places)
@@ -173,6 +210,8 @@ class _Text:
                 return places & self._seen(node)
             case Group():
                 return self.before(node.inner, places)
+            case Back():
+                return self.before(node.like, places)
             case Items():
                 for item in reversed(node.items):
                     places = self.before(item, places)
@@ -181,6 +220,10 @@ class _Text:
                 return _union(self.before(branch, places) for branch in node.branches)
             case Repeat():
                 return _repeated(partial(self.before, node.inner), places, node.least, node.most)
+
+    def parts(self, node: Items) -> list[Node]:
+        """A sequence's parts that are taken apart one by one."""
+        return _runs(node.items)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """PostgreSQL's advanced regular expressions as trees.
 
-Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) and the classes of the tree. What a tree
-matches is ``regex_matching``'s. Back references and the older syntaxes are 0A000.
+Owns: ``parse`` (text and flags to a ``Pattern``, 2201B for what is none) in the classes of
+``regex_tree``. What a tree matches is ``regex_matching``'s. The older syntaxes are 0A000.
 https://www.postgresql.org/docs/15/functions-matching.html#POSIX-SYNTAX-DETAILS
 """
 
@@ -14,11 +14,9 @@ from functools import lru_cache
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
+from planner.regex_tree import Back, Char, Choice, Group, Look, Node, Pattern, Point, Repeat, Sequence, anywhere
 
-#: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
-Preference = bool | None
 _MOST: Final = 255
-_NODES: Final = 8192
 _DEPTH: Final = 200
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": str.isalpha,
@@ -41,102 +39,6 @@ _POINTS: Final = {"A": "start", "Z": "end", "m": "word_start", "M": "word_end", 
 _COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)+")
 _COMMENT: Final = re.compile(r"\(\?#[^)]*\)")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Char:
-    """One character that ``accepts`` takes."""
-
-    accepts: Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """No character, where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
-
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """No character, where what follows (or is before) matches, or does not."""
-
-    inner: Node
-    behind: bool
-    negated: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """A group that is captured."""
-
-    inner: Node
-    number: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
-    """One item after the other."""
-
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """One of several, the first in case of doubt."""
-
-    branches: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
-    """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
-
-    inner: Node
-    least: int
-    most: int | None
-    greedy: Preference
-
-
-Node = Char | Point | Look | Group | Sequence | Choice | Repeat
-
-
-@lru_cache(_NODES)
-def captured(node: Node) -> tuple[int, ...]:
-    """The numbers of the groups in it."""
-    match node:
-        case Group():
-            return (node.number, *captured(node.inner))
-        case Sequence(items=inner) | Choice(branches=inner):
-            return tuple(number for item in inner for number in captured(item))
-        case Repeat():
-            return captured(node.inner)
-        case _:
-            return ()
-
-
-@lru_cache(_NODES)
-def preference(node: Node) -> Preference:
-    """Whether a node is greedy (True), not greedy (False), or neither (section 9.7.3.5 of the manual)."""
-    match node:
-        case Group():
-            return preference(node.inner)
-        case Sequence():
-            return next((found for found in map(preference, node.items) if found is not None), None)
-        case Choice():
-            return True
-        case Repeat():
-            return preference(node.inner) if node.greedy is None else node.greedy
-        case _:
-            return None
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A tree and the number of its groups."""
-
-    root: Node
-    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +121,8 @@ class _Reader:
 
     def __init__(self, text: str, chosen: Options) -> None:
         self.text, self.options = text, chosen
-        self.place = self.groups = 0
+        self.place = self.groups = self.looks = 0
+        self.closed: dict[int, Node] = {}
 
     def _skip(self) -> None:
         """Comments, and in expanded syntax blanks."""
@@ -323,14 +226,19 @@ class _Reader:
         kind = next((word for word in ("?:", "?=", "?!", "?<=", "?<!") if self._take(word)), "")
         if not kind and self._at("?"):
             raise _bad("quantifier operand invalid")
+        kind = "?:" if not kind and self.looks else kind  # nothing is captured in what is looked for
         number = 0
         if not kind:
             self.groups += 1
             number = self.groups
+        looks = kind in ("?=", "?!", "?<=", "?<!")
+        self.looks += looks
         inner = self.choice(depth + 1)
+        self.looks -= looks
         if not self._take(")"):
             raise _bad("parentheses () not balanced")
         if not kind:
+            self.closed[number] = inner
             return Group(inner, number)
         return Sequence((inner,)) if kind == "?:" else Look(inner, "<" in kind, "!" in kind)
 
@@ -345,8 +253,24 @@ class _Reader:
             self.place += 1
             return Point(_POINTS[letter])
         if letter in "123456789":
-            raise unsupported("a back reference in a regular expression")
+            return self._reference()
         return _one(self._escaped(), self.options)
+
+    def _reference(self) -> Node:
+        r"""\1 to \9, and of greater numbers those that a group before has; others are a character in octal."""
+        digits = re.compile(r"\d{1,3}", re.ASCII).match(self.text, self.place)
+        assert digits is not None
+        number = int(digits[0])
+        if len(digits[0]) > 1 and number > self.groups:
+            octal = re.compile("[0-7]{1,3}").match(self.text, self.place)
+            if octal is None:
+                raise _bad("invalid escape \\ sequence")
+            self.place = octal.end()
+            return _one(chr(int(octal[0], 8)), self.options)
+        self.place = digits.end()
+        if self.looks or number not in self.closed:
+            raise _bad("invalid backreference number")
+        return Back(number, anywhere(self.closed[number]), self.options.ignore_case)
 
     def _shorthand(self, letter: str) -> Char:
         inside, by_line = _CLASSES[_SHORTHANDS[letter.lower()]], self.options.by_line

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import NAMED_OIDS, SqlType
+from catalog.types import SqlType
 from executor.planned import Planned
 from executor.printing.literals import literal_value
 from executor.result import Result
@@ -75,7 +75,7 @@ from server.identity import take_on
 from server.parameters import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
-from server.rows import Names, encode_rows, shown_by_name
+from server.rows import Names, encode_rows, is_named, shown_by_name
 from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Cursor:
         self._formats = formats
         self._time_zone = time_zone
         #: Says what oids that are shown by name are called.
-        self._names = names if any(kind.name in NAMED_OIDS for kind in self._types) else None
+        self._names = names if any(map(is_named, self._types)) else None
         self._rows: Forward | cursors.SqlCursor = Forward(result.batches or ())
         self._live = result.live
         self._taken = 0
@@ -178,6 +178,8 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     session.check(plan.statement)
     session.starts_statement(plan)
     statement = plan.statement
+    if isinstance(statement, ChangeRoles) and statement.setting is not None:
+        session.settings.check(*statement.setting)
     if isinstance(statement, ExecutePrepared):
         (plan, parameters), described = prepared_call(session, statement), True
         statement = plan.statement

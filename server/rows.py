@@ -6,11 +6,13 @@ Owns: the choice of format per column. The encodings themselves are protocol's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.nested import split_array
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context
@@ -74,11 +76,27 @@ def shown_by_name(
     """A batch with the names of oids such as regclass where the client gets text."""
     columns = list(batch.columns)
     for place, (kind, form) in enumerate(zip(types, column_formats(formats, len(types)), strict=True)):
-        if kind.name in NAMED_OIDS and form == TEXT_FORMAT:
-            numbers = columns[place].to_pylist()
-            known = names(kind.name, (number for number in numbers if number is not None))
-            columns[place] = pa.array([None if item is None else known[item] for item in numbers], pa.string())
+        if not is_named(kind) or form != TEXT_FORMAT:
+            continue
+        array = columns[place]
+        if kind.element is None:
+            columns[place] = _names_of(array, kind, names)
+        else:
+            texts = iter(_names_of(array.flatten(), kind.element, names).to_pylist())
+            lists = [None if size is None else list(islice(texts, size)) for size in array.value_lengths().to_pylist()]
+            columns[place] = pa.array(lists, pa.list_(pa.string()))
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def is_named(kind: SqlType) -> bool:
+    """Whether values of a type are oids, or arrays of such, that are shown by name."""
+    return (kind if kind.element is None or kind.name != "array" else kind.element).name in NAMED_OIDS
+
+
+def _names_of(numbers: pa.Array, kind: SqlType, names: Names) -> pa.Array:
+    found = numbers.to_pylist()
+    known = names(kind.name, (number for number in found if number is not None))
+    return pa.array([None if item is None else known[item] for item in found], pa.string())
 
 
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
@@ -91,9 +109,9 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             values.append(None)
             continue
         try:
-            if types[index].name in NAMED_OIDS and formats[index] == TEXT_FORMAT:
+            if is_named(types[index]) and formats[index] == TEXT_FORMAT:
                 context = Context(session.db.catalog, session.settings.search_path())
-                values.append(oid_named(context, bytes(data).decode(), types[index].name))
+                values.append(_oids_named(context, bytes(data).decode(), types[index]))
             else:
                 values.append(decode_value(data, types[index], formats[index], time_zone))
         except SqlError as error:
@@ -105,6 +123,13 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             error.where = error.where or place
             raise
     return tuple(values)
+
+
+def _oids_named(context: Context, text: str, kind: SqlType) -> Value:
+    if kind.element is None:
+        return oid_named(context, text, kind.name)
+    name = kind.element.name
+    return tuple(None if item is None else oid_named(context, item, name) for item in split_array(text))
 
 
 def with_shapes(message: Bind, types: tuple[SqlType, ...]) -> tuple[SqlType, ...] | None:

@@ -26,7 +26,7 @@ from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.expression import Value
 from planner.parse import Raw
-from planner.statements import Insert, Query, Statement, TransactionControl
+from planner.statements import CopyOut, Insert, Query, Statement, TransactionControl
 from protocol import encoder
 from protocol import messages as m
 from server import answers, copying, execution, extended
@@ -200,7 +200,7 @@ class Session:
             return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:
             if error.sqlstate == "57014":
-                self._end_cancelled()
+                self.end_cancelled()
             raise
         finally:
             self._working = False
@@ -208,10 +208,10 @@ class Session:
     async def portion(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """``work`` that a statement does again and again: it ends here if it was cancelled as the last one ended, or
         since."""
-        self._end_cancelled()
+        self.end_cancelled()
         return await self.work(function, *arguments)
 
-    def _end_cancelled(self) -> None:
+    def end_cancelled(self) -> None:
         """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive, and
         if one of them knew it, so would each other, and what the statement reads would stay open."""
         error, self._cancelled = self._cancelled, None
@@ -349,6 +349,8 @@ class Session:
         """Whether the transaction allows the statement. Raises 25P02 and 25006."""
         if self.db.status == "E" and not _is_end(statement):
             raise failed_transaction()
+        if isinstance(statement, CopyOut):
+            statement = statement.query
         if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)):
             word = execution.WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
+
 _PUBLIC_IS_IN_PATH: Final = "'public' = ANY (current_schemas(false))"
 _VIEW: Final = f"""(SELECT CASE WHEN {_PUBLIC_IS_IN_PATH} THEN definition ELSE qualified END
     FROM pg_lookups.view_definitions WHERE oid = $1)"""
@@ -42,12 +44,19 @@ _TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.ns
 _WITHIN: Final = (
     "CASE WHEN n.within = '' OR n.within = ANY (current_schemas(true)) THEN '' ELSE quote_ident(n.within) || '.' END"
 )
+#: What stands behind an interval's name for the fields of its modifier.
+_INTERVAL_FIELDS: Final = (
+    "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
+)
+_INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
 _FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT {_WITHIN} ||
     CASE WHEN $2 IS NULL THEN n.head
     WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
     ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
         WHEN n.element = 1700 THEN '(' || ((($2 - 4) >> 16) & 65535)::text || ',' || (($2 - 4) & 2047)::text || ')'
-        WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')' ELSE '' END END
+        WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')'
+        WHEN n.element = 1186 THEN {_INTERVAL_FIELDS}
+            || {_INTERVAL_DIGITS} ELSE '' END END
     || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
 
 
@@ -305,9 +314,15 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
     "_pg_datetime_precision": (
         ("oid", "int4"),
         "int4",
-        "CASE WHEN $1 = 1082 THEN 0 WHEN $1 IN (1083, 1114, 1184, 1186, 1266) THEN 6 END",
+        "CASE WHEN $1 = 1082 THEN 0 WHEN $1 IN (1083, 1114, 1184, 1266) THEN CASE WHEN $2 < 0 THEN 6 ELSE $2 END "
+        "WHEN $1 = 1186 THEN CASE WHEN $2 < 0 OR $2 & 65535 = 65535 THEN 6 ELSE $2 & 65535 END END",
     ),
-    "_pg_interval_type": (("oid", "int4"), "text", "NULL::text"),
+    "_pg_interval_type": (
+        ("oid", "int4"),
+        "text",
+        f"CASE WHEN $1 = 1186 AND $2 >= 0 AND $2 >> 16 <> {FULL_RANGE} "
+        f"THEN upper(ltrim({_INTERVAL_FIELDS}) || {_INTERVAL_DIGITS}) END",
+    ),
     "_pg_index_position": (
         ("oid", "int2"),
         "int4",

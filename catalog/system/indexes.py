@@ -55,6 +55,7 @@ class IndexEntry:
     orders: tuple[str, ...] = ()
     included: int = 0
     predicate: str | None = None
+    nulls_alike: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,13 +70,19 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
         columns = tuple(by_name[name] for name in key.columns)
         parts = tuple(map(quote_name, key.columns))
         oid = part_oid(table.oid, "index", key.name)
-        yield IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
+        entry = IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
+        yield replace(entry, nulls_alike=key.nulls_alike)
     for index in table.indexes:
         named = tuple(by_name.get(part.strip('"')) for part in index.parts)
         oid = part_oid(table.oid, "index", index.name)
         entry = IndexEntry(oid, index.name, index.parts, named)
         yield replace(
-            entry, unique=index.unique, orders=index.orders, included=index.included, predicate=index.predicate
+            entry,
+            unique=index.unique,
+            orders=index.orders,
+            included=index.included,
+            predicate=index.predicate,
+            nulls_alike=index.nulls_alike,
         )
 
 
@@ -107,6 +114,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indnatts": len(index.parts),
                 "indnkeyatts": len(index.parts) - index.included,
                 "indisunique": index.unique,
+                "indnullsnotdistinct": index.nulls_alike,
                 "indisprimary": index.primary,
                 "indimmediate": True,
                 "indisvalid": True,
@@ -151,7 +159,7 @@ def _all_parts(index: IndexEntry) -> str:
     key = ", ".join(part + order for part, order in zip(parts, index.orders or ("",) * keys, strict=False))
     include = f" INCLUDE ({', '.join(parts[keys:])})" if index.included else ""
     where = "" if index.predicate is None else f" WHERE ({index.predicate})"
-    return f"({key}){include}{where}"
+    return f"({key}){include}{' NULLS NOT DISTINCT' if index.nulls_alike else ''}{where}"
 
 
 def _option(order: str) -> int:
@@ -280,7 +288,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _key_text(key: UniqueKey) -> str:
-    return f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {_listed(key.columns)}"
+    words = "PRIMARY KEY" if key.primary else "UNIQUE NULLS NOT DISTINCT" if key.nulls_alike else "UNIQUE"
+    return f"{words} {_listed(key.columns)}"
 
 
 def _reference_rest(reference: ForeignKey) -> str:

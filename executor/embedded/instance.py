@@ -142,7 +142,11 @@ def _create_macros(connection: Any) -> None:
     """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
     if not _MACROS:
         _MACROS[:] = connection.extract_statements(
-            macros.STATEMENTS + macros_functions.STATEMENTS + zoned_times.STATEMENTS + shapes.STATEMENTS
+            macros.STATEMENTS
+            + macros_functions.STATEMENTS
+            + zoned_times.STATEMENTS
+            + moments.STATEMENTS
+            + shapes.STATEMENTS
         )
     connection.begin()
     for statement in _MACROS:

@@ -24,6 +24,7 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.nesting import holds
+from catalog.precision import expressed, is_fitted
 from catalog.types import SqlType
 from executor.printing.nodes import Build, Expr, digits, function
 from executor.printing.printer import Printer
@@ -32,6 +33,7 @@ from executor.spark.functions import FUNCTIONS
 from executor.spark.overflows import is_long
 from executor.spark.quotients import average
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
+from executor.spark.temporal import rounded
 from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
 from planner.labels import shows, writes
@@ -91,7 +93,7 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 def spark_type(sql_type: SqlType) -> str:
     """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
     if sql_type.name == "shaped":
-        raise unsupported("an array of more than one dimension on Spark")
+        raise unsupported("an array of more than one dimension")
     if sql_type.element is not None:
         return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":
@@ -235,8 +237,10 @@ class SparkPrinter(Printer):
     def cast(self, argument: Expr, node: Cast) -> Expr:
         """A conversion that Spark makes as PostgreSQL does."""
         source, target = node.argument.type, node.type
-        if source == target:
+        if expressed(source) == target:
             return argument
+        if is_fitted(target):
+            return rounded(self, self.cast(argument, replace(node, type=expressed(target))), node)
         printed = self._cast_numbers(argument, source, target)
         if printed is None:
             printed = self._cast_strings(argument, node)

@@ -12,10 +12,11 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.precision import EPOCH, unit_of
 from catalog.types import SqlType
 from executor.printing.nodes import Build, Expr, binary, function, operand
 from executor.spark.calls import cast, once, refuse
-from planner.expression import Call, Literal
+from planner.expression import Call, Cast, Literal
 
 _TEMPORAL: Final = frozenset(("date", "time", "timestamp", "timestamptz", "interval"))
 _DAY: Final = 86_400_000_000
@@ -56,6 +57,23 @@ _TRUNCATED: Final[Mapping[str, str]] = {
     "milliseconds": "millisecond",
     "microseconds": "microsecond",
 }
+
+
+#: A count {1} of microseconds since 2000 in whole units, halves away from zero, as timestamps are rounded.
+_ROUNDED: Final = (
+    "TIMESTAMP_MICROS({epoch}L + IF({count} < 0, -(({half}L - {count}) DIV {unit}L * {unit}L),"
+    " ({count} + {half}L) DIV {unit}L * {unit}L))"
+)
+
+
+def rounded(dialect: object, value: Expr, node: Cast) -> Expr:
+    """A timestamp of a cast's type with its digits."""
+    if node.type.name not in ("timestamp", "timestamptz"):
+        raise unsupported(f"a cast to {node.type}")
+    count, unit = f"(UNIX_MICROS(CAST({{0}} AS TIMESTAMP)) - {EPOCH}L)", unit_of(node.type)
+    pattern = _ROUNDED.format(epoch=EPOCH, count=count, half=unit // 2, unit=unit)
+    found = once(dialect, [value], Call("", (node.argument,), node.type), pattern)
+    return cast(found, "TIMESTAMP_NTZ") if node.type.name == "timestamp" else found
 
 
 def is_temporal(kind: SqlType) -> bool:

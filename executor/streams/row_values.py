@@ -14,7 +14,8 @@ import pyarrow as pa
 from catalog.errors import SqlError, out_of_range
 from catalog.nesting import holds
 from catalog.objects import Stream, null_value
-from catalog.types import SqlType
+from catalog.precision import fit_moment
+from catalog.types import ROUNDED, SqlType
 from executor.tables.finite import is_moment, require_finite_values
 from planner.expression import Cast, Literal, Parameter, Scalar, Value
 from planner.statements import Insert
@@ -65,9 +66,10 @@ def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
             return True, fit(value, item.type)
         case Parameter(index=index):
             return True, fit(parameters[index], item.type)
-        case Cast(argument=Literal() | Parameter() as argument, explicit=False) if _same_form(argument.type, item.type):
-            known, value = _value(argument, parameters)
-            return known, fit(value, item.type)
+        case Cast(argument=Literal(value=value) as argument, explicit=False) if _same_form(argument.type, item.type):
+            return True, fit(value, item.type)
+        case Cast(argument=Parameter(index=index) as argument, explicit=False) if _same_form(argument.type, item.type):
+            return True, fit(parameters[index], item.type)
         case _:
             return False, None
 
@@ -79,7 +81,7 @@ def _same_form(source: SqlType, target: SqlType) -> bool:
         return target.name in (*integers, "numeric")
     if source.name in strings:
         return target.name in strings
-    return source.name == target.name and source.name in ("numeric", "bpchar")
+    return source.name == target.name and (source.name in ROUNDED or source.name in ("numeric", "bpchar"))
 
 
 _INTEGER_BITS = {"int2": 15, "int4": 31, "int8": 63}
@@ -110,6 +112,8 @@ def fit(value: Value, kind: SqlType) -> Value:
                 raise SqlError("22001", f"value too long for type {kind}")
             value = value[: kind.modifiers[0]]
         return value.rstrip(" ") if kind.name == "bpchar" else value
+    if kind.name in ROUNDED and kind.modifiers:
+        value = fit_moment(value, kind)
     return _fit_interval(value) if kind.name == "interval" else value
 
 

@@ -13,12 +13,10 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
-from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
     DATE,
-    INTERVAL,
     NUMERIC,
     TEXT,
     TIME,
@@ -44,8 +42,8 @@ from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
 from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import MICROSECONDS, check_collation, names_of, require_whole_interval, type_or_domain
-from planner.bind.types import coerce, common_type, display, numeric_of
+from planner.bind.typenames import check_collation, names_of, type_or_domain, with_digits
+from planner.bind.types import as_expressed, coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS
 from planner.walk import walk
@@ -270,15 +268,13 @@ def _min_max(env: Environment, node: Any) -> Scalar:
 
 
 def _cast(env: Environment, node: Any) -> Scalar:
-    elements = bind_array_cast(env, node, bind_scalar)
-    if elements is not None:
-        return elements
+    return as_expressed(bind_array_cast(env, node, bind_scalar) or _declared_cast(env, node))
+
+
+def _declared_cast(env: Environment, node: Any) -> Scalar:
     target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
     target = _with_shape(target, scalar)
-    if target == INTERVAL and isinstance(scalar, Literal) and isinstance(scalar.value, str):
-        return _interval_literal(env, scalar.value, node)
-    require_whole_interval(env.binding, node.typeName)
     if target == NUMERIC:
         target = numeric_of(scalar)
     place = node if scalar.type.row is not None and target.row is not None else node.arg
@@ -301,20 +297,6 @@ def _with_shape(target: SqlType, scalar: Scalar) -> SqlType:
     return shaped(target.element) if says or scalar.type.name == "shaped" else target
 
 
-def _interval_literal(env: Environment, text: str, node: Any) -> Literal:
-    """interval '90' day: the fields come as the type's modifier."""
-    modifiers = node.typeName.typmods or ()
-    if any(item.val.ival < MICROSECONDS for item in modifiers[1:]):
-        position = env.binding.position(node.typeName)
-        raise unsupported("an interval with a precision", "Leave it out: microseconds are kept.", position)
-    fields = modifiers[0].val.ival if modifiers else FULL_RANGE
-    try:
-        return Literal(parse_interval(text, fields), INTERVAL)
-    except SqlError as error:
-        error.position = env.binding.position(node.arg)
-        raise
-
-
 _SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
     SQLValueFunctionOp.SVFOP_CURRENT_DATE: ("current_date", DATE, DATE),
     SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP: ("now", TIMESTAMPTZ, TIMESTAMPTZ),
@@ -330,13 +312,21 @@ _SESSION: Final[dict[Any, tuple[str, SqlType, SqlType]]] = {
 }
 
 
+#: Those with digits: CURRENT_TIMESTAMP(3).
+_ROUNDED: Final = {
+    SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP_N: SQLValueFunctionOp.SVFOP_CURRENT_TIMESTAMP,
+    SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP_N: SQLValueFunctionOp.SVFOP_LOCALTIMESTAMP,
+    SQLValueFunctionOp.SVFOP_CURRENT_TIME_N: SQLValueFunctionOp.SVFOP_CURRENT_TIME,
+    SQLValueFunctionOp.SVFOP_LOCALTIME_N: SQLValueFunctionOp.SVFOP_LOCALTIME,
+}
+
+
 def _session_value(env: Environment, node: Any) -> Scalar:
-    found = _SESSION.get(node.op)
-    if found is None:
-        raise unsupported("a current time of this kind", "Use now() or current_timestamp.", env.binding.position(node))
-    name, kind, wanted = found
+    name, kind, wanted = _SESSION[_ROUNDED.get(node.op, node.op)]
     call = Call(name, (), kind)
     env.binding.remember(call, node)
+    if node.op in _ROUNDED:
+        return as_expressed(Cast(call, with_digits(wanted, node.typmod)))
     return call if kind == wanted else Cast(call, wanted)
 
 

@@ -14,11 +14,23 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 from catalog.errors import SqlError, invalid_text, out_of_range
-from catalog.intervals import parse_interval
+from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.nested import split_array, split_row
+from catalog.precision import expressed, fit_moment
 from catalog.shapes import split_shaped
-from catalog.types import DISPLAY, MAX_PRECISION, OIDS, OPAQUE, QUOTIENT, UNCONSTRAINED, VECTORS, Composite, SqlType
+from catalog.types import (
+    DISPLAY,
+    MAX_PRECISION,
+    OIDS,
+    OPAQUE,
+    QUOTIENT,
+    ROUNDED,
+    UNCONSTRAINED,
+    VECTORS,
+    Composite,
+    SqlType,
+)
 from planner.documents import canonical, check, parse
 from planner.expression import Value
 from planner.jsonpath.text import canonical_path
@@ -39,10 +51,8 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
         return _array(text, kind, time_zone)
     if kind.row is not None:
         return _row(text, kind.row, time_zone)
-    if kind.name == "timestamptz":
-        return parse_timestamptz(text, time_zone)
-    if kind.name == "timetz":
-        return parse_timetz(text, time_zone)
+    if kind.name in ROUNDED:
+        return fit_moment(_moment(text, kind, time_zone), kind)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
@@ -175,16 +185,19 @@ def _date(text: str, kind: SqlType) -> Value:
     return parse_date(text)
 
 
-def _time(text: str, kind: SqlType) -> Value:
-    return parse_time(text)
-
-
-def _timestamp(text: str, kind: SqlType) -> Value:
-    return parse_timestamp(text)
-
-
-def _interval(text: str, kind: SqlType) -> Value:
-    return parse_interval(text)
+def _moment(text: str, kind: SqlType, time_zone: str) -> Value:
+    """A time's or an interval's value, of which only the fields are the type's yet."""
+    match kind.name:
+        case "time":
+            return parse_time(text)
+        case "timetz":
+            return parse_timetz(text, time_zone)
+        case "timestamp":
+            return parse_timestamp(text)
+        case "timestamptz":
+            return parse_timestamptz(text, time_zone)
+        case _:
+            return parse_interval(text, kind.modifiers[0] if kind.modifiers else FULL_RANGE)
 
 
 def _uuid(text: str, kind: SqlType) -> Value:
@@ -214,13 +227,17 @@ def _jsonpath(text: str, kind: SqlType) -> Value:
 
 
 def _array(text: str, kind: SqlType, time_zone: str) -> Value:
-    """An array's text; of any dimensions where the type keeps them."""
+    """An array's text; of any dimensions where the type keeps them. What rounds or cuts elements comes after."""
     assert kind.element is not None
-    element = kind.element
+    element, read = kind.element, expressed(kind.element)
+
+    def value(item: str | None) -> Value:
+        return None if item is None else fit_moment(value_of(item, read, time_zone), element)
+
     if kind.name == "shaped":
         items, shape = split_shaped(text)
-        return tuple(None if item is None else value_of(item, element, time_zone) for item in items), shape
-    return tuple(None if item is None else value_of(item, element, time_zone) for item in split_array(text))
+        return tuple(map(value, items)), shape
+    return tuple(map(value, split_array(text)))
 
 
 def _row(text: str, declared: Composite, time_zone: str) -> Value:
@@ -249,9 +266,6 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "unknown": _text,
     "bytea": _bytea,
     "date": _date,
-    "time": _time,
-    "timestamp": _timestamp,
-    "interval": _interval,
     "uuid": _uuid,
     "enum": _enum,
     "json": _json,

@@ -15,13 +15,14 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
 from catalog.objects import rows_of
+from catalog.precision import expressed
 from catalog.types import BOOL, INT4, Composite, SqlType, record
 from catalog.types import row as row_type
 from planner.algebra import Relation
 from planner.bind.environment import Environment
 from planner.bind.scope import Entry, Source
 from planner.bind.typenames import names_of
-from planner.bind.types import display
+from planner.bind.types import as_expressed, display
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.walk import SCALARS, walk
 
@@ -154,8 +155,8 @@ def declared_row(scalar: Scalar) -> Composite:
 def field_of(scalar: Scalar, place: int) -> Scalar:
     """A row's field by its place from 0 on."""
     if isinstance(scalar, Call) and scalar.function == "row":
-        return scalar.arguments[place]
-    kind = declared_row(scalar).fields[place][1]
+        return as_expressed(scalar.arguments[place])
+    kind = expressed(declared_row(scalar).fields[place][1])
     if isinstance(scalar, Literal):
         return Literal(scalar.value[place] if isinstance(scalar.value, tuple) else None, kind)
     return Call("field", (scalar, Literal(place + 1, INT4)), kind)

@@ -31,7 +31,7 @@ from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups, Sets, Subquery, Windows
+from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
@@ -43,7 +43,7 @@ from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_cte, bind_from, cte_names
-from planner.bind.targets import Target, bind_targets, item_nodes
+from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
 from planner.expression import ColumnRef, Literal, Parameter, Scalar
@@ -51,12 +51,11 @@ from planner.statements import Output, Query
 from planner.walk import used_columns
 
 
-def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
+def subquery_binder(level: Level) -> Callable[[Any, Scope], BoundQuery]:
     """What expressions bind their subqueries with: the CTEs of a level, the scope of the expression."""
 
-    def bind(node: Any, scope: Scope) -> Subquery:
-        query = bind_select(replace(level, outer=scope), node)
-        return Subquery(query.relation, tuple(output.name for output in query.outputs))
+    def bind(node: Any, scope: Scope) -> BoundQuery:
+        return bind_select(replace(level, outer=scope), node)
 
     return bind
 
@@ -238,7 +237,18 @@ def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
             row[index] = scalar
     columns = tuple(level.binding.column(f"column{index + 1}", scalar.type) for index, scalar in enumerate(rows[0]))
     relation = Values(columns, tuple(map(tuple, rows)))
-    return _ordered_by_outputs(level, node, relation, tuple(Output(column.name, column.type) for column in columns))
+    outputs = (
+        Output(column.name, column.type, _common_typmod(env, rows, node.valuesLists, place))
+        for place, column in enumerate(columns)
+    )
+    return _ordered_by_outputs(level, node, relation, tuple(outputs))
+
+
+def _common_typmod(env: Environment, rows: list[list[Scalar]], nodes: Sequence[tuple[Any, ...]], place: int) -> int:
+    """The modifier that all cells of a column have."""
+    first = typmod_of(env, rows[0][place], nodes[0][place])
+    others = ((row[place], cells[place]) for row, cells in zip(rows[1:], nodes[1:], strict=True))
+    return first if first != -1 and all(typmod_of(env, *item) == first for item in others) else -1
 
 
 _SET_KINDS: Final[dict[Any, SetKind]] = {
@@ -353,5 +363,5 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause."
             message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
             raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
-        keys.append(SortKey(target.scalar, *direction(level.binding, item)))
+        keys.append(SortKey(target.scalar, *direction(level.binding, item, target.scalar.type)))
     return BoundQuery(sorted_and_limited(level, node, relation, keys), outputs)

@@ -16,7 +16,8 @@ from catalog.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
-from planner.bind.environment import Environment, Subquery
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
 from planner.bind.row_comparisons import row_in_query
 from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
@@ -42,9 +43,10 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
             raise unsupported("this subquery", position=env.binding.position(node))
 
 
-def _single(env: Environment, query: Subquery, node: Any) -> Relation:
+def _single(env: Environment, query: BoundQuery, node: Any) -> Relation:
     if len(query.relation.columns) != 1:
         raise env.error("42601", "subquery must return only one column", node)
+    env.binding.modifiers[id(node)] = node, query.outputs[0].typmod
     return query.relation
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pglast.enums import A_Expr_Kind
+
 from catalog.errors import SqlError, unsupported
+from catalog.types import ROUNDED
 from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -16,8 +19,8 @@ from planner.bind.names import output_name
 from planner.bind.rows import source_of_row
 from planner.bind.scope import Entry, missing_table, resolve
 from planner.bind.selection import bind_all_fields, is_all_fields
-from planner.bind.typenames import declared_typmod, names_of, type_or_domain
-from planner.expression import Call, Scalar
+from planner.bind.typenames import declared_typmod, names_of, type_or_domain, with_digits
+from planner.expression import Call, Literal, Scalar
 from planner.statements import Output
 
 
@@ -86,7 +89,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     if type(node).__name__ == "ColumnRef" and is_column:
         entry = resolve(env.binding, env.scope, names_of(node.fields), node)
         return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
-    typmod = _typmod(env, scalar, node)
+    typmod = typmod_of(env, scalar, node)
     if (
         typmod == -1
         and scalar.type.name in ("varchar", "bpchar")
@@ -96,7 +99,7 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     return Target(name or output_name(node), scalar, node, typmod)
 
 
-def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
+def typmod_of(env: Environment, scalar: Scalar, node: Any) -> int:
     """The modifier that an expression keeps: a declared one, on which all branches of a CASE and the like agree.
 
     PostgreSQL's exprTypmod(); what an operator or a function computes has none.
@@ -114,10 +117,18 @@ def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
                 pending += item.args
             case "A_Indirection" if all(type(part).__name__ == "A_Indices" for part in item.indirection):
                 pending.append(item.arg)
+            case "A_Expr" if item.kind == A_Expr_Kind.AEXPR_NULLIF:
+                pending.append(item.lexpr)
             case "ColumnRef" if source_of_row(env, item) is None:
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
+            case "A_ArrayExpr" if item.elements:
+                pending += item.elements
+            case "SubLink" if id(item) in env.binding.modifiers:
+                found.add(env.binding.modifiers[id(item)][1])
             case "TypeCast":
                 found.add(declared_typmod(type_or_domain(env.binding, item.typeName)[0]))
+            case "SQLValueFunction" if scalar.type.name in ROUNDED:
+                found.add(-1 if item.typmod < 0 else with_digits(scalar.type, item.typmod).typmod)
             case _:
                 found.add(-1)
     return found.pop() if len(found) == 1 else -1
@@ -126,8 +137,10 @@ def _typmod(env: Environment, scalar: Scalar, node: Any) -> int:
 def _field_typmod(env: Environment, scalar: Scalar) -> int:
     """The modifier of a field: of an item of FROM the column's, of a declared type what it declares."""
     if isinstance(scalar, Call) and scalar.function == "field":
-        of = scalar.arguments[0].type.row
-        return declared_typmod(scalar.type) if of is not None and of.oid else -1
+        of, place = scalar.arguments[0].type.row, scalar.arguments[1]
+        assert isinstance(place, Literal)
+        assert isinstance(place.value, int)
+        return declared_typmod(of.fields[place.value - 1][1]) if of is not None and of.oid else -1
     entries = (entry for level in env.scope.levels() for source in level.sources for entry in source.entries)
     return next((entry.typmod for entry in entries if entry.scalar == scalar), -1)
 

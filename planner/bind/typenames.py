@@ -11,7 +11,22 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.intervals import FULL_RANGE
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
-from catalog.types import DISPLAY, MAX_PRECISION, NUMERIC, TYPES, Composite, SqlType, array, by_name, enum, row, shaped
+from catalog.types import (
+    DISPLAY,
+    FULL_PRECISION,
+    MAX_PRECISION,
+    MICROSECONDS,
+    NUMERIC,
+    ROUNDED,
+    TYPES,
+    Composite,
+    SqlType,
+    array,
+    by_name,
+    enum,
+    row,
+    shaped,
+)
 from planner.bind.context import Binding
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
@@ -25,8 +40,6 @@ _DOMAINS: Final = {
     "yes_or_no": SqlType("varchar", (3,)),
     "time_stamp": SqlType("timestamptz"),
 }
-#: Digits of a second that moments and intervals keep.
-MICROSECONDS: Final = 6
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
     frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
@@ -185,24 +198,32 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
                 shown = "char" if name == "bpchar" else name
                 raise SqlError("22023", f"length for type {shown} must be at least 1", position=position)
             return SqlType(name, modifiers)
-        case "time" | "timetz" | "timestamp" | "timestamptz":
-            if first < MICROSECONDS:
-                raise unsupported(f"type {name}({first})", "Leave the precision out: microseconds are kept.", position)
-            return by_name(name)
-        case "interval" | "float8" | "float4":
+        case name if name in ROUNDED:
+            return _rounded(name, modifiers, position)
+        case "float8" | "float4":
             return by_name(name)
         case _:
             raise SqlError("42601", f'type modifier is not allowed for type "{name}"', position=position)
 
 
-def require_whole_interval(binding: Binding, node: Any) -> None:
-    """What no constant is has all of an interval's fields, and microseconds. Raises 0A000."""
-    if names_of(node.names)[-1] != "interval" or not node.typmods:
-        return
-    fields, *digits = _modifiers(node)
-    if fields != FULL_RANGE or any(item < MICROSECONDS for item in digits):
-        words = "an interval with fields or a precision that is no constant"
-        raise unsupported(words, "Leave them out, or use date_trunc().", binding.position(node))
+def _rounded(name: str, modifiers: tuple[int, ...], position: int | None) -> SqlType:
+    """(digits) of a time, (fields) and (fields, digits) of an interval; more digits than six are six."""
+    most = 2 if name == "interval" else 1
+    if len(modifiers) > most:
+        words = "invalid INTERVAL type modifier" if name == "interval" else "invalid type modifier"
+        raise SqlError("22023", words, position=position)
+    if name == "interval" and len(modifiers) == 1:
+        return by_name(name) if modifiers[0] == FULL_RANGE else SqlType(name, (*modifiers, FULL_PRECISION))
+    *fields, digits = modifiers
+    if digits < 0:
+        shown = DISPLAY.get(name, name).partition(" ")[0].upper()
+        raise SqlError("22023", f"{shown}({digits}) precision must not be negative", position=position)
+    return SqlType(name, (*fields, min(digits, MICROSECONDS)))
+
+
+def with_digits(kind: SqlType, digits: int) -> SqlType:
+    """A time's type with so many digits of a second; more than six are six."""
+    return SqlType(kind.name, (min(digits, MICROSECONDS),))
 
 
 def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:

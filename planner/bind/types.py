@@ -8,11 +8,13 @@ numeric result rules of ``catalog.types``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.nesting import is_declared
+from catalog.precision import expressed, fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
     DISPLAY,
@@ -20,6 +22,7 @@ from catalog.types import (
     NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
+    ROUNDED,
     TEXT,
     UNCONSTRAINED,
     Composite,
@@ -31,7 +34,7 @@ from catalog.types import (
     record,
     shaped,
 )
-from planner.bind.calls.named_oids import read_oid, shown_oid
+from planner.bind.calls.named_oids import read_oid, read_oids, shown_oid, shown_oids
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
@@ -120,12 +123,17 @@ def coerce(
         )
     if target.name in NAMED_OIDS and (source.name in STRINGS or (source.name == "unknown" and _is_text(scalar))):
         return read_oid(binding, scalar, target, node)
+    if _is_of_names(target) and source.name == "unknown" and _is_text(scalar):
+        assert isinstance(scalar, Literal)
+        return read_oids(binding, scalar, target, node)
     if source.name == "unknown":
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
     if source.name in NAMED_OIDS and target.name in STRINGS:
         return coerce(binding, shown_oid(binding, scalar), target, level, node)
+    if _is_of_names(source) and (target.element or target).name in STRINGS and not isinstance(scalar, Literal):
+        return coerce(binding, shown_oids(binding, scalar), target, level, node)
     if "shaped" in (source.name, target.name) and isinstance(scalar, Literal):
         reshaped = _reshaped(binding, scalar, target, level, node)
         if reshaped is not None:
@@ -141,6 +149,11 @@ def coerce(
     return Cast(scalar, target, level == "explicit")
 
 
+def _is_of_names(kind: SqlType) -> bool:
+    """Whether a type is of arrays of oids that are shown by name."""
+    return kind.name == "array" and kind.element is not None and kind.element.name in NAMED_OIDS
+
+
 def coerced_implicitly(binding: Binding, scalar: Scalar, target: SqlType, node: Any) -> Scalar:
     """An argument of an overload, which was chosen so that there is such a cast."""
     found = coerce(binding, scalar, target, "implicit", node)
@@ -150,6 +163,14 @@ def coerced_implicitly(binding: Binding, scalar: Scalar, target: SqlType, node: 
 
 def _is_text(scalar: Scalar) -> bool:
     return isinstance(scalar, Literal) and scalar.value is not None
+
+
+def as_expressed(scalar: Scalar) -> Scalar:
+    """A value that a cast has rounded or cut, as expressions have it: no longer of the type that did it."""
+    kind = expressed(scalar.type)
+    if kind == scalar.type:
+        return scalar
+    return replace(scalar, type=kind) if isinstance(scalar, Literal | Call) else Cast(scalar, kind)
 
 
 def blank_padded(scalar: Scalar) -> Scalar:
@@ -267,6 +288,8 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
     value, source = literal.value, literal.type
     if value is None:
         return Literal(None, target)
+    if source.name == target.name and source.name in ROUNDED:
+        return Literal(fit_moment(value, target), target)
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":

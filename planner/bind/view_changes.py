@@ -41,7 +41,9 @@ def bind_changes(env: Environment, node: Any, bind: Bind, nullable: bool) -> Bou
     head = (binding.column("lsn", INT8, nullable), binding.column("diff", INT8, nullable))
     sources = (*CHANGE_SOURCES, *map(str, range(len(own))))
     scan = Scan(view.oid, view.name, "changes", (*head, *own), sources, since)
-    outputs = tuple(Output(column.name, column.type, declared_typmod(column.type)) for column in scan.columns)
+    typmods = (-1, -1, *(declared_typmod(item.type) for item in view.columns))
+    described = zip(scan.columns, typmods, strict=True)
+    outputs = tuple(Output(column.name, column.type, typmod) for column, typmod in described)
     return BoundQuery(scan, outputs)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from catalog.precision import expressed
 from catalog.types import SqlType
 from planner.expression import Call, Cast, Literal
 from planner.rules.nulls import TOTAL
@@ -29,7 +30,20 @@ _SAFE: Final = TOTAL | {
         "right",
         "reverse",
     ),
-    *("btrim", "ltrim", "rtrim", "replace", "ascii", "md5", "sign", "extract", "to_json", "json_value", "field"),
+    *(
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "replace",
+        "ascii",
+        "md5",
+        "sign",
+        "extract",
+        "to_json",
+        "json_value",
+        "json_items",
+        "field",
+    ),
     *("scaled_text", "written_scale"),
     *("array_append", "array_prepend", "array_has", "array_contains", "array_contained", "array_overlaps"),
 }
@@ -59,7 +73,7 @@ def _is_safe(node: Node) -> bool:
 
 def _widens(source: SqlType, target: SqlType) -> bool:
     """Whether every value of a type is one of another."""
-    if source == target or (target.name in _TEXTS and not target.modifiers):
+    if expressed(source) == target or (target.name in _TEXTS and not target.modifiers):
         return True
     if source.name in _WIDER:
         return target.name == "float8" or target.name in _WIDER[_WIDER.index(source.name) :]

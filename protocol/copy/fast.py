@@ -24,6 +24,7 @@ from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
 from protocol.values.codec import ColumnError, value_bytes, vector
 from protocol.values.decimal_text import WORD_DIGITS, written_scales
+from protocol.values.precision import fit_column
 from protocol.values.registry import decode_text_column
 
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
@@ -78,7 +79,9 @@ class FastParser:
         """Columns as their types have them, those that were read as strings converted."""
         columns = [self._forced(column, place) for place, column in enumerate(columns)]
         values = [
-            decode_text_column(column, type_, self.target.timezone) if column.type == pa.string() else column
+            decode_text_column(column, type_, self.target.timezone)
+            if column.type == pa.string()
+            else fit_column(column, type_)
             for column, type_ in zip(columns, self.target.types, strict=True)
         ]
         return values + [written_scales(columns[place]) for place in self.target.scaled]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from catalog.intervals import Interval, carried_interval
+from catalog.intervals import FULL_RANGE, Interval, carried_interval
 from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
@@ -24,16 +24,16 @@ from protocol.values.codec import (
     validity,
     value_bytes,
 )
+from protocol.values.precision import INTERVALS
 from protocol.values.styles import ISO_8601, intervals_of
 
-_ARROW: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
 _HOUR: Final = 3_600_000_000
 
 
 def _fields(array: pa.Array) -> tuple[Vector, Vector, Vector]:
     """Months, days and microseconds; arbitrary under nulls."""
-    values = np.frombuffer(array.buffers()[1], _ARROW)[array.offset : array.offset + len(array)]
+    values = np.frombuffer(array.buffers()[1], INTERVALS)[array.offset : array.offset + len(array)]
     months, days, nanoseconds = values["months"], values["days"], values["nanoseconds"]
     return months.astype(np.int64), days.astype(np.int64), nanoseconds // 1000
 
@@ -147,17 +147,18 @@ def _from_binary(data: bytes, type_: SqlType) -> Interval:
     return months, days, microseconds
 
 
-def _arrow_value(text: str) -> pa.MonthDayNano:
-    return pa.MonthDayNano(list(carried_interval(text)))
+def _read(text: str, type_: SqlType) -> Interval:
+    """In nanoseconds; a number without a unit is of the smallest field that the type keeps."""
+    return carried_interval(text, type_.modifiers[0] if type_.modifiers else FULL_RANGE)
 
 
 def _from_text(text: str, type_: SqlType, timezone: str) -> Interval:
-    months, days, nanoseconds = carried_interval(text)
+    months, days, nanoseconds = _read(text, type_)
     return months, days, nanoseconds // 1000
 
 
 def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return by_value(strings, _arrow_value, type_.arrow)
+    return by_value(strings, lambda text: pa.MonthDayNano(list(_read(text, type_))), type_.arrow)
 
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
@@ -166,7 +167,7 @@ def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:
     if len(wrong):
         raise ColumnError(int(wrong[0]), bad_binary("interval"))
     wire = value_bytes(filled).view(_WIRE)
-    result = np.empty(len(binaries), _ARROW)
+    result = np.empty(len(binaries), INTERVALS)
     for name in ("months", "days"):
         result[name] = wire[name]
     result["nanoseconds"] = wire["microseconds"].astype("<i8") * 1000

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from executor.commit.chain import Chain
 from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
@@ -313,6 +314,23 @@ def test_full_disk_fails_the_record_and_nothing_else(folder: Path) -> None:
     assert not list(folder.glob("new-*"))
     log = Log(folder, SEGMENT)
     assert [lsn for lsn, _ in contents(log)] == [1, 3, 4]
+    log.close()
+
+
+def test_what_stands_on_a_refused_record_is_refused_and_nothing_else(folder: Path) -> None:
+    disk = FullDisk()
+    log = Log(folder, SEGMENT, files=disk)
+    append(log, 1, "x" * 3000)
+    first, second = Chain(), Chain()
+    disk.refuse_files = 1
+    texts = ["L" * SEGMENT, "fits", "other", "same", "none", "L" * SEGMENT, "last"]
+    chains = [first, None, second, first, None, second, second]
+    entries = [(encode_record(change(text)), lsn) for lsn, text in enumerate(texts, 2)]
+    outcomes = log.append(entries, chains)
+    assert [isinstance(item, Position) for item in outcomes] == [False, True, True, False, True, False, False]
+    disk.refuse_files = 0
+    append(log, 9, "after")
+    assert [text for _, text in contents(log, 1)] == ["fits", "other", "none", "after"]
     log.close()
 
 

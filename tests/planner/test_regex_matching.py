@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Final
 
 import psycopg
 import pytest
@@ -19,15 +20,19 @@ _ATOMS = ("a", "b", "c", " ", ".", "[ab]", "[^a]", r"\w", r"\d", r"\s", r"\W", *
 _COUNTS = ("*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}", "{1,2}?", "{1,}", "{1,1}?", "{2,2}", "{0}")
 
 
-def _pattern(source: random.Random, depth: int) -> str:
+_BACK: Final = (r"\1", r"\1", r"\2", r"\1+", r"\2*", r"\1{2}", r"\1?", r"\3")
+
+
+def _pattern(source: random.Random, depth: int, atoms: tuple[str, ...] = _ATOMS) -> str:
     branches = []
     for _ in range(1 if source.random() < 0.7 else 2):
         items = []
         for _ in range(source.randint(1, 4)):
             nested = depth > 0 and source.random() < 0.3
             opening = source.choice(("(", "(?:"))
-            atom = f"{opening}{_pattern(source, depth - 1)})" if nested else source.choice(_ATOMS)
-            items.append(atom + (source.choice(_COUNTS) if atom not in _POINTS and source.random() < 0.5 else ""))
+            atom = f"{opening}{_pattern(source, depth - 1, atoms)})" if nested else source.choice(atoms)
+            counted = atom not in (*_POINTS, *_BACK) and source.random() < 0.5
+            items.append(atom + (source.choice(_COUNTS) if counted else ""))
         branches.append("".join(items))
     return "|".join(branches)
 
@@ -43,13 +48,16 @@ def _found(pattern: str, text: str, flags: str) -> list[list[str | None]] | str 
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_random_patterns_match_what_postgresql_matches(postgres: Postgres) -> None:
+@pytest.mark.parametrize("refers", [False, True])
+def test_random_patterns_match_what_postgresql_matches(postgres: Postgres, refers: bool) -> None:
     source = random.Random(SEED)
     different = []
+    atoms = ("a", "b", ".", "[ab]", r"\w", *_BACK) if refers else _ATOMS
     with postgres.connect() as judge:
         for _ in range(CASES):
-            pattern, flags = _pattern(source, 2), source.choice(("", "", "i", "n"))
-            text = "".join(source.choice("aabbc 1") for _ in range(source.randint(0, 9)))
+            pattern, flags = _pattern(source, 2, atoms), source.choice(("", "", "i", "n"))
+            pattern = f"({source.choice(('a', '.', 'ab?', 'a*', '.+', 'a|b'))}){pattern}" if refers else pattern
+            text = "".join(source.choice("aabbAB" if refers else "aabbc 1") for _ in range(source.randint(0, 9)))
             wanted: object
             try:
                 rows = judge.execute("SELECT regexp_matches(%s, %s, %s)", (text, pattern, f"g{flags}")).fetchall()
@@ -74,7 +82,11 @@ def test_random_patterns_match_what_postgresql_matches(postgres: Postgres) -> No
         ("a**", "a", "2201B"),
         ("a{3,2}", "a", "2201B"),
         ("[b-a]", "a", "2201B"),
-        (r"(a)\1", "aa", "0A000"),
+        (r"(a)\1", "aab", [["a"]]),
+        (r"(a+)b\1", "aaabaa", [["aa"]]),
+        (r"(?=(a))\1", "aa", "2201B"),
+        (r"(a\1)", "aa", "2201B"),
+        (r"(a*)(a*)(a*)(a*)(a*)(a*)(a*)(a*)(a*)(a*)b\1\2\3c", "a" * 60 + "b", []),
     ],
 )
 def test_matches(pattern: str, text: str, matches: object) -> None:

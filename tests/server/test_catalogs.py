@@ -110,6 +110,9 @@ def test_names_of_oids_come_as_text_and_go_as_parameters(described: Millstream) 
         )
         with pytest.raises(psycopg.errors.UndefinedTable):
             client.execute("SELECT %s::regclass", ["nowhere"])
+        query = "SELECT %s::regtype[]::text, %s::regtype[]::oid[]"
+        found = client.execute(query, ["{int4,NULL}", "{text}"]).fetchone()
+        assert found == ("{integer,NULL}", [25])
 
 
 def test_statistics_and_settings_are_the_servers_own(described: Millstream) -> None:

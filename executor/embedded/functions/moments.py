@@ -11,9 +11,11 @@ from sqlglot import exp
 
 from catalog.intervals import carried_interval
 from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
+from catalog.precision import EPOCH, is_fitted, smallest_field, unit_of
 from catalog.types import SqlType
 from executor.embedded.functions.batches import Functions
-from executor.printing.nodes import Expr, case, function, text
+from executor.embedded.printing.nodes import macro
+from executor.printing.nodes import Expr, case, function, number, text
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter
@@ -44,6 +46,9 @@ def _timestamptz(written: str, zone: str) -> object:
     return carried_moment(parse_timestamptz(written, zone))
 
 
+#: Of an interval's time, what its smallest field is of.
+_CUT: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
+
 FUNCTIONS: Final[Functions] = {
     "moments_interval": (carried_interval, "INTERVAL"),
     "moments_date": (_day, "DATE"),
@@ -51,6 +56,38 @@ FUNCTIONS: Final[Functions] = {
     "moments_timestamp": (_timestamp, "TIMESTAMP"),
     "moments_timestamptz": (_timestamptz, "TIMESTAMP WITH TIME ZONE"),
 }
+
+
+#: Whole units of so many microseconds, halves away from zero, of what counts from anywhere at a whole second.
+STATEMENTS: Final = f"""
+CREATE MACRO ms_rounded_micros(us, unit) AS CASE WHEN us < 0 THEN -((-us + unit // 2) // unit * unit)
+    ELSE (us + unit // 2) // unit * unit END;
+CREATE MACRO ms_rounded_epoch(us, unit) AS CAST(
+    ms_rounded_micros(us - {EPOCH}, unit) + {EPOCH} AS BIGINT);
+CREATE MACRO ms_rounded_timestamp(x, unit) AS CASE WHEN isfinite(x)
+    THEN make_timestamp(ms_rounded_epoch(epoch_us(x), unit)) ELSE x END;
+CREATE MACRO ms_rounded_timestamptz(x, unit) AS CASE WHEN isfinite(x)
+    THEN make_timestamptz(ms_rounded_epoch(epoch_us(x), unit)) ELSE x END;
+CREATE MACRO ms_rounded_time(x, unit) AS CASE WHEN epoch_us(x) + unit // 2 >= 86400000000
+    THEN error('!0A000!the time 24:00:00 is not supported')
+    ELSE CAST('00:00' AS TIME) + to_microseconds(ms_rounded_micros(epoch_us(x), unit)) END;
+CREATE MACRO ms_rounded_timetz(x, unit) AS ms_timetz(ms_rounded_micros(ms_timetz_us(x), unit), ms_timetz_west(x));
+CREATE MACRO ms_cut(x, unit) AS CASE WHEN x < 0 THEN -(-x // unit * unit) ELSE x // unit * unit END;
+CREATE MACRO ms_fitted_interval(x, months, days, cut, rounded) AS ms_interval_total(
+    ms_cut(ms_interval_months(x), months), CASE WHEN days THEN ms_interval_day(x) ELSE 0 END,
+    CASE WHEN cut = 0 THEN 0 ELSE ms_rounded_micros(ms_cut(ms_interval_micros(x), cut), rounded) END);
+"""
+
+
+def fitted(value: Expr, kind: SqlType) -> Expr:
+    """A value of a time or an interval as its type keeps it (``catalog.precision``)."""
+    unit, smallest = number(unit_of(kind)), smallest_field(kind)
+    if not is_fitted(kind):
+        return value
+    if kind.name != "interval":
+        return macro(f"ms_rounded_{kind.name}", value, unit)
+    months, has_days = number(12 if smallest == "year" else 1), exp.Boolean(this=smallest not in ("year", "month"))
+    return macro("ms_fitted_interval", value, months, has_days, number(_CUT.get(smallest, 0)), unit)
 
 
 def read(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:

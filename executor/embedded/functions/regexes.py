@@ -17,7 +17,8 @@ from executor.printing.nodes import Build, Expr, function, text
 from planner.expression import Call, Literal
 from planner.patterns import common, read, similar
 from planner.regex_matching import Match, Span, find, find_all
-from planner.regex_syntax import Pattern, options, parse
+from planner.regex_syntax import options, parse
+from planner.regex_tree import Pattern
 
 #: What regexp_replace() is given as N where the flag g decides.
 BY_FLAG: Final = -1

@@ -8,12 +8,26 @@ integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) sign
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import DISPLAY, NUMERIC, OIDS, OPAQUE, QUOTIENT, TEXT, UNCONSTRAINED, VECTORS, SqlType, array
+from catalog.precision import expressed
+from catalog.types import (
+    DISPLAY,
+    NUMERIC,
+    OIDS,
+    OPAQUE,
+    QUOTIENT,
+    ROUNDED,
+    TEXT,
+    UNCONSTRAINED,
+    VECTORS,
+    SqlType,
+    array,
+)
 from executor.embedded.functions import moments, shapes, zoned_times
 from executor.embedded.printing.nodes import bound, macro
 from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
@@ -34,6 +48,10 @@ _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     """The conversion of one expression."""
     source, target = node.argument.type, node.type
+    if expressed(source) == target:
+        return argument
+    if target.name in ROUNDED and target.modifiers:
+        return moments.fitted(cast(printer, argument, replace(node, type=expressed(target))), target)
     if target.element is not None:
         return _elements(printer, argument, node)
     if target.row is not None and source.row is not None:

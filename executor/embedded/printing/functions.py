@@ -69,6 +69,7 @@ BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
             "row",
             "to_json",
             "json_value",
+            "json_items",
             "concat",
             "greatest",
             "least",

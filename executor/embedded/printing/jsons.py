@@ -29,9 +29,7 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     if kind.name == "shaped":
         value, kind = macro("ms_as_list", value), array(kind.element) if kind.element is not None else kind
     if kind.element is not None:
-        element = kind.element
-        items = each(value, lambda item: or_null(written(printer, item, element)))
-        return operand(chain(exp.DPipe, [text("["), function("array_to_string", items, text(",")), text("]")]))
+        return _list(printer, value, kind.element, ",")
     if kind.row is not None:
         return bound(value, lambda row: unless_null(row, _object(printer, row, kind)))
     if kind.name in ("json", "jsonb"):
@@ -46,6 +44,17 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     if kind.name == "timestamptz":
         shown = function("regexp_replace", shown, text(r"([+-]\d\d)$"), text(r"\1:00"))
     return function("doc_quoted", shown)
+
+
+def _list(printer: Any, value: Expr, element: SqlType, separator: str) -> Expr:
+    items = each(value, lambda item: or_null(written(printer, item, element)))
+    return operand(chain(exp.DPipe, [text("["), function("array_to_string", items, text(separator)), text("]")]))
+
+
+def _items(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    element = node.arguments[0].type.element
+    assert element is not None
+    return _list(printer, arguments[0], element, ", ")
 
 
 def _object(printer: Any, row: Expr, kind: SqlType) -> Expr:
@@ -135,6 +144,7 @@ JSONS: Final[Mapping[str, Build]] = {
     "to_json": _to_json,
     "json_value": _value,
     "json_build_array": _elements,
+    "json_items": _items,
     "json_build_object": _fields("{", " : ", ", "),
     "json_row": _fields("{", ":", ","),
     "json_record": _named("doc_record"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import SqlError
-from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, subject
+from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, UniqueKey, subject
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import DuckPrinter, type_text
 from executor.embedded.tables.changes import listed, quoted, stored
@@ -40,6 +40,13 @@ def apply_step(connection: Connection, table: Table, step: Step) -> None:
     connection.execute(f"ALTER TABLE {stored(table)} {words}")
 
 
+def _is_known(before: Table, key: UniqueKey | Index) -> bool:
+    """Whether the rows of a table are known to be unique by a key that it has now."""
+    if isinstance(key, Index):
+        return key in before.indexes
+    return any(old.columns == key.columns and old.nulls_alike >= key.nulls_alike for old in before.keys)
+
+
 class Verifier:
     """Checks the stored rows of a table against what is new in its definition."""
 
@@ -54,8 +61,7 @@ class Verifier:
             if column.not_null and column.name not in known:
                 self._not_null(table, column.name)
         for key in enforced(table):
-            known_keys = before.indexes if isinstance(key, Index) else [old.columns for old in before.keys]
-            if rewritten or (key if isinstance(key, Index) else key.columns) not in known_keys:
+            if rewritten or not _is_known(before, key):
                 self._unique(table, key_of(table, key))
         for reference in table.foreign_keys:
             if reference.validated and (rewritten or reference not in before.foreign_keys):

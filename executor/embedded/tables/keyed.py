@@ -23,10 +23,12 @@ import pyarrow as pa
 
 from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
+from catalog.precision import expressed
 from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
+from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effect, Effects, Modification, OverRows
 from executor.embedded.tables.journal import Changed, Entry
 from executor.embedded.tables.unique_keys import key_of
@@ -145,6 +147,11 @@ class Store(Protocol):
     keyed: KeyedTables | None
     readings: Readings
     unsettled: Unsettled
+
+    @property
+    def catalog(self) -> Documents:
+        """What is stored of the catalog."""
+        ...
 
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""
@@ -290,7 +297,10 @@ class KeyedWriter:
             return True
         if key.columns not in keys_of(table):
             return False
-        keys = [each for each in keys_in(change.inserted, key.columns) if None not in each]
+        every = keys_in(change.inserted, key.columns)
+        keys = [each for each in every if None not in each]
+        if key.nulls_alike and len(keys) < len(every):
+            return False
         gone = set(keys_in(change.deleted, key.columns))
         taken = (each for each in keys if each not in gone and self._find(table, key.columns, each).place is not None)
         return len(set(keys)) == len(keys) and next(taken, None) is None
@@ -325,7 +335,7 @@ class KeyedWriter:
         own = self._own.get(entry.table.oid)
         if own is None:
             own = self._own[entry.table.oid] = Overlay(keys_of(entry.table))
-        own.put(entry.deleted, entry.inserted)
+        own.put(entry)
 
     def renew(self, journal: Iterable[Entry]) -> None:
         """What it has changed is no more than that."""
@@ -358,7 +368,7 @@ def _local(item: Scalar, time_zone: str) -> Scalar:
     """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
     match item:
         case Cast(argument=Literal(value=datetime.datetime() as moment) as argument, type=kind, explicit=False):
-            if (argument.type, kind) == (TIMESTAMPTZ, TIMESTAMP) and moment.tzinfo is not None:
+            if (argument.type, expressed(kind)) == (TIMESTAMPTZ, TIMESTAMP) and moment.tzinfo is not None:
                 with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
                     return Literal(moment.astimezone(zoneinfo.ZoneInfo(time_zone)).replace(tzinfo=None), kind)
     return item

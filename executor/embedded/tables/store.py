@@ -29,12 +29,14 @@ from catalog.objects import Table
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
+from executor.embedded.tables import documents
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches, schema_of
 from executor.embedded.tables.effects import OverRows, typed
 from executor.embedded.tables.keyed import KeyedTables, Readings
 from executor.embedded.tables.unsettled import Unsettled
 from executor.embedded.tables.writing import WriteTransaction
+from executor.tables.turns import Turns
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 
@@ -112,16 +114,19 @@ class TableStore:
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
         #: What other writers may see and readers not yet.
-        self.unsettled = Unsettled()
+        #: Who waits on an event loop to write.
+        self.turns = Turns(self._is_free)
+        self.unsettled = Unsettled(self.turns.freed)
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
         stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
         if "applied_lsn" not in stored:
             connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
+        #: What is stored of the catalog.
+        self.catalog = documents.load(connection)
         #: The LSN of the last log record that the tables contain.
-        self.applied_lsn = int(stored.get("applied_lsn", "0"))
-        self._catalog: str | None = stored.get("catalog")
+        self.applied_lsn = max(int(stored.get("applied_lsn", "0")), self.catalog.lsn)
         #: What became of each table's rows, by oid; the writer's to change.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
@@ -149,10 +154,6 @@ class TableStore:
             self.backlog.apply()
         return True
 
-    def load_catalog(self) -> str | None:
-        """What ``save_catalog`` stored last, as of ``applied_lsn``."""
-        return self._catalog
-
     def snapshot(self) -> ReadSnapshot:
         """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
         return ReadSnapshot(self._database, self.connect())
@@ -169,7 +170,7 @@ class TableStore:
                 self.backlog.apply()
             return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
         except BaseException:
-            self._writer.release()
+            self.unlock()
             raise
 
     def begin_at_once(self) -> WriteTransaction | None:
@@ -259,11 +260,15 @@ class TableStore:
             self.applied_lsn = lsn
             self.definitions = transaction.definitions
             if transaction.catalog is not None:
-                self._catalog = transaction.catalog
+                self.catalog = transaction.catalog
 
     def unlock(self) -> None:
         """Lets the next writer in."""
         self._writer.release()
+        self.turns.freed()
+
+    def _is_free(self) -> bool:
+        return not self._writer.locked() and not self.unsettled.last
 
     def close(self) -> None:
         """Closes the file; nothing may run."""

@@ -10,7 +10,7 @@ at any error, so going back to a savepoint is a rollback and the journal's repla
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -19,16 +19,20 @@ from catalog.objects import Stream, Table, is_temporary
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import changes as tools
+from executor.embedded.tables import documents
 from executor.embedded.tables.altering import Step, Verifier, apply_step
 from executor.embedded.tables.backlog import TableRows, net_of
 from executor.embedded.tables.changes import Change, Changes
 from executor.embedded.tables.constraints import Checker, refuse_referenced
 from executor.embedded.tables.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
+from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from executor.embedded.tables.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
-from executor.embedded.tables.keyed import KeyedWriter, Store
+from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
 from executor.embedded.tables.row_plans import RowPlan
+from executor.tables.keyed_rows import Columns, Key
+from executor.trace.index import Row
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated, Insert
@@ -50,7 +54,7 @@ class WriteTransaction:
         #: The tables as this transaction sees them.
         self.definitions = dict(definitions)
         #: The catalog that it stores, if any.
-        self.catalog: str | None = None
+        self.catalog: Documents | None = None
         #: Tables whose record holds all of their rows (known after ``changes``).
         self.rebuilt: set[int] = set()
         #: Which foreign keys wait for the commit.
@@ -80,6 +84,16 @@ class WriteTransaction:
     def is_open(self) -> bool:
         """Whether it has a transaction of DuckDB's; one that has changed no more than rows by key has none."""
         return self._connection is not None
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether it has changed no more than rows by key, and can be committed."""
+        return self._connection is None and not self._broken
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether all that it stands on is durable and visible."""
+        return self._store.unsettled.is_over(self._before, self.chain)
 
     @property
     def connection(self) -> Connection:
@@ -139,6 +153,13 @@ class WriteTransaction:
         """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
         change = plan.change(self._keyed.find_at_once, parameters, timezone)
         self._note({plan.table.oid: change})
+
+    def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
+        """The row with a key as the transaction sees it; None where that takes time."""
+        try:
+            return self._keyed.find_at_once(table, columns, key) if self.is_by_key and self.is_alone else None
+        except NotByKey:
+            return None
 
     def append(
         self,
@@ -231,13 +252,11 @@ class WriteTransaction:
         drop_table(self.connection, table)
         del self.definitions[table.oid]
 
-    def save_catalog(self, document: str) -> None:
-        """Stores the server's catalog with the transaction."""
+    def save_catalog(self, lsn: int, changes: Sequence[str], whole: Callable[[], str]) -> None:
+        """Stores changes of the server's catalog, or sometimes the ``whole``, with the transaction, which is at an
+        LSN."""
         with self._statement():
-            quoted = document.replace("'", "''")
-            self.connection.execute(f"DELETE FROM {STORE}.main.__millstream WHERE key = 'catalog'")
-            self.connection.execute(f"INSERT INTO {STORE}.main.__millstream VALUES ('catalog', '{quoted}')")
-            self.catalog = document
+            self.catalog = documents.save(self.connection, self._store.catalog, lsn, changes, whole)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
@@ -401,7 +420,9 @@ class WriteTransaction:
             self._end(lsn)
             return
         try:
-            self.connection.execute(f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'")
+            if self.catalog is None or self.catalog.lsn != lsn:  # else the changes of the catalog say it
+                update = f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'"
+                self.connection.execute(update)
             self.connection.commit()
         except BaseException:
             self.rollback()

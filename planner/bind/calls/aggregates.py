@@ -16,6 +16,8 @@ from catalog.types import (
     INT4,
     INT8,
     INTERVAL,
+    JSON,
+    JSONB,
     QUOTIENT,
     TEXT,
     SqlType,
@@ -32,7 +34,7 @@ from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
-from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar, WindowCall
+from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -99,6 +101,9 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     found = register(env, names_of(node.funcname)[-1], call, node)
+    if call.function == "array_agg" and names_of(node.funcname)[-1] in DOCUMENTS:
+        document = Call("json_items", (found,), JSON)
+        return Cast(document, JSONB, True) if names_of(node.funcname)[-1] == "jsonb_agg" else document
     if call.function == "array_agg" and (inner := call.arguments[0].type).element is not None:
         return Call("gathered", (found,), shaped(inner.element))
     if not may_overflow(call):
@@ -195,10 +200,25 @@ def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> Aggrega
     from planner.bind.calls.jsons import aggregated  # documents are built of expressions, which aggregates are part of
 
     if node.agg_distinct:
-        raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
+        return _of_distinct(env, name, node, bind)
     arguments = aggregated(env, name, node, bind, _OVERLOADS[name])
     kind = by_name(name.partition("_")[0])
     return AggregateCall(name, arguments, kind, order_by=_order(env, node, bind, arguments))
+
+
+def _of_distinct(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+    """json_agg(DISTINCT value): it is the values that are distinct and in order, so these are gathered first."""
+    if name in ("json_agg", "jsonb_agg") and len(node.args or ()) == 1:
+        call = _over_arguments(env, "array_agg", node, bind)
+        if _is_written_alike(call.arguments[0].type):
+            return call
+    raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
+
+
+def _is_written_alike(kind: SqlType) -> bool:
+    """Whether equal values of a type are the same document, which is known of plain types."""
+    loose = kind.name in ("interval", "json", "jsonb") or (kind.name == "numeric" and kind.typmod == -1)
+    return kind.element is None and kind.row is None and not loose
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
@@ -275,7 +295,7 @@ def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...
         if node.agg_distinct and scalar not in arguments:
             message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
             raise env.error("42P10", message, item.node)
-        keys.append(SortKey(scalar, *direction(env.binding, item)))
+        keys.append(SortKey(scalar, *direction(env.binding, item, scalar.type)))
     return tuple(keys)
 
 

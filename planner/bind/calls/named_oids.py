@@ -12,12 +12,13 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
+from catalog.nested import split_array
 from catalog.objects import Table
 from catalog.postgres import functions, type_oids
 from catalog.routines import named
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
-from catalog.types import OID, TEXT, SqlType
+from catalog.types import OID, TEXT, SqlType, array
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
@@ -33,6 +34,16 @@ def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
     if scalar.type.name == "regclass":
         binding.remember_name(text, lambda: scalar)
     return text
+
+
+def shown_oids(binding: Binding, scalar: Scalar) -> Scalar:
+    """The texts of an array of such oids, as an array."""
+    assert scalar.type.element is not None
+    shown = (
+        f"SELECT array_agg(u.x::{scalar.type.element.name}::text ORDER BY u.o) FROM unnest($1) WITH ORDINALITY u (x, o)"
+    )
+    body = f"CASE WHEN $1 IS NOT NULL THEN coalesce(({shown}), ARRAY[]::text[]) END"
+    return bind_body(binding, body, (scalar,), array(TEXT))
 
 
 def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None) -> Scalar:
@@ -52,6 +63,13 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
     return bind_body(
         binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", (scalar,), target
     )
+
+
+def read_oids(binding: Binding, literal: Literal, target: SqlType, node: Any = None) -> Literal:
+    """An array's constant text as the oids of what its elements name."""
+    assert target.element is not None
+    found = [read_oid(binding, Literal(item, TEXT), target.element, node) for item in split_array(str(literal.value))]
+    return Literal(tuple(item.value for item in found if isinstance(item, Literal)), target)
 
 
 def oid_named(context: Context, text: str, kind: str) -> int:

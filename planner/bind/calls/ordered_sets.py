@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType
+from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType, array
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function
@@ -20,13 +20,23 @@ from planner.bind.calls.overloads import Overload, chosen_function, table
 from planner.bind.environment import Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
-from planner.bind.types import coerce, common_type
+from planner.bind.types import array_of, coerce, common_type
 from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.walk import walk
 
 _KNOWN: Final = {
-    "percentile_cont": table([Overload("percentile_cont", ("float8", "float8"), "float8")]),
-    "percentile_disc": table([Overload("percentile_disc", ("float8", "anyelement"), "anyelement")]),
+    "percentile_cont": table(
+        [
+            Overload("percentile_cont", ("float8", "float8"), "float8"),
+            Overload("percentile_cont", ("_float8", "float8"), "_float8"),
+        ]
+    ),
+    "percentile_disc": table(
+        [
+            Overload("percentile_disc", ("float8", "anyelement"), "anyelement"),
+            Overload("percentile_disc", ("_float8", "anyelement"), "anyarray"),
+        ]
+    ),
     "mode": table([Overload("mode", ("anyelement",), "anyelement")]),
 }
 #: Aggregates that exist only WITHIN GROUP.
@@ -65,12 +75,34 @@ def _set(
     env: Environment, name: str, direct: list[Scalar], keys: list[Scalar], condition: Scalar | None, node: Any
 ) -> Scalar:
     chosen = choose_overload(env, name, [*direct, *keys], node, _KNOWN[name])
-    kind = FLOAT8 if chosen.result == "float8" else TEXT if keys[0].type.name == "unknown" else keys[0].type
+    is_float = chosen.result in ("float8", "_float8")
+    kind = FLOAT8 if is_float else TEXT if keys[0].type.name == "unknown" else keys[0].type
     key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
     assert key is not None, "the overload was chosen so that its arguments coerce"
-    arguments = tuple(_fraction(env, item, place) for item, place in zip(direct, node.args or (), strict=True))
-    order = (SortKey(key, *direction(env.binding, node.agg_order[0])),)
-    return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
+    order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)
+
+    def one(*arguments: Scalar) -> Scalar:
+        return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
+
+    if chosen.arguments[0] != "_float8":
+        return one(*(_fraction(env, item, place) for item, place in zip(direct, node.args or (), strict=True)))
+    count = register(env, "count", AggregateCall("count", (key,), INT8, filter=condition), node)
+    fractions = _fractions(env, direct[0], node.args[0])
+    if fractions is None:
+        return Literal(None, array(kind))
+    some = Call("gt", (count, Literal(0, INT8)), BOOL)
+    return Case(((some, array_of([one(item) for item in fractions], kind)),), Literal(None, array(kind)), array(kind))
+
+
+def _fractions(env: Environment, scalar: Scalar, node: Any) -> list[Scalar] | None:
+    """The fractions of an array, of which there are as many percentiles; None where it is NULL."""
+    found = coerce(env.binding, scalar, array(FLOAT8), "implicit", node)
+    if not isinstance(found, Literal):
+        raise unsupported("computed percentiles", "Give them as constants.", env.binding.position(node))
+    if found.value is None:
+        return None
+    assert isinstance(found.value, tuple)
+    return [_fraction(env, Literal(item, FLOAT8), node) for item in found.value]
 
 
 def _fraction(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -140,7 +172,7 @@ def _before(env: Environment, pairs: list[tuple[Scalar, Scalar]], node: Any) -> 
     before: Scalar = Literal(False, BOOL)
     alike: Scalar = Literal(True, BOOL)
     for (key, value), item in zip(pairs, node.agg_order, strict=True):
-        descending, nulls_first = direction(env.binding, item)
+        descending, nulls_first = direction(env.binding, item, key.type)
         null, other = (key, value) if nulls_first else (value, key)
         apart = Call("and", (Call("is_null", (null,), BOOL), Call("is_not_null", (other,), BOOL)), BOOL)
         lower = Call("or", (apart, compare(">" if descending else "<", key, value)), BOOL)

@@ -20,7 +20,7 @@ from planner.bind.definitions.sequences import with_options
 from planner.bind.domains import into_domain
 from planner.bind.rows import check_kept
 from planner.bind.texts import bind_expression, bind_tree
-from planner.bind.typenames import require_whole_interval, type_or_domain
+from planner.bind.typenames import type_or_domain
 from planner.bind.types import coerce, display
 from planner.definitions import AlterSequence
 from planner.expression import Scalar
@@ -102,7 +102,6 @@ def change_type(change: Alteration, command: Any) -> None:
     index = change.index(name)
     known = change.parts.columns[index]
     kind, domain = type_or_domain(binding, node.typeName)
-    require_whole_interval(binding, node.typeName)
     check_kept(binding.context.catalog, name, kind)
     if name in change.gone:
         raise SqlError("0A000", f'cannot alter type of column "{name}" twice')

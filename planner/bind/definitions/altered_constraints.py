@@ -52,7 +52,7 @@ def _over_index(change: Alteration, node: Any) -> None:
         words = f'ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "{name}" to "{given}"'
         change.notices.append(words)
     waits = (bool(node.deferrable), bool(node.initdeferred))
-    made = UniqueKey(change.parts.name(given), key.columns, primary, False, *waits)
+    made = UniqueKey(change.parts.name(given), key.columns, primary, False, *waits, nulls_alike=key.nulls_alike)
     change.parts.keys[places[0]] = made
     if primary:
         change.parts.columns = [

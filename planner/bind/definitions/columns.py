@@ -24,7 +24,7 @@ from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_s
 from planner.bind.domains import is_constrained
 from planner.bind.rows import check_kept
 from planner.bind.texts import bind_tree, row_of
-from planner.bind.typenames import check_collation, names_of, require_whole_interval, type_or_domain
+from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
 
 #: Names of hidden columns.
@@ -42,7 +42,6 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     if serial is not None and stream:
         raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
     kind, domain = (serial, None) if serial is not None else type_or_domain(binding, node.typeName)
-    require_whole_interval(binding, node.typeName)
     check_kept(binding.context.catalog, name, kind)
     collation = 0 if node.collClause is None else check_collation(binding, node.collClause, kind)
     if stream and kind.row is not None:

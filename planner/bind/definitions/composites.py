@@ -24,7 +24,7 @@ from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.enums import after_all
 from planner.bind.relations import type_schema
 from planner.bind.rows import check_kept
-from planner.bind.typenames import check_collation, find_type, require_whole_interval, type_of
+from planner.bind.typenames import check_collation, find_type, type_of
 from planner.definitions import AlterType, CreateType
 from planner.statements import NoOperation, Statement
 
@@ -50,7 +50,6 @@ def bind_create_composite(binding: Binding, node: Any) -> CreateType:
 
 def _field(binding: Binding, node: Any) -> tuple[str, SqlType]:
     kind = type_of(binding, node.typeName)
-    require_whole_interval(binding, node.typeName)
     check_kept(binding.context.catalog, node.colname, kind)
     if node.collClause is not None:
         check_collation(binding, node.collClause, kind)

@@ -60,8 +60,10 @@ def _set_not_null(parts: Parts, columns: tuple[str, ...]) -> None:
 def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], attributes: Attributes) -> None:
     primary = node.contype == ConstrType.CONSTR_PRIMARY
     position = binding.position(node)
-    if node.nulls_not_distinct or node.without_overlaps:
-        raise unsupported("NULLS NOT DISTINCT and WITHOUT OVERLAPS", position=position)
+    if node.without_overlaps:
+        raise unsupported("WITHOUT OVERLAPS", position=position)
+    if node.nulls_not_distinct and attributes.is_deferrable:
+        raise unsupported("NULLS NOT DISTINCT of a deferrable constraint", "Leave DEFERRABLE out.", position)
     for name in columns:
         column = parts.column(name)
         if column is None:
@@ -83,7 +85,7 @@ def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], at
         _set_not_null(parts, columns)
     name = parts.name(node.conname, "pkey") if primary else parts.name(node.conname, *columns, "key")
     waits = (attributes.is_deferrable, bool(attributes.deferred))
-    parts.keys.append(UniqueKey(name, columns, primary, False, *waits))
+    parts.keys.append(UniqueKey(name, columns, primary, False, *waits, nulls_alike=bool(node.nulls_not_distinct)))
 
 
 def copy_keys(parts: Parts) -> None:

@@ -28,7 +28,7 @@ from planner.bind.definitions.sequences import numbered
 from planner.bind.relations import type_schema
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
-from planner.bind.typenames import check_collation, find_type, names_of, require_whole_interval, type_or_domain
+from planner.bind.typenames import check_collation, find_type, names_of, type_or_domain
 from planner.bind.types import display
 from planner.definitions import AlterType, CreateType
 from planner.expression import Call, Column, ColumnRef, Literal
@@ -52,7 +52,6 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
     given: set[str] = set()
     with binding.without_positions():
         base, parent = type_or_domain(binding, node.typeName)
-        require_whole_interval(binding, node.typeName)
         if base.name == "void":
             raise SqlError("42804", '"void" is not a valid base type for a domain')
         if base.row is not None or (base.element is not None and base.element.row is not None):

@@ -99,7 +99,11 @@ class _Writer:
     def assigned(self, tree: Any, kind: SqlType | None) -> str:
         """The whole: a cast that an assignment brings is not written."""
         found = self.part(tree)
-        return found.text if kind is None or found.oid != UNKNOWN else self.constant(found, kind.oid).text
+        if kind is None or found.oid != UNKNOWN:
+            return found.text
+        if kind.name == "interval" and kind.modifiers and found.constant is not None:  # it says what a number counts
+            return f"{_quoted(found.constant)}::{kind}"
+        return self.constant(found, kind.oid).text
 
     def part(self, node: Any) -> _Text:
         """One node with those below."""

@@ -50,14 +50,15 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         if not node.if_not_exists:
             raise duplicate_table(name)
         return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
-    if node.nulls_not_distinct:
-        raise unsupported("NULLS NOT DISTINCT", position=binding.position(node.relation))
+    alike = bool(node.nulls_not_distinct)
     if node.unique and predicate is None and all(item.name is not None for item in node.indexParams):
-        key = UniqueKey(name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True)
+        key = UniqueKey(
+            name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True, nulls_alike=alike
+        )
         after = replace(table, keys=(*table.keys, key))
     else:
         orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
-        index = Index(name, parts, columns, None, orders, included, predicate, bool(node.unique))
+        index = Index(name, parts, columns, None, orders, included, predicate, bool(node.unique), alike)
         if node.unique:
             _require_bound(binding, table, index, node)
         after = replace(table, indexes=(*table.indexes, index))

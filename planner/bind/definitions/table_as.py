@@ -11,6 +11,7 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Table
+from catalog.precision import declared
 from catalog.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
@@ -72,7 +73,7 @@ def _type(output: Output) -> SqlType:
     """A column's type; the digits of a computed numeric are ours and not declared."""
     if output.type.element is not None:
         raise unsupported("a column of an array type", "Use one row for each element.")
-    return output.type if output.typmod != -1 else plain(output.type)
+    return declared(output.type, output.typmod) if output.typmod != -1 else plain(output.type)
 
 
 def _fitted(binding: Binding, relation: Relation, columns: tuple[ColumnDefinition, ...]) -> Relation:

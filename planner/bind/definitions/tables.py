@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
+from catalog.precision import is_fitted
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
 from planner.bind.definitions.constraints import add_table_constraint, copy_keys, make_check, make_foreign_key
@@ -135,6 +136,9 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
         if column.type.name == "interval":
             instead = "Use two timestamps, or a number of seconds."
             raise unsupported(f"an interval column in {where}", instead, binding.position(node))
+        if is_fitted(column.type):
+            instead = "Leave the precision out, and round where it is read."
+            raise unsupported(f"a column of type {column.type} in {where}", instead, binding.position(node))
         if column.type.enum is not None or column.type.row is not None:
             instead = "Use text, and cast it where it is read."
             raise unsupported(f"a column of a user's type in {where}", instead, binding.position(node))

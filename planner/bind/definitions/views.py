@@ -16,6 +16,7 @@ from pglast.stream import RawStream
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
+from catalog.precision import declared
 from catalog.types import SqlType
 from planner.algebra import Aggregate, Relation, Scan
 from planner.bind.context import Binding
@@ -151,11 +152,14 @@ def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[Co
         raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
     given = names + tuple(output.name for output in query.outputs)[len(names) :]
     check_columns(given)
-    for name, column in zip(given, query.relation.columns, strict=True):
-        check_kept(catalog, name, column.type)
-    return tuple(
-        ColumnDefinition(name, column.type) for name, column in zip(given, query.relation.columns, strict=True)
+    kinds = (
+        declared(column.type, output.typmod)
+        for column, output in zip(query.relation.columns, query.outputs, strict=True)
     )
+    columns = tuple(ColumnDefinition(name, kind) for name, kind in zip(given, kinds, strict=True))
+    for column in columns:
+        check_kept(catalog, column.name, column.type)
+    return columns
 
 
 def _check_replaced(binding: Binding, view: View) -> None:

@@ -19,3 +19,12 @@ SELECT 'abc' SIMILAR TO 'abc', 'abc' SIMILAR TO 'a', 'abc' SIMILAR TO '%(b|d)%',
 SELECT 'a' SIMILAR TO 'a' ESCAPE 'xx';
 SELECT 1 SIMILAR TO '1';
 SELECT 'a' LIKE 'a' ESCAPE 'xx';
+SELECT 'abab' ~ '^(ab)\1$', 'abba' ~ '(b)\1', 'abc' ~ '(.)\1', 'aA' ~ '(a)\1', 'aA' ~* '(a)\1', NULL ~ '(a)\1', 'aa' !~ '(a)\1';
+SELECT regexp_replace('the the cat sat sat', '\y(\w+) \1\y', '<\1>', 'g'), regexp_match('x=1;x=1', '(\w=\d);\1'), regexp_matches('aabbcd', '(.)\1', 'g'), substring('hello' from '(.)\1'), regexp_split_to_array('a,,b;;c,;d', '([,;])\1'), regexp_count('aabbcddd', '(.)\1');
+SELECT v, v ~ '^(.)(.).?\2\1$', regexp_replace(v, '(.)\1+', '\1', 'g'), regexp_match(v, '(a*)(b?)\1\2') FROM (VALUES ('abcba'), ('aabbaa'), (''), (NULL), ('xyzzyx')) v (v);
+SELECT regexp_match('aaaa', '(a+)\1{1,3}'), regexp_match('aaaaaa', '(a+?)\1{2,}?'), regexp_match('abcabcabd', '((a.)c)\1(?=ab)\2'), regexp_match('ab', '(a)|(b)\1');
+SELECT 'a' ~ '\1';
+SELECT 'a' ~ '(a\1)';
+SELECT 'a' ~ '(a)\2';
+SELECT 'aa' ~ '(?=(a))\1';
+SELECT 'aaaaaaaaaaaa' ~ '(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)\10', 'aaaaaaaaaa' ~ '(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)\10', E'a\n' ~ '(a)\12';

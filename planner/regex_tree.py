@@ -1,0 +1,153 @@
+"""Regular expressions as trees: what ``regex_syntax`` reads a text into, and ``regex_matching`` finds in others.
+
+Owns: the nodes, and what is told of one by looking at it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+#: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
+Preference = bool | None
+_NODES: Final = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Char:
+    """One character that ``accepts`` takes."""
+
+    accepts: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """No character, where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """No character, where what follows (or is before) matches, or does not."""
+
+    inner: Node
+    behind: bool
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A group that is captured."""
+
+    inner: Node
+    number: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """One item after the other."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """One of several, the first in case of doubt."""
+
+    branches: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
+
+    inner: Node
+    least: int
+    most: int | None
+    greedy: Preference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Back:
+    """The characters that a group holds; ``like`` is what takes at least all that the group does, anywhere."""
+
+    number: int
+    like: Node
+    ignore_case: bool
+
+
+Node = Char | Point | Look | Group | Sequence | Choice | Repeat | Back
+
+
+@lru_cache(_NODES)
+def refers(node: Node) -> bool:
+    """Whether there is a back reference in it."""
+    match node:
+        case Back():
+            return True
+        case Group() | Repeat():
+            return refers(node.inner)
+        case Sequence(items=inner) | Choice(branches=inner):
+            return any(map(refers, inner))
+        case _:
+            return False
+
+
+def anywhere(node: Node) -> Node:
+    """What takes the same characters wherever they stand."""
+    match node:
+        case Point() | Look():
+            return Sequence(())
+        case Group():
+            return anywhere(node.inner)
+        case Sequence():
+            return Sequence(tuple(map(anywhere, node.items)))
+        case Choice():
+            return Choice(tuple(map(anywhere, node.branches)))
+        case Repeat():
+            return replace(node, inner=anywhere(node.inner))
+        case Back():
+            return node.like
+        case _:
+            return node
+
+
+@lru_cache(_NODES)
+def captured(node: Node) -> tuple[int, ...]:
+    """The numbers of the groups in it."""
+    match node:
+        case Group():
+            return (node.number, *captured(node.inner))
+        case Sequence(items=inner) | Choice(branches=inner):
+            return tuple(number for item in inner for number in captured(item))
+        case Repeat():
+            return captured(node.inner)
+        case _:
+            return ()
+
+
+@lru_cache(_NODES)
+def preference(node: Node) -> Preference:
+    """Whether a node is greedy (True), not greedy (False), or neither (section 9.7.3.5 of the manual)."""
+    match node:
+        case Group():
+            return preference(node.inner)
+        case Sequence():
+            return next((found for found in map(preference, node.items) if found is not None), None)
+        case Choice():
+            return True
+        case Repeat():
+            return preference(node.inner) if node.greedy is None else node.greedy
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A tree and the number of its groups."""
+
+    root: Node
+    groups: int
