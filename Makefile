@@ -11,7 +11,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 5433
 DATA ?= data
-PACKAGES := protocol catalog planner executor server
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help
@@ -23,7 +22,7 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 	@exec $(BIN)/python -m server --listen 127.0.0.1:$(PORT) --data $(DATA)
 
 .PHONY: test
-test: $(VENV)/.installed-dev java postgres clients  ## the test suite (ARGS="--whole": also what samples stand for)
+test: $(VENV)/.installed-dev java postgres clients $(VENV)/spark.jsa  ## the test suite (ARGS="--whole": also what samples stand for)
 	$(PYTEST) $(ARGS) -m "not spark" $(OR_NONE)
 	$(PYTEST) $(ARGS) -m spark $(OR_NONE)
 
@@ -32,7 +31,7 @@ test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real cl
 	$(PYTEST) tests/clients $(ARGS)
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.installed-dev java  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
+test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \
 		tests/server/test_cluster.py tests/server/test_unreachable_storage.py tests/spark/test_separation_failures.py
 
@@ -47,7 +46,8 @@ FAST := $(PYTEST) -m "not slow and not spark" -p no:cacheprovider
 check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests, in about a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target format-check lint layers mypy fast
 
-.PHONY: format-check lint types mypy pyright layers fast
+.PHONY: static format-check lint types mypy pyright layers fast
+static: format-check lint types layers
 format-check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 lint: $(VENV)/.installed-dev
@@ -99,6 +99,10 @@ postgres:
 	@tools/postgres.sh
 clients:
 	@tools/clients.sh
+
+# What JVMs of tests need not read and verify each time; without it they take longer to start.
+$(VENV)/spark.jsa: $(VENV)/.installed-dev | java
+	@$(BIN)/python -m tests.rig.spark 2>/dev/null || echo "Spark's classes are not archived"
 
 .PHONY: clean
 clean:  ## remove everything that was generated; never the data

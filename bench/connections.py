@@ -21,8 +21,9 @@ READ: Final = "SELECT * FROM few;\n"
 def run(rig: Rig) -> list[Row]:
     """Peers take turns."""
     with rig.millstream(max_connections=600) as server:
-        for peer in (server, rig.postgres):
-            with connect(peer) as client:
+        peers: tuple[Millstream | Postgres, ...] = (server, rig.postgres)
+        for either in peers:
+            with connect(either) as client:
                 client.query("DROP TABLE IF EXISTS few; CREATE TABLE few (a integer, b text)")
                 client.query("INSERT INTO few SELECT i, 'text' FROM generate_series(1, 10) AS g (i)")
         rows = [_time(rig, server), _memory(server, rig.postgres)]

@@ -24,11 +24,11 @@ from typing import Final, Literal
 
 from bench.client import Client
 from tests.rig.postgres import Postgres
-from tests.rig.process import wait_until
 from tests.rig.server import DATABASE, USER, Millstream, java_is_there
 from tests.rig.tpch import TABLES, Tpch
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+BUILT_IN: Final = ("select-only", "tpcb-like")
 RESULTS: Final = ROOT / "bench" / "results"
 
 
@@ -92,7 +92,8 @@ class Rig:
         folder = Path(tempfile.mkdtemp(prefix="data-", dir=self.folder))
         try:
             with Millstream(folder / "data", settings) as server:
-                _await_spark(server)
+                if java_is_there() and settings.get("spark_enabled", True):
+                    server.wait_for_spark()  # the figures are those of a server that runs, not of a JVM that starts
                 yield server
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -115,11 +116,11 @@ class Rig:
         return statistics.median(runs), runs
 
     def pgbench(self, server: Millstream | Postgres, script: str, clients: int, mode: str) -> float:
-        """Transactions per second of a script ('-S' is pgbench's own)."""
+        """Transactions per second of a script, or of one that pgbench has built in."""
         user, database = (USER, DATABASE) if isinstance(server, Millstream) else ("postgres", "postgres")
         path = self.folder / "script.sql"
         path.write_text(script)
-        chosen = ["-S"] if script == "-S" else ["-f", str(path)]
+        chosen = ["-b", script] if script in BUILT_IN else ["-f", str(path)]
         size = ["-c", str(clients), "-j", str(min(clients, 2)), "-T", str(self.seconds), "-M", mode]
         where = ["-h", "127.0.0.1", "-p", str(server.port), "-U", user, database]
         done = subprocess.run(["pgbench", "-n", *chosen, *size, *where], capture_output=True, text=True, check=False)
@@ -127,18 +128,6 @@ class Rig:
         if done.returncode or found is None:
             raise RuntimeError(f"pgbench failed: {done.stderr[-800:]}")
         return float(found[1])
-
-
-def _await_spark(server: Millstream) -> None:
-    """The figures are those of a server that runs, not of a JVM that starts."""
-
-    def is_up() -> bool:
-        query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
-        return client.execute(query).fetchone() in (None, (True,))
-
-    if java_is_there() and server.settings.get("spark_enabled", True):
-        with server.connect() as client:
-            wait_until(is_up, 120, "Spark")
 
 
 def connect(server: Millstream | Postgres) -> Client:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from bench.harness import ROOT, Rig, Row
+from bench.harness import Rig, Row
 from executor.database import Database
 from executor.options import Options
 from executor.separation import choosing, service, slicing
@@ -28,6 +28,7 @@ from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.running import Request, RunningQuery
 from tests.executor.client import Client
 from tests.rig import tpcds, tpch
+from tests.rig.benchmarks import Suite, queries
 from tests.sql.leaving import load
 
 TITLE: Final = "Queries that leave after each pipeline, and go on at a server of twice the threads"
@@ -73,10 +74,9 @@ def run(rig: Rig) -> list[Row]:
     return [*rows, *_rows(f"TPC-DS {small:g}", sample)]
 
 
-def _measured(rig: Rig, suite: str, tables: dict[str, str], csv: Callable[[str], Path], step: int = 1) -> list[Run]:
+def _measured(rig: Rig, suite: Suite, tables: dict[str, str], csv: Callable[[str], Path], step: int = 1) -> list[Run]:
     folder = rig.folder / "leaving"
-    paths = sorted((ROOT / "tests" / "sql" / suite).glob("q*.sql"), key=lambda path: int(path.stem[1:]))[::step]
-    runs = [Run(path.stem, path.read_text()) for path in paths]
+    runs = [Run(path.stem, path.read_text()) for path in queries(suite)[::step]]
     try:
         with _server(folder, 1) as (database, client):
             load(database, tables, csv)
@@ -206,14 +206,15 @@ def _costs(suite: str, stops: Sequence[tuple[Run, Stop]], is_marked: bool) -> li
     for name, chosen, most in (("", stops, 11), (f" below {SMALL / 1e6:g} MB", small, 2)):
         if chosen:
             share = 100 * statistics.mean(stop.out / item.whole for item, stop in chosen)
-            aim = (float(most), f"under {most} %") if is_marked else (None, "")
-            rows.append(Row(f"{suite}: leaving{name}", share, "% of the query", None, "", *aim, "less"))
+            aim, text = (float(most), f"under {most} %") if is_marked else (None, "")
+            rows.append(Row(f"{suite}: leaving{name}", share, "% of the query", aim=aim, aim_text=text, better="less"))
     late = [(item, stop) for item, stop in stops if stop.progress >= 0.3]
     if late:
         moved = statistics.mean(stop.out + stop.rest for _, stop in late)
         restarted = statistics.mean(item.restart for item, _ in late)
-        aim = (1.0, "faster") if is_marked else (None, "")
-        rows.append(Row(f"{suite}: leaving and going on, from 30 %", moved, "s", restarted, "a restart", *aim, "less"))
+        aim, text = (1.0, "faster") if is_marked else (None, "")
+        case = f"{suite}: leaving and going on, from 30 %"
+        rows.append(Row(case, moved, "s", restarted, "a restart", aim, text, "less"))
     return rows
 
 

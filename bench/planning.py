@@ -9,11 +9,10 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
-from bench.harness import ROOT, Rig, Row
+from bench.harness import Rig, Row
 from catalog.catalog import Catalog
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.plans import PlanCache as Optimised
@@ -22,6 +21,7 @@ from planner.definitions import CreateTable
 from planner.parse import parse
 from planner.statements import Query
 from server.planning import PlanCache, Surroundings
+from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES
 
 TITLE = "Milliseconds of planning"
@@ -36,14 +36,14 @@ COLD_AIM: Final = 20.0
 def run(rig: Rig) -> list[Row]:
     """The warm point query, and each query of TPC-H cold."""
     around = Surroundings(catalog(), ("public",), "UTC", "millstream", "millstream", "millstream")
-    for path in queries():
+    for path in queries("tpch"):
         plan_cold(path.read_text(), around)
     warm = warm_points(around)
     rows = [
         Row("point query, warm, p50", statistics.median(warm), "ms", aim=WARM_AIM, aim_text="1 ms", better="less"),
         Row("point query, warm, p99", statistics.quantiles(warm, n=100)[-1], "ms", better="less"),
     ]
-    found = {path.stem: cold(path.read_text(), around) for path in queries()}
+    found = {path.stem: cold(path.read_text(), around) for path in queries("tpch")}
     slowest = max(found, key=lambda name: found[name])
     case = f"TPC-H cold, slowest ({slowest})"
     rows.append(Row(case, found[slowest], "ms", aim=COLD_AIM, aim_text="20 ms", better="less"))
@@ -60,11 +60,6 @@ def catalog() -> Catalog:
         assert isinstance(statement, CreateTable)
         found = found.add(statement.table)
     return found
-
-
-def queries() -> Iterator[Path]:
-    """The texts of all 22 queries."""
-    return iter(sorted((ROOT / "tests" / "sql" / "tpch").glob("q*.sql")))
 
 
 def plan_cold(text: str, around: Surroundings) -> str:

@@ -42,7 +42,7 @@ def run(rig: Rig) -> list[Row]:
                 ours, theirs = [], []
                 for _ in range(rig.rounds):
                     ours.append(rig.pgbench(server, script.format(last=groups(rig) // 8 - 1), clients, mode))
-                    theirs.append(rig.pgbench(rig.postgres, "-S", clients, mode))
+                    theirs.append(rig.pgbench(rig.postgres, "select-only", clients, mode))
                 case, peer = f"{name}, {clients} client{'s' * (clients > 1)}", statistics.median(theirs)
                 figures = tuple(ours)
                 rows.append(

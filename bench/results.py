@@ -43,9 +43,11 @@ def run(rig: Rig) -> list[Row]:
             rows = [_large(rig, name, read, ours, theirs) for name, read in LARGE]
             rows.append(_pipelined(rig, ours, theirs))
         for name, script, mode in (
-            ("row of a table by key, simple", "-S", "simple"),
-            ("row of a table by key, prepared", "-S", "prepared"),
+            ("row of a table by key, simple", "select-only", "simple"),
+            ("row of a table by key, prepared", "select-only", "prepared"),
             ("UPDATE of a table's row, prepared", WRITE, "prepared"),
+            ("pgbench's own blocks (tpcb-like), simple", "tpcb-like", "simple"),
+            ("pgbench's own blocks (tpcb-like), prepared", "tpcb-like", "prepared"),
         ):
             rows += [_pgbench(rig, f"{name}, {clients} clients", script, mode, clients, server) for clients in (1, 8)]
     return rows

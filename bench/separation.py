@@ -12,11 +12,12 @@ import time
 from typing import Final
 
 from bench.client import Client
-from bench.harness import ROOT, Rig, Row, connect, load
+from bench.harness import Rig, Row, connect, load
+from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES
 
 TITLE: Final = "TPC-H pipeline by pipeline"
-QUERIES: Final = sorted((ROOT / "tests" / "sql" / "tpch").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES: Final = queries("tpch")
 SETTINGS: Final = {"on": 1.08, "auto": 1.02}
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from catalog.errors import SqlError
 from executor.transaction import Transaction
@@ -59,8 +59,12 @@ class Locks:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._held: Counter[Lock] = Counter()
-        self._waiting: dict[Lock, None] = {}  # in the order in which they were asked for
+        #: By key: what is held how often, and what is waited for in the order in which it was asked for.
+        self._held: dict[Key, Counter[Lock]] = {}
+        self._waiting: dict[Key, dict[Lock, None]] = {}
+        #: The same by session, each of which waits for one lock at most.
+        self._holdings: dict[Holder, dict[Lock, None]] = {}
+        self._awaited: dict[Holder, Lock] = {}
 
     def take(self, lock: Lock, waits: bool, timeout: float = 0.0) -> bool:
         """Takes a lock; False where it is not free and ``waits`` is not said. Raises 40P01, 55P03 and 57014."""
@@ -68,11 +72,13 @@ class Locks:
         with self._changed:
             if any(self._blockers(lock)) and (not waits or not self._await(lock, deadline)):
                 return False
-            self._held[lock] += 1
+            self._held.setdefault(lock.key, Counter())[lock] += 1
+            self._holdings.setdefault(lock.holder, {})[lock] = None
             return True
 
     def _await(self, lock: Lock, deadline: float) -> bool:
-        self._waiting[lock] = None
+        self._waiting.setdefault(lock.key, {})[lock] = None
+        self._awaited[lock.holder] = lock
         try:
             while any(self._blockers(lock)):
                 if self._is_circle(lock):
@@ -84,17 +90,19 @@ class Locks:
                 self._changed.wait(_POLL)
             return True
         finally:
-            del self._waiting[lock]
+            del self._awaited[lock.holder]
+            _remove(self._waiting, lock.key, lock)
             self._changed.notify_all()
 
     def _blockers(self, lock: Lock) -> Iterator[Holder]:
         """Who has, or has asked before for, what excludes a lock."""
-        if lock in self._held:
+        held = self._held.get(lock.key, ())
+        if lock in held:
             return
-        yield from (other.holder for other in self._held if other.excludes(lock))
-        if any(other.holder is lock.holder and other.key == lock.key for other in self._held):
+        yield from (other.holder for other in held if other.excludes(lock))
+        if any(other.holder is lock.holder for other in held):
             return  # nobody who waits for this session could come first
-        for other in self._waiting:
+        for other in self._waiting.get(lock.key, ()):
             if other == lock:
                 return
             if other.excludes(lock):
@@ -109,33 +117,49 @@ class Locks:
                 return True
             if id(holder) not in seen:
                 seen.add(id(holder))
-                stack += [one for other in self._waiting if other.holder is holder for one in self._blockers(other)]
+                stack += self._blocking(holder)
                 if holder.awaits_writer():
-                    stack += [other.holder for other in self._waiting if other.holder.has_writer()]
+                    stack += [other for other in self._awaited if other.has_writer()]
         return False
+
+    def _blocking(self, holder: Holder) -> list[Holder]:
+        awaited = self._awaited.get(holder)
+        return [] if awaited is None else list(self._blockers(awaited))
 
     def give_back(self, lock: Lock) -> bool:
         """Gives a lock back once; whether it was held."""
         with self._changed:
-            held = self._held[lock] > 0
-            if self._held[lock] <= 1:
-                del self._held[lock]
+            held = self._held.get(lock.key, Counter())
+            if lock not in held:
+                return False
+            held[lock] -= 1
+            if not held[lock]:
+                _remove(self._held, lock.key, lock)
+                _remove(self._holdings, lock.holder, lock)
                 self._changed.notify_all()
-            else:
-                self._held[lock] -= 1
-            return held
+            return True
 
     def of(self, holder: Holder) -> tuple[list[Lock], list[Lock]]:
         """What a session holds and what it waits for."""
         with self._changed:
-            held, waiting = (tuple(locks) for locks in (self._held, self._waiting))
-        return [lock for lock in held if lock.holder is holder], [lock for lock in waiting if lock.holder is holder]
+            awaited = self._awaited.get(holder)
+            return list(self._holdings.get(holder, ())), [] if awaited is None else [awaited]
 
     def blockers(self, holder: Holder) -> list[Holder]:
         """The sessions that a session waits for."""
         with self._changed:
-            found = [one for lock in self._waiting if lock.holder is holder for one in self._blockers(lock)]
-        return list(dict.fromkeys(found))
+            return list(dict.fromkeys(self._blocking(holder)))
+
+
+_Of = TypeVar("_Of", bound=Hashable)
+_Locks = TypeVar("_Locks", bound=MutableMapping[Lock, Any])
+
+
+def _remove(locks: dict[_Of, _Locks], of: _Of, lock: Lock) -> None:
+    """A lock is none of those of a key or session any more."""
+    del locks[of][lock]
+    if not locks[of]:
+        del locks[of]
 
 
 class Holder:

@@ -5,7 +5,8 @@ back: Spark has no interval of months, days and microseconds together, and no ti
 
     interval    struct<months int, days int, microseconds bigint>        time    bigint: microseconds
 
-Arrays are carried as arrays of what carries their elements. Everything is done by columns.
+Arrays are carried as arrays of what carries their elements, rows and arrays of several dimensions as structs of what
+carries their fields. Everything is done by columns.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def carrier(kind: pa.DataType) -> pa.DataType:
     """The type whose values Spark holds for those of a type."""
     if pa.types.is_list(kind):
         return pa.list_(carrier(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(carrier(field.type)) for field in kind])
     if pa.types.is_interval(kind):
         return INTERVAL
     return pa.int64() if pa.types.is_time(kind) else kind
@@ -36,6 +39,8 @@ def packed(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_list(kind):
         return _with_values(column, packed(column.flatten()))
+    if pa.types.is_struct(kind):
+        return _of_fields(column, [packed(field) for field in column.flatten()], carrier(kind))
     return split(column) if pa.types.is_interval(kind) else column.cast(pa.int64())
 
 
@@ -47,6 +52,9 @@ def unpacked(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column.cast(kind)
     if pa.types.is_list(kind):
         return _with_values(column, unpacked(column.flatten(), kind.value_type))
+    if pa.types.is_struct(kind):
+        pairs = zip(column.flatten(), kind, strict=True)
+        return _of_fields(column, [unpacked(item, field.type) for item, field in pairs], kind)
     return joined(column) if pa.types.is_interval(kind) else column.cast(kind)
 
 
@@ -93,6 +101,11 @@ def joined(structs: pa.StructArray) -> pa.Array:
     if structs.null_count:
         validity = pa.py_buffer(np.packbits(structs.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
     return pa.Array.from_buffers(kind, len(structs), [validity, pa.py_buffer(values)])
+
+
+def _of_fields(structs: pa.StructArray, fields: list[pa.Array], kind: pa.StructType) -> pa.StructArray:
+    """The structs with others for their fields."""
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=structs.is_null() if structs.null_count else None)
 
 
 def _with_values(lists: pa.ListArray, values: pa.Array) -> pa.ListArray:

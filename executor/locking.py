@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.transaction import OutdatedError, Transaction
-from planner.statements import Locking, LockTable, Query
+from planner.statements import CopyOut, Locking, LockTable, Query
 
 if TYPE_CHECKING:
     from executor.embedded.tables.store import WriteTransaction
@@ -57,11 +57,12 @@ def lock(session: DatabaseSession, planned: Planned, transaction: Transaction) -
     """Takes the lock that a statement needs before it may begin."""
     if planned.writes_tables or (session.serializable and planned.adds_rows):
         transaction.writer()
-    if isinstance(planned.statement, Query) and planned.statement.locking is not None:
-        lock_rows(planned.statement.locking, transaction)
+    statement = planned.statement.query if isinstance(planned.statement, CopyOut) else planned.statement
+    if isinstance(statement, Query) and statement.locking is not None:
+        _lock_rows(statement.locking, transaction)
 
 
-def lock_rows(locking: Locking, transaction: Transaction) -> None:
+def _lock_rows(locking: Locking, transaction: Transaction) -> None:
     """FOR UPDATE. Raises 55P03 where it may not wait."""
     _take_writer(transaction, locking.nowait, f'could not obtain lock on row in relation "{locking.table}"')
 

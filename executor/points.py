@@ -23,6 +23,7 @@ from planner.statements import Query
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from executor.embedded.tables.writing import WriteTransaction
 
 _STRINGS = ("text", "varchar")
 
@@ -176,6 +177,13 @@ class PointReader:
         """The row at the present LSN; None where the query must go the ordinary way."""
         key = self._key(parameters)
         return NO_ROW if key is None else self._source.read(key)
+
+    def within(self, write: WriteTransaction, parameters: tuple[Value, ...]) -> Row | None:
+        """The row as a transaction sees it that has changed tables; None where that takes time."""
+        source, key = self._source, self._key(parameters)
+        if not isinstance(source, TableSource):
+            return None
+        return NO_ROW if key is None else write.find_row(source.table, source.columns, key)
 
 
 def point_reader(database: Database, query: Query, catalog: Catalog) -> PointReader | None:

@@ -291,6 +291,7 @@ class Reader:
         database = self.database
         database.replicas.refresh((oid,))
         with _locked([database.view(below) for below in database.views_below((oid,))]):
+            database.tables.backlog.apply()
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))
                 snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
@@ -327,6 +328,8 @@ class Reader:
         exact = reads_tables or len(views) > 1
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
+        if reads_tables and transaction.write is None and transaction.snapshot is None:
+            self.database.tables.backlog.apply()  # so that little is left while others wait for the lock
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
             lsn = self.database.sequencer.visible

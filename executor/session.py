@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -28,9 +28,10 @@ from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_rows, lock_table
+from executor.locking import begin_write, lock, lock_table
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
+from executor.points import PointReader
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
 from executor.streams.arriving import ArrivingQuery
@@ -39,6 +40,7 @@ from executor.tables import drawing
 from executor.tables.drawing import Caller
 from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
+from executor.trace.index import Row
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import CreateTableAs, CreateView, Truncate
@@ -63,6 +65,8 @@ from planner.statements import (
 
 if TYPE_CHECKING:
     from executor.database import Database
+
+_Found = TypeVar("_Found")
 
 
 class DatabaseSession:
@@ -231,6 +235,18 @@ class DatabaseSession:
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
+        return self._begun(planned, lambda statement, transaction: self._run(statement, parameters, transaction))
+
+    def copy_out(self, planned: Planned) -> tuple[CopyOut, Result]:
+        """COPY ... TO as it was planned at last, and its rows; the server formats them."""
+
+        def run(statement: Statement, transaction: Transaction) -> tuple[CopyOut, Result]:
+            assert isinstance(statement, CopyOut)
+            return statement, replace(self._query(statement.query, (), transaction), tag="COPY")
+
+        return self._begun(planned, run)
+
+    def _begun(self, planned: Planned, run: Callable[[Statement, Transaction], _Found]) -> _Found:
         with self._statement() as transaction:
             lock(self, planned, transaction)
             for attempt in range(ATTEMPTS):
@@ -238,7 +254,7 @@ class DatabaseSession:
                     planned = planned.again()
                 self.reader.planned = planned.catalog
                 try:
-                    return self._run(planned.statement, parameters, transaction)
+                    return run(planned.statement, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
@@ -285,14 +301,6 @@ class DatabaseSession:
         evaluate = self.evaluator(transaction) if statement.volatile else plainly
         batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
-
-    def copy_out(self, statement: CopyOut) -> Result:
-        """COPY ... TO: the rows; the server formats them."""
-        with self._statement() as transaction:
-            if statement.query.locking is not None:
-                lock_rows(statement.query.locking, transaction)
-            result = self._query(statement.query, (), transaction)
-            return replace(result, tag="COPY")
 
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
@@ -384,6 +392,52 @@ class DatabaseSession:
             return False
         changes = self.database.row_changes
         return changes.change(statement, parameters, self.time_zone, self.synchronous_commit, done)
+
+    def awaits_turn(self, statement: RowChange) -> bool:
+        """Whether ``change_row_within`` may be possible as soon as those who write tables have ended."""
+        transaction = self._block.current
+        is_first = transaction is not None and transaction.write is None and not self.lock_timeout
+        return is_first and not self.serializable and self.database.row_changes.is_by_key(statement)
+
+    def change_row_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
+        """The same at once within the open block, whose commit makes it durable."""
+        transaction = self._block.current
+        if transaction is None or transaction.failed or transaction.repeatable or self.serializable:
+            return False
+        return self.database.row_changes.change_within(transaction, statement, parameters, self.time_zone)
+
+    def read_within(self, reader: PointReader, parameters: tuple[Value, ...]) -> Row | None:
+        """The row of a point read as the open block sees it; None where it is to be read the ordinary way."""
+        transaction = self._block.current
+        if transaction is None or transaction.failed or transaction.repeatable or transaction.catalog is not None:
+            return None
+        transaction.begun = True
+        return reader.peek(parameters) if transaction.write is None else reader.within(transaction.write, parameters)
+
+    def ends_at_once(self, action: str) -> bool:
+        """Whether COMMIT or ROLLBACK has nothing to wait for."""
+        transaction = self._block.current
+        if transaction is None or transaction.snapshot is not None or self.temporary.tables:
+            return False
+        if action == "commit" and not transaction.failed:
+            return transaction.is_empty
+        return transaction.write is None or not transaction.write.is_open
+
+    def commit_at_once(self, done: Callable[[SqlError | None], None]) -> bool:
+        """COMMIT of a block that has changed no more than rows by key, without blocking; ``done`` is called when that
+        is durable, or why it is not. False where it must wait: nothing happened."""
+        transaction = self._block.current
+        if transaction is None or not transaction.is_by_key or self.temporary.tables:
+            return False
+        self._block.current, write = None, transaction.write
+        assert write is not None
+
+        def ended(error: SqlError | None) -> None:
+            transaction.release_locks()
+            done(error)
+
+        self.database.row_changes.commit(write, self.synchronous_commit, ended)
+        return True
 
     def append_rows(
         self, insert: Insert, rows: list[tuple[Value, ...]], done: Callable[[SqlError | None], None]

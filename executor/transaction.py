@@ -81,12 +81,15 @@ class Transaction:
         """The table transaction, begun on first use: waits for the one writer there may be, or raises 55P03 at once."""
         if self.read_only:
             raise SqlError("25006", "cannot execute a writing statement in a read-only transaction")
-        if self.write is None:
-            self.write = self.begin_write(nowait)
-            self.write.timing = self.timing
-            for savepoint in self.savepoints:
-                self.write.savepoint(savepoint.name)
-        return self.write
+        return self.write or self.write_with(self.begin_write(nowait))
+
+    def write_with(self, write: WriteTransaction) -> WriteTransaction:
+        """Its table transaction is one that has just begun."""
+        self.write = write
+        write.timing = self.timing
+        for savepoint in self.savepoints:
+            write.savepoint(savepoint.name)
+        return write
 
     def set_constraints(self, named: tuple[tuple[int, str], ...] | None, deferred: bool) -> None:
         """SET CONSTRAINTS: what waited and waits no longer is checked now. Raises 23503."""
@@ -103,6 +106,18 @@ class Transaction:
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
         return self.write is None and not self.parts and self.catalog is None
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether a commit would write no more than rows by key."""
+        return (
+            self.write is not None
+            and self.write.is_by_key
+            and not self.failed
+            and not self.parts
+            and self.catalog is None
+            and self.snapshot is None
+        )
 
     def record(self) -> TransactionRecord:
         """What its commit logs."""

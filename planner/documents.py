@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from catalog.errors import SqlError
 
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_PLAIN: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+#: What numeric holds: digits before its point and behind it, and an exponent that its input reads.
+_DIGITS: Final = 131072
+_DECIMALS: Final = 16383
+_EXPONENT: Final = (1 << 30) - 1
 
 
 class Number(str):
@@ -24,11 +29,30 @@ class Number(str):
     __slots__ = ()
 
 
-def _number(text: str) -> Number:
-    value = Decimal(text)
-    if abs(value.adjusted()) > 131072:
-        raise SqlError("22003", "value overflows numeric format")
+def number(value: Decimal) -> Number:
+    """A number's text. Raises 22003 for one that numeric does not hold."""
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int), "neither JSON nor its paths have infinities"
+    if (value and value.adjusted() >= _DIGITS) or -exponent > _DECIMALS:
+        raise _overflow()
     return Number(format(value if value else abs(value), "f"))
+
+
+def read_number(text: str) -> Number:
+    """The same of a number as it is written."""
+    if len(text) <= _DECIMALS and _PLAIN.fullmatch(text):
+        return Number(text.removeprefix("-") if not text.strip("-0.") else text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent that no Decimal has
+        raise _overflow() from None
+    if abs(int(value.as_tuple().exponent)) > _EXPONENT:
+        raise _overflow()
+    return number(value)
+
+
+def _overflow() -> SqlError:
+    return SqlError("22003", "value overflows numeric format")
 
 
 def _refuse(constant: str) -> Any:
@@ -36,7 +60,7 @@ def _refuse(constant: str) -> Any:
 
 
 _SCANNER: Final = json.JSONDecoder(parse_constant=_refuse)
-_READER: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=_number, parse_int=_number)
+_READER: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=read_number, parse_int=read_number)
 
 
 def _guarded(read: Callable[[str], Any], text: str) -> Any:

@@ -312,26 +312,19 @@ COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-#: Functions that the session replaces by a literal before an engine sees them.
-SESSION_FUNCTIONS: Final = frozenset(
-    [
-        "now",
-        "current_date",
-        "current_user",
-        "session_user",
-        "current_database",
-        "current_schema",
-        "version",
-        "pg_backend_pid",
-        "pg_postmaster_start_time",
-        "statement_timestamp",
-        "txid_current",
-        *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
-        *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
-        "current_setting",
-        "set_config",
-    ]
+#: What the session knows and says at once, without an effect.
+SESSION_VALUES: Final = frozenset(
+    (
+        *("now", "current_date", "statement_timestamp", "current_user", "session_user", "current_database"),
+        *("current_schema", "current_setting", "version", "pg_backend_pid", "pg_postmaster_start_time", "txid_current"),
+    )
 )
+#: Functions that the session replaces by a literal before an engine sees them.
+SESSION_FUNCTIONS: Final = SESSION_VALUES | {
+    *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
+    *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
+    "set_config",
+}
 
 #: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.
 DRAWN_FUNCTIONS: Final = frozenset(

@@ -32,7 +32,7 @@ from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
-from server import execution, functions
+from server import execution
 from server.planning import Plan
 
 if TYPE_CHECKING:
@@ -293,19 +293,14 @@ def _opening_error(path: str, error: OSError, statement: str, action: str) -> Sq
 async def send_out(session: Session, plan: Plan) -> None:
     """COPY TO STDOUT, or to a file of the server."""
     session.starts_statement(plan)
-    statement = plan.statement
-    if plan.calls_session:
-        statement = functions.evaluate(session, statement, ())
-    assert isinstance(statement, CopyOut)
-    outputs = statement.query.outputs
-    types, names = [item.type for item in outputs], [item.name for item in outputs]
-    is_framed = statement.path is None
-    writer = CopyWriter(types, names, _format(statement.options), session.settings.style, is_framed)
-    if statement.path is not None:
-        rows = await session.work(_write_file, session, statement, statement.path, writer)
+    planned = execution.planned(session, plan)
+    assert isinstance(planned.statement, CopyOut)
+    if planned.statement.path is not None:
+        rows = await session.work(_write_file, session, planned, planned.statement.path)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         return
-    result = await session.work(session.db.copy_out, statement)
+    statement, result = await session.work(session.db.copy_out, planned)
+    writer = _writer(session, statement)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(statement.query.outputs), binary))
     batches, rows = iter(result.batches or ()), 0
@@ -323,7 +318,13 @@ async def send_out(session: Session, plan: Plan) -> None:
     session.connection.send(writer.trailer() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
 
 
-def _write_file(session: Session, statement: CopyOut, path: str, writer: CopyWriter) -> int:
+def _writer(session: Session, statement: CopyOut) -> CopyWriter:
+    outputs = statement.query.outputs
+    types, names = [item.type for item in outputs], [item.name for item in outputs]
+    return CopyWriter(types, names, _format(statement.options), session.settings.style, statement.path is None)
+
+
+def _write_file(session: Session, planned: Planned, path: str) -> int:
     """COPY TO a file; the number of rows. In a worker thread. Raises 42602, 58P01 and the like, and 53100."""
     if not os.path.isabs(path):
         raise SqlError("42602", "relative path not allowed for COPY to file")
@@ -333,8 +334,10 @@ def _write_file(session: Session, statement: CopyOut, path: str, writer: CopyWri
         raise _opening_error(path, error, "COPY TO", "write") from None
     rows = 0
     with contextlib.closing(file):
+        statement, result = session.db.copy_out(planned)
+        writer = _writer(session, statement)
         _write(file, writer.header())
-        for batch in session.db.copy_out(statement).batches or ():
+        for batch in result.batches or ():
             if session.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             _write(file, writer.encode(batch))

@@ -17,10 +17,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.expression import Value
-from planner.statements import CopyIn, Delete, Insert, Output, Update
+from planner.statements import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder
 from protocol import messages as m
-from server import copying
+from server import blocks, copying
 from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
 from server.cursors import SqlCursor
@@ -205,6 +205,12 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         return None
     if portal.cursor is None:
         statement = plan.statement
+        if not message.max_rows and _is_of_block(session, plan):
+            answer = partial(_answered, session, portal)
+            if blocks.answered(session, plan, portal.values, answer, portal.formats):
+                return None
+            if blocks.may_wait(session, plan):
+                return _execute_in_turn(session, portal, plan)
         if isinstance(statement, Insert | Update | Delete):
             if _takes_rows(session, plan, portal.values):
                 return None
@@ -214,6 +220,23 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
                 session.connection.send(known.data)
                 return None
     return _execute(session, portal, plan, message.max_rows)
+
+
+def _is_of_block(session: Session, plan: Plan) -> bool:
+    """Whether a statement before its Sync is of a block, or begins or ends it."""
+    is_inside = not session.is_idle or isinstance(plan.statement, TransactionControl)
+    return is_inside and type(session.connection.peek()) is m.Sync
+
+
+def _answered(session: Session, portal: Portal, data: bytes) -> None:
+    portal.cursor = Cursor(Result(""), portal.formats, session.settings.style)  # it has run
+    session.connection.send(data)
+
+
+async def _execute_in_turn(session: Session, portal: Portal, plan: Plan) -> None:
+    answer = partial(_answered, session, portal)
+    if not await blocks.answered_in_turn(session, plan, portal.values, answer, portal.formats):
+        await _execute(session, portal, plan, 0)
 
 
 async def _execute_declared(session: Session, declared: SqlCursor, limit: int) -> None:
@@ -312,12 +335,12 @@ async def _copy(session: Session, plan: Plan) -> None:
 
 async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> None:
     """Runs a portal for the first time."""
-    stamp, is_committed = None, plan.repeatable and not limit and session.reads_committed
-    if is_committed and session.is_idle:
+    stamp, is_whole = None, plan.repeatable and not limit
+    if is_whole and session.is_idle:
         stamp = Stamp(plan.catalog, plan.reads, session.database.version_of(plan.reads))
 
     def begin() -> Found | tuple[Result, Cursor, bytes, int]:
-        found = session.server.points.read(session, plan, portal.values) if is_committed else None
+        found = session.server.points.read(session, plan, portal.values) if is_whole else None
         if found is not None:
             return found
         result = run(session, plan, portal.values, described=True)

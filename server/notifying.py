@@ -128,9 +128,14 @@ class Listening:
             raise SqlError("22023", "payload string too long")
         self._said[channel, payload] = None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the transaction has nothing to say."""
+        return not self._said
+
     def committing(self, commit: Callable[[], _Result]) -> _Result:
         """Calls what commits, in turn where the transaction has something to say."""
-        if not self._said:
+        if self.is_silent:
             return commit()
         with self._registry.order:
             return commit()

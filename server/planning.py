@@ -74,8 +74,14 @@ class Plan:
     role: str
     reads: tuple[int, ...]
     repeatable: bool
-    calls_session: bool
+    #: The functions of the session that it calls.
+    calls: frozenset[str]
     shows_intervals: bool = False
+
+    @property
+    def calls_session(self) -> bool:
+        """Whether it calls functions of the session, and becomes another statement each time."""
+        return bool(self.calls)
 
     def suits(self, catalog: Catalog, settings: Settings) -> bool:
         """Whether names still mean what they meant to it, and the role is the one that may do what it does."""
@@ -215,7 +221,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         *names,
         reads,
         repeatable,
-        bool(calls),
+        frozenset(calls),
         shows,
     )
 

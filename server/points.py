@@ -148,10 +148,10 @@ class Points:
         return found[0]
 
     def read(self, session: Session, plan: Plan, values: tuple[Value, ...]) -> Found | None:
-        """The row of a plan that is a point read; None when it is none, or must go the ordinary way. In a worker
-        thread."""
+        """The committed row of a plan that is a point read; None when it is none, or must go the ordinary way. In a
+        worker thread."""
         reader = self.find(session.database, plan)
-        row = None if reader is None else reader.read(values)
+        row = None if reader is None or not session.reads_committed else reader.read(values)
         if reader is None or row is None:
             return None
         session.db.begins_reading()

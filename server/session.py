@@ -200,7 +200,7 @@ class Session:
             return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:
             if error.sqlstate == "57014":
-                self._end_cancelled()
+                self.end_cancelled()
             raise
         finally:
             self._working = False
@@ -208,10 +208,10 @@ class Session:
     async def portion(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """``work`` that a statement does again and again: it ends here if it was cancelled as the last one ended, or
         since."""
-        self._end_cancelled()
+        self.end_cancelled()
         return await self.work(function, *arguments)
 
-    def _end_cancelled(self) -> None:
+    def end_cancelled(self) -> None:
         """Raises why the statement was cancelled, if it was, and forgets it: a raised error keeps its frames alive, and
         if one of them knew it, so would each other, and what the statement reads would stay open."""
         error, self._cancelled = self._cancelled, None

@@ -23,7 +23,7 @@ from planner.statements import CopyIn, CopyOut, Fetch, Insert
 from planner.statements import Query as Select
 from protocol import encoder
 from protocol.messages import Query
-from server import copying
+from server import blocks, copying
 from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
 from server.execution import Cursor, run
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _SHAREABLE: Final = re.compile(r"\s*(insert|select|update|delete)\b", re.IGNORECASE)
+_CONTROL: Final = re.compile(r"\s*(begin|start|commit|end|rollback|abort|savepoint|release)\b", re.IGNORECASE)
 _COPY: Final = re.compile(r"\s*copy\b", re.IGNORECASE)
 #: A text longer than this is planned in a worker.
 _SHORT: Final = 2048
@@ -58,6 +59,12 @@ class Begun:
 def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     text = message.text
+    if len(text) < _SHORT:
+        known = _known_of_block(session, text)
+        if known is not None and blocks.answered(session, *known, partial(_ready, session), None):
+            return None
+        if known is not None and blocks.may_wait(session, known[0]):
+            return _run_in_turn(session, text, *known)
     if session.is_idle:
         answer = session.server.results.get((text, session.settings.key), session.database)
         if answer is not None:
@@ -70,6 +77,32 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
             if shared is not None:
                 return _run_shared(session, text, shared)
     return _run(session, text)
+
+
+def _known_of_block(session: Session, text: str) -> tuple[Plan, tuple[Value, ...]] | None:
+    """The plan and the values of a statement that is of a block, or begins or ends it, if it needs no parsing."""
+    if _CONTROL.match(text):
+        raws = session.server.plans.parsed(text) or ()
+        plan = session.server.plans.planned(raws[0], (), session.surroundings) if len(raws) == 1 else None
+        return None if plan is None else (plan, ())
+    if session.is_idle or not _SHAREABLE.match(text):
+        return None
+    shared = session.server.plans.shared(text, session.surroundings, make=False)
+    try:
+        return None if shared is None else (shared.plan, _values(session, shared))
+    except SqlError:  # again with the whole text, which gives the position
+        return None
+
+
+async def _run_in_turn(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
+    if not await blocks.answered_in_turn(session, plan, values, partial(_ready, session), None):
+        await _run(session, text)
+
+
+def _ready(session: Session, data: bytes) -> None:
+    """The whole answer of a Query."""
+    session.connection.send(data)
+    session.ready()
 
 
 def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] | None:
@@ -94,8 +127,7 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
         reader = session.server.points.known(plan)
         row = None if reader is None else reader.peek(values)
         if reader is not None and row is not None:
-            session.connection.send(_point_answer(session, plan, reader, row))
-            session.ready()
+            _ready(session, _point_answer(session, plan, reader, row))
             return None
     return _run_plan(session, text, plan, values)
 
@@ -110,8 +142,7 @@ def _appended(session: Session, tag: str, error: SqlError | None) -> None:
     if error is not None:
         session.failed(error)
         return
-    session.connection.send(encoder.command_complete(tag))
-    session.ready()
+    _ready(session, encoder.command_complete(tag))
 
 
 async def _run_plan(session: Session, text: str, plan: Plan, values: tuple[Value, ...]) -> None:
@@ -181,7 +212,7 @@ def _begin(session: Session, raw: Raw, whole: str | None) -> Begun:
 def _start(session: Session, plan: Plan, values: tuple[Value, ...], whole: str | None) -> Begun:
     """Runs a statement up to its first portion of rows. In a worker thread."""
     stamp = None
-    if plan.repeatable and session.reads_committed:
+    if plan.repeatable:
         found = session.server.points.read(session, plan, values)
         if found is not None:
             return Begun(plan, None, point=found)

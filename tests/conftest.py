@@ -6,11 +6,14 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
+from tests.rig import spark
+from tests.rig.schedule import Schedule
 from tests.rig.server import Millstream, java_is_there
 from tests.rig.tpcds import Tpcds
 from tests.rig.tpch import Tpch
@@ -23,13 +26,20 @@ settings.register_profile("whole", _PATIENT)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Properties meet the same examples each time, so that a change fails by what it does; ``--whole`` looks for new
-    ones."""
+    ones. JVMs, whoever starts them, are as quick as can be to start."""
     settings.load_profile("whole" if config.getoption("--whole") else "same")
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", spark.flags())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="regenerate golden files instead of comparing with them")
     parser.addoption("--whole", action="store_true", help="also what a sample stands for, and new examples")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Schedule | None:
+    """How several processes share the tests, where a file's stay together."""
+    return Schedule(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

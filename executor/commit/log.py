@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.commit import segment as layout
+from executor.commit.chain import Chain
 from executor.commit.encoding import Encoded, Kind, decode_references
 from executor.commit.files import Files, Watch, begin_writeback, disk_error, sync_folder
 from executor.commit.pool import SegmentPool
@@ -53,6 +54,28 @@ class Position:
 
     segment: int
     offset: int
+
+
+class _Outcome:
+    """What becomes of the records of one ``append``, in their order."""
+
+    def __init__(self, chains: Sequence[Chain | None]) -> None:
+        self.found: list[Position | SqlError] = []
+        self._chains = chains
+        self._failed: dict[Chain, SqlError] = {}
+
+    def add(self, outcomes: Sequence[Position | SqlError]) -> None:
+        """The next ones."""
+        for item in outcomes:
+            chain = self._chains[len(self.found)] if self._chains else None
+            if chain is not None and isinstance(item, SqlError):
+                self._failed.setdefault(chain, item)
+            self.found.append(item)
+
+    def refusal(self, place: int) -> SqlError | None:
+        """Why a record must not be written: one of its chain was not."""
+        chain = self._chains[place] if self._failed else None
+        return None if chain is None else self._failed.get(chain)
 
 
 class Log:
@@ -101,32 +124,35 @@ class Log:
         with self._lock:
             return sum(each.end for each in self._segments)
 
-    def append(self, entries: Sequence[tuple[Encoded, int]], chained: bool = False) -> list[Position | SqlError]:
+    def append(
+        self, entries: Sequence[tuple[Encoded, int]], chains: Sequence[Chain | None] = ()
+    ) -> list[Position | SqlError]:
         """Writes records with their LSNs (0 for data); for each where it lies, or why it could not be written.
 
-        Nothing is synced. A record that failed has left nothing behind that recovery would find; with ``chained`` none
-        behind it is written.
+        Nothing is synced. A record that failed has left nothing behind that recovery would find. Where ``chains`` has
+        the records' chains, none is written behind one of its own that failed.
         """
         with self._lock:
             self._wait_settled()
-            outcome: list[Position | SqlError] = []
+            outcome = _Outcome(chains)
             pending: list[tuple[Encoded, int]] = []
             taken = 0
-            for encoded, lsn in entries:
+            for place, (encoded, lsn) in enumerate(entries):
                 needed = RECORD + encoded.length
-                if pending and not self._fits(taken + needed):
-                    outcome += self._write(pending)
+                refused = outcome.refusal(place)
+                if pending and (refused is not None or not self._fits(taken + needed)):
+                    outcome.add(self._write(pending))
                     pending, taken = [], 0
-                before = outcome[-1] if chained and outcome else None
-                refused = before if isinstance(before, SqlError) else None
+                    refused = refused or outcome.refusal(place)
                 if refused is None and not self._fits(taken + needed):
                     refused = self._make_room(needed)
                 if refused is not None:
-                    outcome.append(refused)
+                    outcome.add((refused,))
                     continue
                 pending.append((encoded, lsn))
                 taken += needed
-            return outcome + self._write(pending)
+            outcome.add(self._write(pending))
+            return outcome.found
 
     def append_at_once(self, encoded: Encoded, lsn: int, synced: Synced | None = None) -> Position | SqlError | None:
         """Writes one record if nothing is in the way: another thread, or a roll to a new segment. None: not now, and

@@ -304,8 +304,8 @@ class Sequencer:
         """Group commit: one write for all. Why each was refused, if it was."""
         refused = {entry.ticket.lsn: entry.refused for entry in entries}
         going = [entry for entry in entries if refused[entry.ticket.lsn] is None]
-        chained = any(entry.chain is not None for entry in going)
-        outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in going], chained)
+        chains = [entry.chain for entry in going]
+        outcomes = self.log.append([(entry.encoded, entry.ticket.lsn) for entry in going], chains)
         for entry, outcome in zip(going, outcomes, strict=True):
             if isinstance(outcome, SqlError):
                 entry.refuse(outcome)

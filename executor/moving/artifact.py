@@ -93,7 +93,11 @@ def read(storage: Path, owned: Owned) -> LeavingView:
         if document["sha256"] != digest(document["view"]):
             raise ValueError("its checksum is another one")
         return _decoded(document["view"], folder, owned)
-    except (OSError, pa.ArrowException, *WRONG) as error:
+    except FileNotFoundError as error:
+        raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
+    except OSError as error:
+        raise disk_error(error, f'read the state of view "{owned.view}"') from error
+    except (pa.ArrowException, *WRONG) as error:
         raise SqlError("XX001", f'the state of view "{owned.view}" is not what was written: {error}') from error
 
 

@@ -114,6 +114,8 @@ def _function(call: Call) -> Callable[..., Any] | None:
             name in _ARITHMETIC and len(types) == 2 and all(item.name in _BITS for item in (call.type, *types))
         ):
             return _whole(_ARITHMETIC[name], 1 << _BITS[call.type.name])
+        case "neg" if types[0].name in _BITS and types[0].name == call.type.name:
+            return _whole(operator.neg, 1 << _BITS[call.type.name])
         case name if name in COMPARISONS and _alike(types):
             return _strict(COMPARISONS[name])
         case _:
@@ -125,13 +127,13 @@ def _alike(types: Sequence[SqlType]) -> bool:
     return all(item.name in (*INTEGERS, "numeric") for item in types)
 
 
-def _whole(function: Callable[[int, int], int], limit: int) -> Callable[[Any, Any], Any]:
+def _whole(function: Callable[..., int], limit: int) -> Callable[..., Any]:
     """Arithmetic of integers whose results lie in [-limit, limit)."""
 
-    def compute(left: Any, right: Any) -> Any:
-        if left is None or right is None:
+    def compute(*values: Any) -> Any:
+        if None in values:
             return None
-        result = function(left, right)
+        result = function(*values)
         if not -limit <= result < limit:
             raise Unusual
         return result

@@ -23,7 +23,7 @@ from executor.printing.selects import Block
 from executor.spark import sets, windows
 from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
-from executor.spark.carried import constant, holds_interval, printed_length, spark_name
+from executor.spark.carried import constant, holds_interval, is_struct, printed_length, spark_name
 from executor.spark.delegation import DELEGATED, delegated, printed
 from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
 from executor.spark.doubles import PAIRS, of_reals
@@ -46,6 +46,8 @@ _EQUALITY: Final = frozenset(("eq", "ne", "is_distinct", "is_not_distinct"))
 _OF_INTERVALS: Final = frozenset(
     (DELEGATED, "interval_length", "is_null", "is_not_null", "coalesce", "array", "subscript", "cardinality")
 )
+#: What takes rows and arrays of several dimensions as they are carried.
+_OF_STRUCTS: Final = frozenset((DELEGATED, "coalesce", "array"))
 #: What does not ask which local time a moment is.
 _ZONELESS: Final = (
     _OF_INTERVALS
@@ -171,6 +173,8 @@ class AdhocPrinter(SparkPrinter):
 
     def literal(self, literal: Literal) -> Expr:
         """A carrier's, too."""
+        if literal.value is not None and is_struct(literal.type):
+            raise unsupported(f"a constant of type {literal.type}")
         carried = constant(literal) if self.has_kernel else None
         if carried is not None:
             return exp.Var(this=carried)
@@ -182,6 +186,8 @@ class AdhocPrinter(SparkPrinter):
         """No comparison of intervals, which are not equal as their carriers are."""
         if node.function not in _ZONELESS:
             self._require_utc(node, node.arguments)
+        if node.function not in _OF_STRUCTS and any(is_struct(item.type) for item in node.arguments):
+            raise refuse(node)
         if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
             return SparkPrinter.call(self, node, arguments)
         raise refuse(node)
@@ -218,6 +224,8 @@ class AdhocPrinter(SparkPrinter):
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
         """Arrays with their NULLs last, as an element of PostgreSQL's is greater than any other where it is NULL."""
+        if is_struct(key.expression.type):
+            raise unsupported(f"ORDER BY {key.expression.type}")
         if key.expression.type.element is None:
             return SparkPrinter._sort_key(self, key, rest)
         found = Printer._sort_key(self, key, rest)

@@ -1,9 +1,10 @@
 """Types that Spark has not, as a query's SQL has them (``executor.carriers``): names, constants, and intervals' order.
 
 Owns: ``spark_name``, ``constant`` and ``printed_length``. A time is its microseconds, so that it compares, groups and
-orders by itself. An interval is a struct, which does not: a month counts as 30 days and a day as 24 hours, so that what
-compares intervals, or arrays of them, compares lengths (``planner/lowering/intervals``); what cannot is refused
-(``holds_interval``).
+orders by itself, and what names something of the catalog is its oid. An interval is a struct, which does not: a month
+counts as 30 days and a day as 24 hours, so that what compares intervals, or arrays of them, compares lengths
+(``planner/lowering/intervals``); what cannot is refused (``holds_interval``). Rows and arrays of several dimensions are
+structs, too, which group as they do and order otherwise, NULLs first (``is_struct``).
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.nesting import holds
+from catalog.types import TYPES, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.calls import once
 from executor.spark.dialect import spark_type
 from planner.expression import Call, Literal
 
-_CARRIERS: Final = {"interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>", "time": "BIGINT"}
+_CARRIERS: Final = {
+    "interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>",
+    "time": "BIGINT",
+    **dict.fromkeys((name for name in TYPES if name.startswith("reg")), "BIGINT"),
+}
 _IN_MICROSECONDS: Final = (
     "((CAST({0}.months AS BIGINT) * 30 + {0}.days) * CAST(86400000000 AS DECIMAL(12,0)) + {0}.microseconds)"
 )
@@ -28,10 +34,12 @@ _IN_MICROSECONDS: Final = (
 
 def spark_name(kind: SqlType) -> str:
     """The name of a type or of its carrier. Raises 0A000 for a type that a query on Spark does not hold."""
-    if kind.name == "shaped":
-        raise unsupported("an array of more than one dimension on Spark")
+    if kind.row is not None and kind.row.fields:
+        names = (f"f{place}: {spark_name(field)}" for place, (_, field) in enumerate(kind.row.fields, 1))
+        return f"STRUCT<{', '.join(names)}>"
     if kind.element is not None:
-        return f"ARRAY<{spark_name(kind.element)}>"
+        items = f"ARRAY<{spark_name(kind.element)}>"
+        return f"STRUCT<items: {items}, shape: ARRAY<INT>>" if kind.name == "shaped" else items
     return _CARRIERS.get(kind.name) or spark_type(kind)
 
 
@@ -46,7 +54,12 @@ def is_held(kind: SqlType) -> bool:
 
 def holds_interval(kind: SqlType) -> bool:
     """Whether values of a type compare otherwise than their carriers."""
-    return kind.name == "interval" or (kind.element is not None and holds_interval(kind.element))
+    return holds(kind, lambda item: item.name == "interval")
+
+
+def is_struct(kind: SqlType) -> bool:
+    """Whether values of a type hold rows or arrays of several dimensions: only the kernel computes with them."""
+    return holds(kind, lambda item: item.row is not None or item.name == "shaped")
 
 
 def printed_length(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -73,3 +86,10 @@ def require_groups(kind: SqlType) -> None:
     """Raises 0A000 for a type whose equal values Spark would not find equal."""
     if holds_interval(kind):
         raise unsupported(f"grouping by {kind}")
+
+
+def require_compared(kind: SqlType) -> None:
+    """The same for a type of which a subquery's values are looked up."""
+    require_groups(kind)
+    if is_struct(kind):
+        raise unsupported(f"IN (subquery) of {kind}")

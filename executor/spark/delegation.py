@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from catalog.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
-from executor.spark.carried import is_held, require_groups, spark_name
+from executor.spark.carried import is_held, require_compared, require_groups, spark_name
 from executor.spark.overflows import is_long
 from planner.algebra import (
     Aggregate,
@@ -123,7 +123,7 @@ class _Delegation:
         """A node whose own expressions are delegated where they have to be."""
         match node:
             case InSubquery():
-                require_groups(node.argument.type)
+                require_compared(node.argument.type)
                 return replace(node, argument=self._whole(node.argument))
             case Project() | Values():
                 changed: Node = _over_scalars(node, self._whole)

@@ -93,7 +93,7 @@ class _Generator(Spark.Generator):  # type: ignore[misc]
 def spark_type(sql_type: SqlType) -> str:
     """Spark's name of a type. Raises 0A000 for a type that Spark does not hold."""
     if sql_type.name == "shaped":
-        raise unsupported("an array of more than one dimension on Spark")
+        raise unsupported("an array of more than one dimension")
     if sql_type.element is not None:
         return f"ARRAY<{spark_type(sql_type.element)}>"
     if sql_type.name == "numeric":

@@ -8,7 +8,7 @@ out by changes, somebody reads the table anew. Which commits these are, and who 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -37,6 +37,20 @@ def keys_of(table: Table) -> tuple[Columns, ...]:
     return tuple(key.columns for key in table.keys if all(types[name] in _KEYS for name in key.columns))
 
 
+class Change(Protocol):
+    """Rows that went, and rows that came after that."""
+
+    @property
+    def deleted(self) -> pa.Table: ...
+
+    @property
+    def inserted(self) -> pa.Table: ...
+
+    def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
+        """The keys of both."""
+        ...
+
+
 class Overlay:
     """Changed rows by each of some keys. Changed by one thread at a time, while others read: a change is an assignment
     for each key."""
@@ -54,11 +68,13 @@ class Overlay:
         """The row that a key has now, if that changed. Raises KeyError for columns that are none of ``keys``."""
         return self._changed[columns].get(key)
 
-    def put(self, deleted: pa.Table, inserted: pa.Table) -> None:
-        """Rows that went, and rows that came after that."""
+    def put(self, change: Change) -> None:
+        """Takes a change."""
+        inserted = change.inserted
         for columns, changed in self._changed.items():
-            changed.update(dict.fromkeys(keys_in(deleted, columns), NO_ROW))
-            changed.update({key: Row(inserted, place) for place, key in enumerate(keys_in(inserted, columns))})
+            went, came = change.keys(columns)
+            changed.update(dict.fromkeys(went, NO_ROW))
+            changed.update({key: Row(inserted, place) for place, key in enumerate(came)})
         if 0 < inserted.num_rows <= _FEW:
             self._recent.append(inserted)
             if len(self._recent) == _GATHERED:
@@ -127,11 +143,11 @@ class KeyedRows:
         """Whether to change so many rows here is worth it."""
         return self._patched + rows <= 4 * self._enough
 
-    def patch(self, lsn: int, deleted: pa.Table, inserted: pa.Table) -> None:
-        """Rows that went, and rows that came after that."""
+    def patch(self, lsn: int, change: Change) -> None:
+        """Takes a change."""
         self.lsn = lsn
-        self._patched += deleted.num_rows + inserted.num_rows
-        self._changed.put(deleted, inserted)
+        self._patched += change.deleted.num_rows + change.inserted.num_rows
+        self._changed.put(change)
 
 
 def identity_of(table: Table) -> Columns | None:

@@ -21,6 +21,7 @@ from planner.expression import Value
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from executor.transaction import Transaction
 
 Done = Callable[[SqlError | None], None]
 #: Calls back: soon, or on another thread.
@@ -55,6 +56,7 @@ class RowChanges:
     def serve(self, soon: Caller, later: Caller) -> None:
         """``soon`` calls back on the calling thread when it has nothing else to do, ``later`` from any other."""
         self._soon, self._later = soon, later
+        self._database.tables.turns.serve(later)
 
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
@@ -84,6 +86,47 @@ class RowChanges:
         group.done.append(done)
         group.sync |= sync
         return True
+
+    def is_by_key(self, statement: RowChange) -> bool:
+        """Whether a statement changes one row by key."""
+        return self._soon is not None and self._plan_of(statement) is not None
+
+    def change_within(
+        self, transaction: Transaction, statement: RowChange, parameters: tuple[Value, ...], time_zone: str
+    ) -> bool:
+        """Changes one row within an open transaction. False where it is not so plain, or would have to wait: nothing
+        happened."""
+        plan = None if self._soon is None else self._plan_of(statement)
+        write = begun = transaction.write
+        if plan is not None and write is None:
+            write = self._database.tables.begin_at_once()
+        if plan is None or write is None:
+            return False
+        if begun is None:
+            transaction.write_with(write)
+        try:
+            if write.is_by_key and write.is_alone:
+                write.change_row(plan, parameters, time_zone)
+                return True
+        except (NotByKey, SqlError, *FAILURES):  # the ordinary way says what is wrong
+            pass
+        if begun is None:
+            write.rollback()
+            transaction.write = None
+        return False
+
+    def commit(self, write: WriteTransaction, sync: bool, done: Done) -> None:
+        """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when that is durable,
+        or why not. Only once ``serve`` was called."""
+
+        def ended(error: Exception | None) -> None:
+            done(None if error is None else _known(error))
+
+        try:
+            self._database.commit_rows(write, sync, ended, self._call)
+        except Exception as error:
+            write.rollback()
+            ended(error)
 
     def _plan_of(self, statement: RowChange) -> RowPlan | None:
         catalog = self._database.catalog
@@ -115,13 +158,16 @@ class RowChanges:
         """The disk is given its next record before it is said who is on this one."""
         self._commits = False
         self._flush()
-        known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
         for done in group.done:
             try:
-                done(known)
+                done(None if error is None else _known(error))
             except Exception:  # its owner's fault, and nobody else's
                 _LOGGER.exception("an answer to a change failed")
 
     def close(self) -> None:
         """Submits what has gathered; the sequencer's own end makes it durable."""
         self._flush()
+
+
+def _known(error: Exception) -> SqlError:
+    return error if isinstance(error, SqlError) else SqlError("XX000", str(error))

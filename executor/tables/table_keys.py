@@ -150,7 +150,7 @@ class TableKeys:
             if missed is None:
                 return None
             for lsn, entry in missed:
-                built.patch(lsn, entry.deleted, entry.inserted)
+                built.patch(lsn, entry)
             self._rows[oid] = built
             self._evict(oid)
         return built
@@ -192,7 +192,7 @@ class TableKeys:
         elif missed is not None:
             missed.append((lsn, entry))
         if rows is not None and rows.takes(count):
-            rows.patch(lsn, entry.deleted, entry.inserted)
+            rows.patch(lsn, entry)
         elif rows is not None or count > WORN_ROWS:
             self._rows.pop(oid, None)
             with self._lock:

@@ -52,12 +52,12 @@ class Frontiers:
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
         database = self._database
+        if database.tables.backlog.age > _LATE:
+            with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
+                database.tables.backlog.apply()
         with database.sequencer.lock:
             visible = database.sequencer.visible
             frontiers = {oid: self.durable_lsn(oid, visible) for oid in database.streams}
-            if database.tables.backlog.age > _LATE:
-                with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
-                    database.tables.backlog.apply()
             waiting = database.tables.backlog.first_lsn
         lowest = held = min(database.sequencer.durable, visible)
         if waiting is not None:

@@ -6,7 +6,8 @@ that creates the view; the manifest after it, or by recovery. Knows nothing of w
 
     shared/state/v<oid>/           manifest.json and runs (executor/trace/manifest)
     shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
-                                   from another server handover.json and a file for each state
+                                   from another server handover.json and a file for each state,
+                                   until the view exists
     shared/streams/<oid>/          sealed intervals, and the names of files that arrived
     shared/scratch/<job>/          what engines write before a commit
 """
@@ -134,6 +135,7 @@ class ViewStore:
         shutil.rmtree(self._folder(oid), ignore_errors=True)
         about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
         self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid)), program)
+        self._delete_arrived(oid)
 
     def _arrived(self, oid: int) -> Arrived | None:
         """The runs with which a view has come from another server, in its folder."""
@@ -148,6 +150,14 @@ class ViewStore:
             shutil.copyfile(self._static(oid, name), file)
             runs[name] = NewRun((file,), rows)
         return Arrived(runs, about["shared"], about["handover"])
+
+    def _delete_arrived(self, oid: int) -> None:
+        """What a view has come with is among its runs now; the list of it goes last, so that a crash leaves no rest."""
+        path = self._statics(oid) / _HANDOVER
+        if path.exists():
+            for name in json.loads(path.read_bytes())["rows"]:
+                self._static(oid, name).unlink(missing_ok=True)
+            path.unlink()
 
     def share(self, oid: int, name: str) -> None:
         """A view gets a name among the servers that share a storage."""
@@ -173,6 +183,7 @@ class ViewStore:
             self.create(oid, lsn)
             return
         manifest = Manifest.open(self._folder(oid))
+        self._delete_arrived(oid)
         self._open[oid] = (manifest, decode_program(manifest.content.program))
 
     def drop(self, oid: int) -> None:

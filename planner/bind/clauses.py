@@ -70,7 +70,8 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
 
 def order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:
     """An ORDER BY item: a position, an output's name, or an expression over the input; in that order."""
-    return SortKey(_sortable(env, item.node, targets, "ORDER BY"), *direction(env.binding, item))
+    scalar = _sortable(env, item.node, targets, "ORDER BY")
+    return SortKey(scalar, *direction(env.binding, item, scalar.type))
 
 
 def _sortable(env: Environment, node: Any, targets: Sequence[Target], clause: str) -> Scalar:

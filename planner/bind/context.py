@@ -108,7 +108,7 @@ class Binding:
         self.depends_on: dict[int, None] = {}
         self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
         self.needs: list[Need] = []
-        self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns given values, by table and letter
+        self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns of changed tables, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
@@ -126,10 +126,10 @@ class Binding:
         self._names: dict[int, tuple[Scalar, Callable[[], Scalar]]] = {}
         self._relations = 0
         self._references: dict[int, int] = {}
+        self.modifiers: dict[int, tuple[Any, int]] = {}  # of subqueries with one column, by the nodes' identity
         self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
         self.marks_rows = False  # whether outer joins say which rows they have filled up
         self.shares = False  # whether WITH queries that are read several times may be computed once
-        self.typmods: dict[int, int] = {}  # of scalar subqueries' columns, by the identity of their nodes
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
 
     def need(self, oid: int, letters: str = "r") -> Need:
@@ -140,7 +140,7 @@ class Binding:
         return found
 
     def give(self, oid: int, letter: str, names: Iterable[str]) -> None:
-        """A change inserts (a) or updates (w) these columns of a table."""
+        """A change inserts (a), updates (w) or looks at (r) these columns of a table."""
         self.given[oid, letter] = self.given.get((oid, letter), frozenset()) | frozenset(names)
 
     def column(self, name: str, kind: SqlType, nullable: bool = True) -> Column:

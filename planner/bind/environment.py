@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from planner.algebra import Relation
 from planner.bind.context import Binding
+from planner.bind.levels import BoundQuery
 from planner.bind.scope import Scope
 from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
@@ -75,15 +75,6 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True)
-class Subquery:
-    """A bound query below an expression or in FROM, with its columns' names and modifiers."""
-
-    relation: Relation
-    names: tuple[str, ...]
-    typmods: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Environment:
     """What binding an expression needs to know.
 
@@ -95,7 +86,7 @@ class Environment:
     binding: Binding
     scope: Scope
     clause: str
-    subquery: Callable[[Any, Scope], Subquery]
+    subquery: Callable[[Any, Scope], BoundQuery]
     groups: Groups | None = None
     in_aggregate: bool = False
     windows: Windows | None = None

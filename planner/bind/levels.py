@@ -62,12 +62,24 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A query that is bound already and stands once in FROM, with its columns' names."""
+
+    query: BoundQuery
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """Where a query stands: the scope around it and the CTEs that it sees."""
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Mapping[str, Cte | Itself | Returned | Refused] = field(default_factory=dict)
+    ctes: Mapping[str, InFrom] = field(default_factory=dict)
+
+
+#: What a name of WITH means.
+InFrom = Cte | Itself | Returned | Refused | Known
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,8 @@ def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | S
             yield target, "a", partial(binding.given.__getitem__, (target.oid, "a"))
             if statement.conflict is not None and statement.conflict.update is not None:
                 yield target, "w", partial(binding.given.__getitem__, (target.oid, "w"))
-                yield target, "r", None
-            yield from _read(target, _returned(statement, statement.row))
+            looked_at = binding.given.get((target.oid, "r"), frozenset[str]())
+            yield from _read(target, looked_at | _returned(statement, statement.row))
         case Update(target=target):
             yield target, "w", partial(binding.given.__getitem__, (target.oid, "w"))
             yield from _read(target, _looked_at(statement) | _returned(statement, statement.new))

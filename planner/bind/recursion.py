@@ -19,10 +19,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, numeric
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
-from planner.bind.levels import BoundQuery, Cte, Itself, Refused
+from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
 from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
-from planner.bind.tracing import added_names, traced
+from planner.bind.tracing import BASE, added_names, traced
 from planner.bind.types import common_type, display
 from planner.statements import Output
 from planner.walk import inputs, walk
@@ -79,7 +79,8 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     labels, added = cte_names(binding, node, base), added_names(node)
     if added:
         query = traced(binding, node, labels)
-        base, labels = bind_select(before, query.larg), labels + added
+        known = replace(before, ctes={**before.ctes, BASE: Known(base, labels)})
+        base, labels = bind_select(known, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
     columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
     itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added))

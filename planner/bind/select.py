@@ -31,7 +31,7 @@ from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
 from planner.bind.context import Binding
-from planner.bind.environment import Environment, Groups, Sets, Subquery, Windows
+from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
 from planner.bind.finish import finish, sorted_and_limited
 from planner.bind.grouping import Grouping
@@ -51,13 +51,11 @@ from planner.statements import Output, Query
 from planner.walk import used_columns
 
 
-def subquery_binder(level: Level) -> Callable[[Any, Scope], Subquery]:
+def subquery_binder(level: Level) -> Callable[[Any, Scope], BoundQuery]:
     """What expressions bind their subqueries with: the CTEs of a level, the scope of the expression."""
 
-    def bind(node: Any, scope: Scope) -> Subquery:
-        query = bind_select(replace(level, outer=scope), node)
-        names, typmods = ((output.name for output in query.outputs), (output.typmod for output in query.outputs))
-        return Subquery(query.relation, tuple(names), tuple(typmods))
+    def bind(node: Any, scope: Scope) -> BoundQuery:
+        return bind_select(replace(level, outer=scope), node)
 
     return bind
 
@@ -365,5 +363,5 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause."
             message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause"
             raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
-        keys.append(SortKey(target.scalar, *direction(level.binding, item)))
+        keys.append(SortKey(target.scalar, *direction(level.binding, item, target.scalar.type)))
     return BoundQuery(sorted_and_limited(level, node, relation, keys), outputs)

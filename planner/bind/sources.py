@@ -27,7 +27,9 @@ from planner.bind.joins import bind_join
 from planner.bind.levels import (
     BoundQuery,
     Cte,
+    InFrom,
     Itself,
+    Known,
     Level,
     Refused,
     Returned,
@@ -200,9 +202,7 @@ def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
     return BoundQuery(query.relation, outputs)
 
 
-def _reference(
-    level: Level, cte: Cte | Itself | Returned | Refused, node: Any, nullable: bool
-) -> tuple[Relation, Scope]:
+def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     from planner.bind.changes.modifying import read_returned
     from planner.bind.sharing import read_shared
 
@@ -218,6 +218,8 @@ def _reference(
         names = tuple(column.name for column in columns)
         relation, scope = _derived(level, query, names, None, node.relname, node, nullable)
         return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)
+    elif isinstance(cte, Known):
+        query, names = cte.query, cte.names
     elif isinstance(cte, Returned):
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)

@@ -16,7 +16,8 @@ from catalog.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
-from planner.bind.environment import Environment, Subquery
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
 from planner.bind.row_comparisons import row_in_query
 from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
@@ -33,10 +34,7 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
         case SubLinkType.EXISTS_SUBLINK:
             return Exists(env.subquery(node.subselect, env.scope).relation)
         case SubLinkType.EXPR_SUBLINK:
-            query = env.subquery(node.subselect, env.scope)
-            found = ScalarSubquery(_single(env, query, node))
-            env.binding.typmods[id(node)] = next(iter(query.typmods), -1)
-            return found
+            return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
         case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
             return _quantified(env, node, bind)
         case SubLinkType.ARRAY_SUBLINK:
@@ -45,9 +43,10 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
             raise unsupported("this subquery", position=env.binding.position(node))
 
 
-def _single(env: Environment, query: Subquery, node: Any) -> Relation:
+def _single(env: Environment, query: BoundQuery, node: Any) -> Relation:
     if len(query.relation.columns) != 1:
         raise env.error("42601", "subquery must return only one column", node)
+    env.binding.modifiers[id(node)] = node, query.outputs[0].typmod
     return query.relation
 
 

@@ -121,10 +121,12 @@ def typmod_of(env: Environment, scalar: Scalar, node: Any) -> int:
                 pending.append(item.lexpr)
             case "ColumnRef" if source_of_row(env, item) is None:
                 found.add(resolve(env.binding, env.scope, names_of(item.fields), item).typmod)
+            case "A_ArrayExpr" if item.elements:
+                pending += item.elements
+            case "SubLink" if id(item) in env.binding.modifiers:
+                found.add(env.binding.modifiers[id(item)][1])
             case "TypeCast":
                 found.add(declared_typmod(type_or_domain(env.binding, item.typeName)[0]))
-            case "SubLink":
-                found.add(env.binding.typmods.get(id(item), -1))
             case "SQLValueFunction" if scalar.type.name in ROUNDED:
                 found.add(-1 if item.typmod < 0 else with_digits(scalar.type, item.typmod).typmod)
             case _:

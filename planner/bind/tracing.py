@@ -24,8 +24,9 @@ from catalog.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of
 
-#: What the terms are called in FROM, which no user's name is.
+#: What the terms are called in FROM, which no user's names are.
 _TERM: Final = "*TERM*"
+BASE: Final = "*BASE*"
 
 
 def added_names(node: Any) -> tuple[str, ...]:
@@ -48,7 +49,8 @@ def check_tracing(binding: Binding, node: Any, recursive: bool) -> None:
 
 
 def traced(binding: Binding, node: Any, labels: Sequence[str]) -> Any:
-    """The query of a WITH query without its clauses, which has their columns behind its own, called ``labels``."""
+    """The query of a WITH query without its clauses, which has their columns behind its own, called ``labels``; its
+    base reads ``BASE``, which is the base without them."""
     _check_names(binding, node, labels)
     query, search, cycle = node.ctequery, node.search_clause, node.cycle_clause
     first: list[Any] = []
@@ -70,8 +72,10 @@ def traced(binding: Binding, node: Any, labels: Sequence[str]) -> Any:
         later += [_mark(cycle, seen), _operation("||", path, _row(key))]
     step = _with_added(node, query.rarg)
     found = copy(query)
-    found.larg = _around(query.larg, labels, first)
-    found.rarg = _around(step, (*labels, *added_names(node)), later, len(labels))
+    read = ast.RangeVar(relname=BASE, inh=True, relpersistence="p", alias=ast.Alias(aliasname=_TERM))
+    found.larg = _around(query.larg, read, labels, first)
+    alias = ast.Alias(aliasname=_TERM, colnames=tuple(ast.String(sval=name) for name in (*labels, *added_names(node))))
+    found.rarg = _around(step, ast.RangeSubselect(lateral=False, subquery=step, alias=alias), labels, later)
     if cycle is not None:
         goes_on = _operation("<>", _column(cycle.cycle_mark_column), cycle.cycle_mark_value)
         found.rarg.whereClause = goes_on
@@ -108,13 +112,12 @@ def _is(item: Any, name: str) -> bool:
     return type(item).__name__ == "RangeVar" and item.relname == name and item.schemaname is None
 
 
-def _around(term: Any, names: Sequence[str], added: list[Any], shown: int | None = None) -> Any:
-    """A term's first columns, and others made of them."""
-    alias = ast.Alias(aliasname=_TERM, colnames=tuple(ast.String(sval=name) for name in names))
-    kept = [_target(_column(_TERM, name)) for name in names[:shown]]
+def _around(term: Any, item: Any, names: Sequence[str], added: list[Any]) -> Any:
+    """A term's own columns, of an item of FROM, and others made of them."""
+    kept = [_target(_column(_TERM, name)) for name in names]
     return ast.SelectStmt(
         targetList=(*kept, *map(_target, added)),
-        fromClause=(ast.RangeSubselect(lateral=False, subquery=term, alias=alias),),
+        fromClause=(item,),
         op=SetOperation.SETOP_NONE,
         limitOption=term.limitOption,
         all=False,

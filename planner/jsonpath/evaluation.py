@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from catalog.errors import SqlError
-from planner.documents import Number
-from planner.jsonpath.items import METHODS, At, Items, PathError, compared, computed, is_text, number, starts_with
+from planner.documents import Number, number
+from planner.jsonpath.items import METHODS, At, Items, PathError, compared, computed, is_text, starts_with
 from planner.jsonpath.nodes import (
     LAST,
     PREDICATES,

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from planner.documents import Number
+from planner.documents import Number, number
 from planner.jsonpath.nodes import Path
 
 Items = Iterator[Any]
@@ -125,13 +125,6 @@ METHODS: Final[dict[str, Callable[[At, Any], Items]]] = {
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
-
-
-def number(value: Decimal) -> Number:
-    """A number as an item. Raises 22003."""
-    if abs(value.adjusted()) > 131072:
-        raise SqlError("22003", "value overflows numeric format")
-    return Number(format(value if value else abs(value), "f"))
 
 
 def computed(symbol: str, left: Decimal, right: Decimal) -> Number:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from planner.documents import Number
-from planner.jsonpath.items import number
+from planner.documents import Number, read_number
 from planner.jsonpath.nodes import (
     LAST,
     PREDICATES,
@@ -47,7 +46,7 @@ from planner.regex_syntax import parse as parse_pattern
 
 _TOKEN: Final = re.compile(
     r"(?P<blank>\s+|/\*.*?\*/)"
-    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<number>(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r'|(?P<string>"(?:[^"\\]|\\.)*")'
     r'|(?P<variable>\$(?:"(?:[^"\\]|\\.)*"|(?:[^\s?%$.\[\]{}()|&!=<>@#,*:\-+/"\\]|\\.)+))'
     r"|(?P<symbol>\*\*|&&|\|\||==|!=|<>|<=|>=|[?%$.\[\]{}()!<>@,*\-+/])"
@@ -96,6 +95,8 @@ def _tokens(text: str) -> list[_Token]:
 def _unescaped(text: str) -> str:
     def one(match: re.Match[str]) -> str:
         code = match.group(1) or match.group(2) or match.group(3)
+        if code is None and match.group(4) in "ux":
+            raise SqlError("42601", f'invalid escape sequence at or near "{match.group()}" of jsonpath input')
         if code is None:
             return _ESCAPED.get(match.group(4), match.group(4))
         if int(code, 16) == 0:
@@ -192,6 +193,7 @@ class _Parser:
             if self._next() != ("symbol", "(") and not self._is_exists():
                 raise _wrong(self._next()[1])
             return Not(_predicate(self._primary()))
+        starts = self._next()
         left = self._sum()
         if symbol := self._takes(*_COMPARISONS):
             return Comparison("!=" if symbol == "<>" else symbol, _value(left), _value(self._sum()))
@@ -200,8 +202,8 @@ class _Parser:
         if self._takes_word("like_regex"):
             pattern = self._string()
             return _like(_value(left), pattern, self._string() if self._takes_word("flag") else "")
-        if self._tokens[self._place - 1] == ("symbol", ")") and self._takes_word("is", "unknown"):
-            return IsUnknown(_predicate(left))
+        if starts == ("symbol", "(") and isinstance(left, PREDICATES) and self._takes_word("is", "unknown"):
+            return IsUnknown(left)
         return left
 
     def _prefix(self) -> Constant | Variable:
@@ -259,7 +261,7 @@ class _Parser:
             case "string":
                 return self._chain(Constant(word))
             case "number":
-                return self._chain(Constant(_number(word)))
+                return self._chain(Constant(read_number(word)))
             case "word" if word in _CONSTANTS:
                 return self._chain(Constant(_CONSTANTS[word]))
             case "word" if word.lower() == "last":
@@ -341,13 +343,6 @@ class _Parser:
             raise SqlError("22003", f'value "{word}" is out of range for type integer')
         self._place += 1
         return int(word)
-
-
-def _number(word: str) -> Number:
-    try:
-        return number(Decimal(word))
-    except InvalidOperation:  # an exponent that no Decimal has
-        raise SqlError("22003", "value overflows numeric format") from None
 
 
 def _negative(value: Number) -> Number:

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
-from tests.rig.connect import JAVA
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
@@ -43,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "spark_driver_memory": "512m",
             "maintenance_idle": 0.05,
         }
-        near = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": JAVA}
+        near = {"SPARK_LOCAL_IP": "127.0.0.1"}
         one = Millstream(settings={**shared, "server_name": "one"}, environment=near)
         two = Millstream(settings={**shared, "server_name": "two"}, environment={**near, VARIABLE: "begun"})
         with contextlib.ExitStack() as running:

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from enum import Enum
 from typing import Final
 
-from psycopg.pq import DiagnosticField, ExecStatus, PGconn
+from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 _DIGITS: Final = {700: 6, 701: 12}
@@ -47,7 +47,7 @@ class Peer:
         self._dsn, self._setup = dsn, setup
         self._connection = self._connect()
 
-    def _connect(self) -> PGconn:
+    def _connect(self) -> abc.PGconn:
         found = PGconn.connect(self._dsn.encode())
         for statement in ("SET TimeZone = 'UTC'", "SET statement_timeout = '10s'", *self._setup):
             found.exec_(statement.encode())

@@ -10,7 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from catalog.postgres import aggregates, casts, functions, operators, rows, types
@@ -333,7 +333,7 @@ def _forms(name: str) -> Iterator[Signature]:
     """PostgreSQL's own syntax, for each type."""
 
     def form(shown: str, arguments: tuple[str, ...], result: str, pattern: str) -> Signature:
-        return Signature(f"{shown} ({name})", shown, arguments, result, lambda operands: pattern.format(*operands))
+        return Signature(f"{shown} ({name})", shown, arguments, result, partial(_filled, pattern))
 
     same = (name, name)
     yield form("IS [NOT] NULL", (name,), "bool", "({0}) IS NULL")
@@ -444,8 +444,12 @@ def _special() -> Iterator[Signature]:
                 construct,
                 arguments,
                 result,
-                lambda operands, shown=shown: shown.format(*operands),
+                partial(_filled, shown),
             )
+
+
+def _filled(pattern: str, operands: tuple[str, ...]) -> str:
+    return pattern.format(*operands)
 
 
 @cache

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -31,6 +31,8 @@ from planner.algebra import (
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.program import State, Statement
 from tests.embedded.sql import evaluate, rows_of
+from tests.rig.beside import Beside, at_once
+from tests.rig.process import wait_until
 
 PRICE = SqlType("numeric", (15, 2))
 KEY, AMOUNT = Column(1, "k", TEXT), Column(2, "amount", PRICE)
@@ -162,20 +164,12 @@ def test_many_threads_at_once(engine: EmbeddedEngine) -> None:
     total = Aggregate(
         NUMBERS, (), ((Column(50, "s", numeric(38, 0)), AggregateCall("sum", (ColumnRef(N),), numeric(38, 0))),)
     )
-    wrong: list[object] = []
 
     def work(count: int) -> None:
         for _ in range(20):
-            rows = rows_of(engine.query(total, {"v9": numbers(count)}))
-            if rows != [(Decimal(count * (count - 1) // 2),)]:
-                wrong.append((count, rows))
+            assert rows_of(engine.query(total, {"v9": numbers(count)})) == [(Decimal(count * (count - 1) // 2),)]
 
-    threads = [threading.Thread(target=work, args=(100 * i + 1,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert wrong == []
+    at_once(partial(work, 100 * i + 1) for i in range(6))
 
 
 def test_cancelling_reaches_only_its_owner(engine: EmbeddedEngine) -> None:
@@ -196,21 +190,17 @@ def test_cancelling_reaches_only_its_owner(engine: EmbeddedEngine) -> None:
     )
     endless = Aggregate(pairs, (), ((Column(60, "n", INT8), AggregateCall("count", (), INT8)),))
     owner, stranger = object(), object()
-    states: list[str] = []
-
-    def work() -> None:
-        try:
-            engine.query(endless, {"v9": numbers(1_000_000), "v10": numbers(1_000_000)}, owner=owner)
-        except SqlError as error:
-            states.append(error.sqlstate)
-
-    thread = threading.Thread(target=work)
-    thread.start()
+    values = {"v9": numbers(1_000_000), "v10": numbers(1_000_000)}
+    running = Beside(lambda: engine.query(endless, values, owner=owner))
     engine.interrupt(stranger)
-    while thread.is_alive():
+
+    def ended() -> bool:  # a query that has not begun is not there to be interrupted
         engine.interrupt(owner)
-        thread.join(0.05)
-    assert states == ["57014"]
+        return running.is_over
+
+    wait_until(ended, 60, "end of the query")
+    with pytest.raises(SqlError, match="57014"):
+        running.result()
     assert engine.query(NUMBERS, {"v9": numbers(2)}).num_rows == 2
 
 

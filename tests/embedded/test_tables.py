@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from catalog.errors import SqlError
 from executor.embedded.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of
+from tests.rig.beside import Beside
 
 
 @pytest.fixture
@@ -308,20 +308,17 @@ def test_one_writer_at_a_time(accounts: Tables) -> None:
         accounts.store.begin_write(0.01)
     with pytest.raises(SqlError, match="57014"):
         accounts.store.begin_write(0.0, lambda: True)
-    seen: list[int] = []
 
-    def second() -> None:
+    def second() -> int:
         write = accounts.store.begin_write()
         ((count,),) = accounts.read("SELECT count(*) FROM account", write)
-        seen.append(count)
         write.rollback()
+        return count
 
-    thread = threading.Thread(target=second)
-    thread.start()
+    waiting = Beside(second)
     accounts.run(first, "INSERT INTO account VALUES (3, 'cy', 1)")
     accounts.commit(first)
-    thread.join(10)
-    assert seen == [3]
+    assert waiting.result() == 3
 
 
 # Recovery -------------------------------------------------------------------------------------------------------------

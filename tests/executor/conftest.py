@@ -9,6 +9,8 @@ import pytest
 
 from executor.database import Database
 from tests.executor.client import Client, in_own_schema, open_database
+from tests.executor.separating import everywhere as everywhere
+from tests.executor.separating import in_slices as in_slices
 
 
 @pytest.fixture(scope="module")

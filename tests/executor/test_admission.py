@@ -19,7 +19,7 @@ from planner.bind.context import Context
 from planner.parse import parse
 from planner.statements import Insert
 from tests.executor.client import Client
-from tests.executor.test_followed import wait_until
+from tests.rig.process import wait_until
 
 STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"
 VIEW = "CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k"

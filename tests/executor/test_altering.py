@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
@@ -16,6 +15,7 @@ from catalog.objects import Table
 from executor.database import Database
 from executor.planned import Planned
 from tests.executor.client import Client, open_database
+from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed
 
 START = """
@@ -160,6 +160,22 @@ def test_a_query_begins_again_where_its_table_changes_before_its_moment(tmp_path
         assert caught.value.sqlstate == "40001"
 
 
+def test_a_copy_out_is_planned_again_where_its_table_changed_meanwhile(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run(START)
+        late = client.planned("COPY t (b, c) TO STDOUT (FORMAT csv, FORCE_QUOTE (c))")
+        other.run("ALTER TABLE t DROP COLUMN c; ALTER TABLE t ADD COLUMN c text DEFAULT 'new'")
+        copied, result = client.session.copy_out(late)
+        assert [(item.name, item.type.name) for item in copied.query.outputs] == [("b", "text"), ("c", "text")]
+        assert [batch.column(1).to_pylist() for batch in result.batches or ()] == [["new", "new"]]
+        late = client.planned("COPY t TO STDOUT")
+        other.run("DROP TABLE t")
+        with pytest.raises(SqlError) as caught:
+            client.session.copy_out(late)
+        assert caught.value.sqlstate == "42P01"
+
+
 @pytest.mark.slow
 def test_a_change_waits_for_an_alteration_and_is_planned_for_its_outcome(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
@@ -167,10 +183,9 @@ def test_a_change_waits_for_an_alteration_and_is_planned_for_its_outcome(tmp_pat
         client.run(START)
         late = client.planned("INSERT INTO t VALUES (7)")
         other.run("BEGIN; ALTER TABLE t ADD COLUMN z int NOT NULL DEFAULT 4")
-        thread = threading.Thread(target=client.session.execute_planned, args=(late,))
-        thread.start()
+        inserting = Beside(client.session.execute_planned, late)
         other.run("COMMIT")
-        thread.join()
+        inserting.result()
         assert client.run("SELECT z FROM t") == [(4,), (4,), (4,)]
 
 

@@ -19,9 +19,7 @@ from planner.bind.context import Context
 from planner.parse import parse
 from planner.statements import Insert
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import CountingDisk, KernelDisk, holding
-
-LONG = 30.0
+from tests.executor.logs import LONG, CountingDisk, KernelDisk, holding
 
 
 class Loop:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +23,7 @@ from planner.bind.context import Context
 from planner.parse import parse
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 #: ``{s}`` is once a stream and once a table of the same rows, ``{totals}`` a view as it was when the query began.
@@ -346,14 +346,6 @@ def test_writers_do_not_wait_for_a_scan(bench: Bench) -> None:
     rows = iter(_cursor(bench, "SELECT s.v FROM s JOIN names USING (k)"))
     bench.client.run("INSERT INTO s VALUES (1, 1, NULL)")
     assert next(rows).num_rows == 1
-    done = threading.Event()
-
-    def write() -> None:
-        Client(bench.database).run("INSERT INTO s VALUES (1, 2, NULL); UPDATE names SET n = 'x'; DROP TABLE names")
-        done.set()
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    assert done.wait(10)
-    thread.join()
+    changes = "INSERT INTO s VALUES (1, 2, NULL); UPDATE names SET n = 'x'; DROP TABLE names"
+    assert Beside(Client(bench.database).run, changes).result() == "DROP TABLE"
     assert next(rows).to_pydict().popitem()[1] == [2]

@@ -6,7 +6,6 @@ import ctypes
 import errno
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,13 @@ from executor.commit.background import BackgroundFiles
 from executor.commit.encoding import encode_record
 from executor.commit.files import Files, Synced
 from executor.commit.log import Log, Position
+from tests.executor.logs import LONG, append, change, contents
 from tests.executor.test_commit_background import Watcher
-from tests.executor.test_commit_log import append, change, contents
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 SEGMENT = 1 << 20
 SECTOR = 512
-LONG = 30.0
 
 
 class HeldDisk(Files):
@@ -146,12 +145,11 @@ def test_a_record_is_there_for_readers_when_the_disk_has_it(log: Log, disk: Held
 
 def test_other_writers_wait_and_are_not_overtaken(log: Log, disk: HeldDisk) -> None:
     begin(log, 2, "x", told := [])
-    other = threading.Thread(target=append, args=(log, 3, "other"))
-    other.start()
+    other = Beside(append, log, 3, "other")
     wait_until(lambda: log._waiting > 0, LONG, "a writer that waits")
     assert contents(log) == [(1, "first")]
     disk.land()
-    other.join(LONG)
+    other.result()
     assert contents(log) == [(1, "first"), (2, "x"), (3, "other")]
     begin(log, 4, "after", told)  # syncs
     assert told == [None, None]

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import SqlError
+from executor.commit.chain import Chain
 from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
-from executor.commit.records import CatalogChange, Spooled, SpoolReference, StreamRows
-from executor.commit.recovery import StreamReader, recycle, replay
+from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.recovery import StreamReader, recycle
 from executor.commit.segment import HEADER, RECORD
+from tests.executor.logs import FullDisk, append, batch, change, contents
 
 SEGMENT = 4096
-
-
-class FullDisk(Files):
-    """A disk that refuses new files, writes or syncs on demand; a refused write leaves half of its bytes behind."""
-
-    def __init__(self) -> None:
-        self.refuse_files = self.refuse_writes = self.refuse_syncs = 0
-
-    def allocate(self, descriptor: int, size: int) -> None:
-        if self.refuse_files:
-            raise OSError(errno.ENOSPC, "full")
-        super().allocate(descriptor, size)
-
-    def write(self, descriptor: int, pieces: Sequence[bytes | memoryview], offset: int) -> None:
-        if self.refuse_writes:
-            self.refuse_writes -= 1
-            whole = b"".join(pieces)
-            os.pwrite(descriptor, whole[: len(whole) // 2], offset)
-            raise OSError(errno.ENOSPC, "full")
-        super().write(descriptor, pieces, offset)
-
-    def sync(self, descriptor: int) -> None:
-        if self.refuse_syncs:
-            raise OSError(errno.EIO, "broken")
-        super().sync(descriptor)
 
 
 class Watched(Files):
@@ -63,29 +38,6 @@ class Watched(Files):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "log"
-
-
-def change(text: str) -> tuple[CatalogChange, ...]:
-    return (CatalogChange(text),)
-
-
-def append(log: Log, lsn: int, text: str) -> Position:
-    (where,) = log.append([(encode_record(change(text)), lsn)])
-    assert isinstance(where, Position)
-    return where
-
-
-def contents(log: Log, after: int = 0) -> list[tuple[int, str]]:
-    found = []
-    for lsn, record in replay(log, after):
-        (part,) = record
-        assert isinstance(part, CatalogChange)
-        found.append((lsn, part.document))
-    return found
-
-
-def batch(*values: int) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(values, pa.int64())], names=["a"])
 
 
 def test_records_span_segments_and_survive_reopening(folder: Path) -> None:
@@ -362,6 +314,23 @@ def test_full_disk_fails_the_record_and_nothing_else(folder: Path) -> None:
     assert not list(folder.glob("new-*"))
     log = Log(folder, SEGMENT)
     assert [lsn for lsn, _ in contents(log)] == [1, 3, 4]
+    log.close()
+
+
+def test_what_stands_on_a_refused_record_is_refused_and_nothing_else(folder: Path) -> None:
+    disk = FullDisk()
+    log = Log(folder, SEGMENT, files=disk)
+    append(log, 1, "x" * 3000)
+    first, second = Chain(), Chain()
+    disk.refuse_files = 1
+    texts = ["L" * SEGMENT, "fits", "other", "same", "none", "L" * SEGMENT, "last"]
+    chains = [first, None, second, first, None, second, second]
+    entries = [(encode_record(change(text)), lsn) for lsn, text in enumerate(texts, 2)]
+    outcomes = log.append(entries, chains)
+    assert [isinstance(item, Position) for item in outcomes] == [False, True, True, False, True, False, False]
+    disk.refuse_files = 0
+    append(log, 9, "after")
+    assert [text for _, text in contents(log, 1)] == ["fits", "other", "none", "after"]
     log.close()
 
 

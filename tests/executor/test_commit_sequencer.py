@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from executor.commit.encoding import encode_record
-from executor.commit.files import Synced, Watch
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
-from tests.executor.test_commit_log import FullDisk, batch, change, contents
+from tests.executor.logs import LONG, CountingDisk, KernelDisk, batch, change, contents, holding
+from tests.rig.beside import Beside, at_once
 from tests.rig.process import wait_until
 
 SEGMENT = 64 * 1024
-LONG = 30.0
-
-
-class CountingDisk(FullDisk):
-    """Counts syncs, and holds them while told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.syncs = 0
-        self.may_sync = threading.Event()
-        self.may_sync.set()
-        self.synced = threading.Event()
-
-    def watch(self, watch: Watch) -> bool:
-        return True
-
-    def sync(self, descriptor: int) -> None:
-        assert self.may_sync.wait(LONG)
-        self.syncs += 1
-        super().sync(descriptor)
-        self.synced.set()
 
 
 @pytest.fixture
@@ -78,11 +57,7 @@ def test_many_threads_publish_in_lsn_order(sequencer: Sequencer, log: Log) -> No
         for count in range(50):
             sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, number) for number in range(8))
     sequencer.flush().wait(LONG)
     assert [lsn for lsn, _ in published] == list(range(1, 401))
     assert contents(log) == published
@@ -308,20 +283,6 @@ def test_lsns_continue_above_log_and_floor(tmp_path: Path) -> None:
         log.close()
 
 
-class KernelDisk(CountingDisk):
-    """Has begun syncs end when told to, as a disk does that is busy in the background."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[tuple[int, Synced]] = []
-
-    def begin_sync(self, descriptor: int, synced: Synced) -> None:
-        self.begun.append((descriptor, synced))
-
-    def end_sync(self) -> None:
-        super().begin_sync(*self.begun.pop(0))
-
-
 def soon(sequencer: Sequencer, text: str, sync: bool = True) -> list[Exception | None] | None:
     """Commits on this thread; where its answer will be, or None if something was in the way."""
     answers: list[Exception | None] = []
@@ -392,11 +353,7 @@ def test_commits_beside_the_writer_thread_stay_in_lsn_order(sequencer: Sequencer
             else:
                 sequencer.submit(change(f"{number}.{count}")).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, number) for number in range(6))
     sequencer.flush().wait(LONG)
     assert contents(log) == published
     assert [lsn for lsn, _ in published] == list(range(1, 301))
@@ -406,13 +363,11 @@ def test_commit_joins_those_who_wait_for_the_disk(sequencer: Sequencer, disk: Co
     sequencer.commit(change("first"))
     disk.may_sync.clear()
     held = sequencer.submit(change("held"))
-    threads = [threading.Thread(target=sequencer.commit, args=(change(str(number)),)) for number in range(3)]
-    for thread in threads:
-        thread.start()
+    begun = [Beside(sequencer.commit, change(str(number))) for number in range(3)]
     assert not held.done
     disk.may_sync.set()
-    for thread in threads:
-        thread.join()
+    for commit in begun:
+        commit.result()
     assert len(contents(log)) == 5
     assert sequencer.durable == sequencer.visible == 5
 
@@ -456,26 +411,6 @@ def test_commit_soon_waits_for_nobody(sequencer: Sequencer, disk: CountingDisk, 
     assert sequencer.visible == log.last_lsn
 
 
-@contextmanager
-def holding(lock: AbstractContextManager[Any]) -> Iterator[None]:
-    """Another thread holds a lock."""
-    holds, ends = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            holds.set()
-            ends.wait(LONG)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert holds.wait(LONG)
-    try:
-        yield
-    finally:
-        ends.set()
-        thread.join()
-
-
 @pytest.mark.slow
 def test_threads_and_commits_soon_share_the_order(log: Log) -> None:
     sequencer = Sequencer(log, sync_within=0.001)
@@ -486,19 +421,17 @@ def test_threads_and_commits_soon_share_the_order(log: Log) -> None:
         for count in range(60):
             sequencer.submit(change(f"{number}.{count}"), sync=count % 3 > 0).wait(LONG)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
+    begun = [Beside(work, number) for number in range(3)]
     own: list[int] = []
     count = 0
-    while len(own) < 50 or any(thread.is_alive() for thread in threads):
+    while len(own) < 50 or not all(submitter.is_over for submitter in begun):
         answers = soon(sequencer, f"here.{count}", count % 2 > 0)
         if answers is not None:
             assert answers == [None]
             own.append(count)
             count += 1
-    for thread in threads:
-        thread.join()
+    for submitter in begun:
+        submitter.result()
     sequencer.flush().wait(LONG)
     assert sequencer.durable == sequencer.visible
     sequencer.close()

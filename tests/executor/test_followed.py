@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,7 @@ from executor.database import Database
 from executor.options import Options
 from executor.streams.scanning import Patience
 from tests.executor.client import Client, open_database
+from tests.rig.process import wait_until
 
 VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"
 
@@ -26,14 +25,6 @@ def write(folder: Path, name: str, rows: dict[str, list[object]]) -> None:
     """A file that appears whole."""
     pq.write_table(pa.table(rows), folder / f"_{name}")
     (folder / f"_{name}").rename(folder / name)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Waits for the background thread, at most 20 seconds."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.02)
 
 
 def shows(client: Client, expected: list[tuple[str, int]]) -> bool:

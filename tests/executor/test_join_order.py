@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from executor.embedded.printing.dialect import DuckPrinter
 from planner.rules import optimise
 from planner.statements import Query
 from tests.executor.client import Client, open_database
+from tests.rig.benchmarks import FOLDER
 from tests.rig.tpch import TABLES, Tpch
 
-QUERIES = Path(__file__).parents[1] / "sql" / "tpch"
 #: What a plan may do more than the best one.
 MOST = 1.5
 
@@ -82,7 +81,7 @@ def reordered(text: str, names: str) -> str:
     ],
 )
 def test_the_order_in_from_does_not_matter(client: Client, query: str, names: str) -> None:
-    text = (QUERIES / f"{query}.sql").read_text()
+    text = (FOLDER / "tpch" / f"{query}.sql").read_text()
     changed = reordered(text, names)
     assert client.run(changed) == client.run(text)
     assert rows(client, changed) <= MOST * rows(client, text)

@@ -16,13 +16,12 @@ from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES, Asked, everywhere, leave, outcome, separable, whole
+from tests.executor.separating import TABLES, Asked, leave, outcome, separable, whole
 from tests.executor.test_separation_artifact import QUERY
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
-pytestmark = pytest.mark.slow
-
-__all__ = ["everywhere"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
 #: Longer than any test here takes.
 LEASE = 600.0
@@ -253,25 +252,19 @@ def lose(lost: Database, other: Database) -> None:
 def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     client = separable(a)
     wanted = whole(client, QUERY)
-    moved: list[int] = []
+    draining: list[Beside[int]] = []
 
     class Query(RunningQuery):
         def advance(self, rows: int, size: int) -> None:
             super().advance(rows, size)
-            if self.client.process == 7 and self.finished == 1 and not moved:
-                moved.append(0)
-                thread.start()
+            if self.client.process == 7 and self.finished == 1 and not draining:
+                draining.append(Beside(b.separation.moving.drain, "a", lambda: False))
                 wait_until(lambda: bool(self._requests), 60, "the wish to leave")
 
-    def drain() -> None:
-        moved[0] = b.separation.moving.drain("a", lambda: False)
-
-    thread = threading.Thread(target=drain)
     monkeypatch.setattr(service, "RunningQuery", Query)
     client.session.reader.client = lambda: Asker(7, "millstream", QUERY)
     assert client.run(QUERY) == wanted
-    thread.join()
-    assert moved == [1]
+    assert [drain.result() for drain in draining] == [1]
     assert Client(b).run("SELECT name, state FROM millstream.servers") == [("a", "drained"), ("b", "up")]
     with pytest.raises(SqlError, match="takes no queries"):
         b.separation.moving.require_target("a")

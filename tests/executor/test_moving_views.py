@@ -114,6 +114,20 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
 
 
+def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    assert servers.client("b").run(READ) == rows.wanted()
+    (program,) = (tmp_path / "b").rglob("v*-static/*")
+    assert program.name == "program.json"
+    servers.stop("b")
+    (program.parent / "handover.json").write_text('{"rows": {"left": 1, "gone": 1}}')  # as a crash leaves it
+    (program.parent / "left.parquet").write_bytes(b"")
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert list((tmp_path / "b").rglob("v*-static/*")) == [program]
+
+
 def test_a_home_that_is_down_is_read_all_the_same(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
@@ -249,6 +263,25 @@ def test_a_forged_state_is_not_taken(
 
     monkeypatch.setattr(views, "failpoint", forging)
     with pytest.raises(SqlError, match="XX001"):
+        servers.migrate("a", "b")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
+def test_a_storage_that_cannot_be_read_is_no_forged_state(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+
+    def breaking(step: str) -> None:
+        if step == "view-written":
+            (path,) = (tmp_path / "storage").glob("views/*/*/manifest.json")
+            path.unlink()
+            path.mkdir()  # reading it is an error of the system's
+
+    monkeypatch.setattr(views, "failpoint", breaking)
+    with pytest.raises(SqlError, match="58030"):
         servers.migrate("a", "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()

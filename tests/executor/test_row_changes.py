@@ -15,7 +15,7 @@ from executor import database as opened
 from executor.database import Database
 from planner.statements import Delete, Insert, Update
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import CountingDisk
+from tests.executor.logs import CountingDisk
 from tests.rig.crash import copy_crashed
 
 _TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6, 2), at timestamp)"
@@ -38,6 +38,16 @@ class Loop:
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
         return client.session.change_row(statement, parameters, self.answers.append)
+
+    def within(self, client: Client, text: str, *parameters: Any) -> bool:
+        """Whether a statement was run at once within the client's block."""
+        statement = client.bind(text)
+        assert isinstance(statement, Insert | Update | Delete)
+        return client.session.change_row_within(statement, parameters)
+
+    def commit(self, client: Client) -> bool:
+        """Whether a block was taken to be committed; what it leads to comes with ``turn``."""
+        return client.session.commit_at_once(self.answers.append)
 
 
 @pytest.fixture
@@ -106,6 +116,93 @@ def test_what_is_taken_does_what_the_engines_way_does(served: Database, seed: in
     copy_crashed(tmp_path / "served", tmp_path / "crashed")
     with closing(open_database(tmp_path / "crashed")) as copy:
         assert Client(copy).run("SELECT * FROM t ORDER BY k") == client.run("SELECT * FROM t ORDER BY k")
+
+
+_STEPS = ("SAVEPOINT s", "ROLLBACK TO s", "RELEASE s", "ROLLBACK", "COMMIT", "COMMIT", "COMMIT")
+
+
+def _outcome(client: Client, text: str) -> str:
+    try:
+        return str(client.run(text))
+    except SqlError as error:
+        return error.sqlstate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_do_at_once_what_the_engines_way_does(served: Database, seed: int, tmp_path: Path) -> None:
+    """The one client's statements go without waiting where they can, the other's never do."""
+    chance, loop, client, other = random.Random(seed), Loop(served), Client(served), Client(served)
+    taken = commits = 0
+    for _ in range(60):
+        script = [
+            "BEGIN",
+            *(
+                chance.choice((_statement(chance), _statement(chance), chance.choice(_STEPS)))
+                for _ in range(chance.randrange(1, 9))
+            ),
+            "COMMIT",
+        ]
+        expected = [_outcome(other, text.format(t="o")) for text in script]
+        answers = []
+        for text, answer in zip(script, expected, strict=True):
+            mine, waits = text.format(t="t"), len(loop.answers)
+            if text == "COMMIT" and loop.commit(client):
+                loop.turn()
+                assert loop.answers[waits:] == [None]
+                commits += 1
+                answers.append(answer)
+            elif "{t}" in text and loop.within(client, mine):
+                taken += 1
+                assert answer in ("INSERT 0 1", "UPDATE 1", "DELETE 1"), text
+                answers.append(answer)
+            else:
+                answers.append(_outcome(client, mine))
+        assert answers == expected, script
+        assert client.run("SELECT * FROM t ORDER BY k") == other.run("SELECT * FROM o ORDER BY k")
+    assert taken > 10
+    assert commits > 1
+    copy_crashed(tmp_path / "served", tmp_path / "crashed")
+    with closing(open_database(tmp_path / "crashed")) as copy:
+        assert Client(copy).run("SELECT * FROM t ORDER BY k") == client.run("SELECT * FROM t ORDER BY k")
+
+
+def test_a_block_whose_commit_fails_has_done_nothing(served: Database, disk: CountingDisk) -> None:
+    loop, client = Loop(served), Client(served)
+    client.run("BEGIN")
+    assert loop.within(client, "UPDATE t SET n = n + 1::smallint WHERE k = 1")
+    disk.refuse_writes = 1
+    assert loop.commit(client)
+    loop.turn()
+    assert [error and error.sqlstate for error in loop.answers] == ["53100"]
+    assert client.session.status == "I"
+    assert client.run("SELECT n FROM t WHERE k = 1") == [(1,)]
+    assert client.run("UPDATE t SET n = n + 1::smallint WHERE k = 1") == "UPDATE 1"
+
+
+def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> None:
+    loop, first, second = Loop(served), Client(served), Client(served)
+    change = "UPDATE t SET n = n + 1::smallint WHERE k = 1"
+    turns, called = served.tables.turns, list[str]()
+    for client in (first, second):
+        client.run("BEGIN")
+    assert loop.within(first, change)
+    assert not loop.within(second, change)
+    assert not turns.is_free
+    turns.wait(lambda: False)
+    turns.wait(lambda: not called.append("second"))
+    turns.wait(lambda: not called.append("third"))
+    loop.turn()
+    assert not called
+    assert loop.commit(first)
+    loop.turn()
+    assert loop.answers == [None]
+    assert called == ["second"]
+    assert loop.within(second, change)
+    assert loop.commit(second)
+    loop.turn()
+    assert called == ["second", "third"]
+    assert first.run("SELECT n FROM t WHERE k = 1") == [(3,)]
 
 
 @pytest.mark.slow

@@ -20,11 +20,10 @@ from executor.separation.running import Client as Asker
 from executor.trace import parquet
 from planner.algebra import Relation, Snapshot
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES, Asked, everywhere, leave, separable, whole
+from tests.executor.separating import TABLES, Asked, leave, separable, whole
+from tests.rig.beside import Beside
 
-pytestmark = pytest.mark.slow
-
-__all__ = ["everywhere"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
 QUERY = (
     "WITH g AS (SELECT k, sum(v) AS v, max(i) AS i FROM t GROUP BY k) "
@@ -137,8 +136,7 @@ def test_requests_of_a_query_that_ends_first(database: Database, monkeypatch: py
         return rows(self, relation, name)
 
     monkeypatch.setattr(KeptResults, "rows", waiting)
-    thread = threading.Thread(target=client.run, args=(QUERY,))
-    thread.start()
+    running = Beside(client.run, QUERY)
     assert begun.wait(60)
     (query,) = database.separation.running.all()
     request = query.ask("suspend")
@@ -147,7 +145,7 @@ def test_requests_of_a_query_that_ends_first(database: Database, monkeypatch: py
     )
     assert (state, finished, is_left) == ("running", pipelines - 1, True)
     go_on.set()
-    thread.join()
+    running.result()
     assert not request.wait(lambda: False)
     assert not asked.queries[0].ask("suspend").wait(lambda: False)
     assert database.separation.running.all() == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,10 @@ import pytest
 from executor.database import Database
 from executor.files import foreign as files
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import everywhere, leave, separable, whole
-from tests.executor.test_separation_slices import Leaving, go_on, in_slices
+from tests.executor.separating import Leaving, go_on, leave, separable
+from tests.executor.separating import whole as as_a_whole
 
-pytestmark = pytest.mark.slow
-
-__all__ = ["everywhere", "in_slices"]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices")]
 
 QUERIES = {
     "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), max(s) FROM f GROUP BY 1 ORDER BY 1",
@@ -64,25 +61,23 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize("name", QUERIES)
-def test_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    """Of dozens of stops, one in seven; with ``--whole`` all."""
     client, query = separable(database), QUERIES[name]
-    wanted = whole(client, query)
+    wanted = as_a_whole(client, query)
     with monkeypatch.context() as patch:
         seen = Leaving(patch)
         assert client.run(query) == wanted
     assert seen.slices
-    for after in itertools.count(1):
-        found = go_on(client, query, (after,), monkeypatch)
-        if found is None:
-            break
-        assert found == wanted, after
-    assert after == seen.stops + 1
+    for after in range(1, seen.stops + 1, 1 if whole or seen.stops < 20 else 7):
+        assert go_on(client, query, (after,), monkeypatch) == wanted, after
+    assert go_on(client, query, (seen.stops + 1,), monkeypatch) is None
 
 
 @pytest.mark.usefixtures("reader")
 def test_what_has_left_needs_no_files(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client, query = separable(database), QUERIES["with a table"]
-    wanted = whole(client, query)
+    wanted = as_a_whole(client, query)
     Leaving(monkeypatch, 2)
     query_id = leave(client, query)
     assert query_id is not None

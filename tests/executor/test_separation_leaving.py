@@ -15,9 +15,9 @@ from executor.separation.running import Request, RunningQuery
 from planner.algebra import Snapshot
 from planner.leaving import Decision, decide
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import QUERIES, TABLES, Asked, everywhere, leave, separable, whole
+from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, whole
 
-__all__ = ["everywhere"]
+pytestmark = pytest.mark.usefixtures("everywhere")
 
 #: Pipelines d (many rows of few), g and the result.
 QUERY = (

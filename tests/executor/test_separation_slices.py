@@ -15,11 +15,10 @@ from catalog.errors import SqlError
 from executor.database import Database
 from executor.separation import choosing, running, service, slicing
 from executor.separation.artifact import SeparatedQueries
-from executor.separation.running import RunningQuery
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES, everywhere, leave, outcome, separable, whole
+from tests.executor.separating import TABLES, Leaving, go_on, leave, outcome, separable, whole
 
-__all__ = ["everywhere"]
+pytestmark = pytest.mark.usefixtures("everywhere", "in_slices")
 
 QUERIES = {
     "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), min(s), max(d), bool_or(b), avg(n), sum(i) FROM t "
@@ -65,47 +64,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
-@pytest.fixture(autouse=True)
-def in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices are small, and worth it."""
-    cut_small(monkeypatch)
-
-
-def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for other tests."""
-    for name, value in {"SLICE": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}.items():
-        monkeypatch.setattr(slicing, name, value)
-
-
-class Leaving:
-    """Queries that are asked for their state at some of their stops: between two pipelines, or two slices."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *after: int) -> None:
-        self.stops = 0
-        self.slices = 0
-        self.progress: list[float] = []
-        asked = self
-
-        class Query(RunningQuery):
-            def advance(self, rows: int, size: int) -> None:
-                super().advance(rows, size)
-                self._stop()
-
-            def advance_slice(self, share: float, rows: int, size: int) -> None:
-                super().advance_slice(share, rows, size)
-                asked.slices += 1
-                self._stop()
-
-            def _stop(self) -> None:
-                asked.stops += 1
-                asked.progress.append(self.progress)
-                assert self.seconds_left is not None
-                if asked.stops in after:
-                    self.ask("suspend", by_cost=False)
-
-        monkeypatch.setattr(service, "RunningQuery", Query)
-
-
 @pytest.mark.parametrize("name", QUERIES)
 def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     client = separable(database)
@@ -115,20 +73,6 @@ def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest
     assert bool(seen.slices) == (name not in WHOLE)
     assert seen.progress == sorted(seen.progress)
     assert not seen.progress or 0 < seen.progress[0] <= seen.progress[-1] <= 1
-
-
-def go_on(client: Client, query: str, after: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A query's rows, which leaves at these stops, counted over all its runs."""
-    with monkeypatch.context() as patch:
-        Leaving(patch, *after)
-        query_id = leave(client, query)
-        if query_id is None:
-            return None
-        while True:
-            try:
-                return client.run(f"SELECT * FROM millstream.resume('{query_id}')")
-            except SqlError as error:
-                assert error.sqlstate == "57014", error
 
 
 @pytest.mark.slow

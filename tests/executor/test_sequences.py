@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from catalog.objects import Sequence
 from catalog.types import INT8
 from executor.tables.sequences import AHEAD, SequenceStore
 from tests.executor.client import Client, open_database
+from tests.rig.beside import at_once
 from tests.rig.crash import copy_crashed
 
 
@@ -82,11 +83,7 @@ def test_sessions_never_share_a_value(tmp_path: Path) -> None:
             for _ in range(50):
                 given.extend(store.take(sequence(maximum=10**6), count).tolist())
 
-        threads = [threading.Thread(target=take, args=(count,)) for count in (1, 3, 40)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(partial(take, count) for count in (1, 3, 40))
     assert sorted(given) == list(range(1, len(given) + 1))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from catalog.errors import SqlError
 from executor.trace.manifest import MANIFEST, Manifest, NewRun, StateSchema
 from executor.trace.parquet import write_table
+from tests.rig.beside import at_once
 
 STATES = {
     name: StateSchema("aggregate", (("c1", "int64"), ("c2", "int64")), ("c1",), (("c2", "sum"),)) for name in ("s", "t")
@@ -98,11 +99,7 @@ def test_one_of_many_threads_wins_each_interval(tmp_path: Path) -> None:
             if manifests[number].commit(0, upto - 1, {"s": new}, upto):
                 won.append((upto, number))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, number) for number in range(4))
     content = Manifest.open(manifests[0].folder).content
     assert sorted(upto for upto, _ in won) == list(range(1, content.frontiers[0] + 1))
     assert [each.files[0].name for each in content.runs["s"]] == [

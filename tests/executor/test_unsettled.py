@@ -14,7 +14,8 @@ from catalog.errors import SqlError
 from executor import database as opened
 from executor.database import Database
 from tests.executor.client import Client, open_database
-from tests.executor.test_commit_sequencer import LONG, CountingDisk
+from tests.executor.logs import LONG, CountingDisk
+from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed
 from tests.rig.process import wait_until
 
@@ -37,29 +38,16 @@ def held(disk: CountingDisk, tmp_path: Path) -> Iterator[Database]:
         disk.may_sync.set()
 
 
-class Running:
-    """A client's text in a thread of its own."""
+def begin(client: Client, text: str) -> Beside[object]:
+    """A client's text in a thread of its own; it gives the outcome, or an error's SQLSTATE."""
 
-    def __init__(self, database: Database, text: str, client: Client | None = None) -> None:
-        self.client = client or Client(database)
-        self.outcome: object = None
-        self._thread = threading.Thread(target=self._run, args=(text,))
-        self._thread.start()
-
-    def _run(self, text: str) -> None:
+    def run() -> object:
         try:
-            self.outcome = self.client.run(text)
+            return client.run(text)
         except SqlError as error:
-            self.outcome = error.sqlstate
+            return error.sqlstate
 
-    @property
-    def is_over(self) -> bool:
-        return not self._thread.is_alive()
-
-    def end(self) -> object:
-        self._thread.join(LONG)
-        assert self.is_over
-        return self.outcome
+    return Beside(run)
 
 
 def _begun(database: Database, count: int) -> Callable[[], bool]:
@@ -68,10 +56,10 @@ def _begun(database: Database, count: int) -> Callable[[], bool]:
     return lambda: len(journals) == count
 
 
-def _run_behind_each_other(database: Database, texts: list[str]) -> list[Running]:
-    running: list[Running] = []
+def _run_behind_each_other(database: Database, texts: list[str]) -> list[Beside[object]]:
+    running: list[Beside[object]] = []
     for text in texts:
-        running.append(Running(database, text))
+        running.append(begin(Client(database), text))
         wait_until(_begun(database, len(running)), LONG, "place in the log")
     return running
 
@@ -84,7 +72,7 @@ def test_writers_share_a_sync_and_readers_see_none_of_them_before_it(held: Datab
     assert reader.run("SELECT n FROM t WHERE k = 1") == [(0,)]
     assert reader.run("SELECT sum(n) FROM t") == [(0,)]
     disk.may_sync.set()
-    assert [item.end() for item in running] == ["UPDATE 1"] * 8
+    assert [item.result() for item in running] == ["UPDATE 1"] * 8
     assert disk.syncs - before <= 3
     assert reader.run("SELECT n FROM t WHERE k = 1") == [(8,)]
     assert held.tables.unsettled.last == 0 and not any(held.tables.unsettled._rows.values())
@@ -108,13 +96,14 @@ def test_nothing_is_answered_that_the_disk_does_not_have(
     monkeypatch.setattr(unsettled, "wait", lambda *arguments: (waits.set(), wait(*arguments)))
     disk.may_sync.clear()
     (other,) = _run_behind_each_other(held, [first])
-    waiting = Running(held, text)
+    client = Client(held)
+    waiting = begin(client, text)
     assert waits.wait(LONG)
     assert not waiting.is_over
     disk.may_sync.set()
-    assert other.end() in ("UPDATE 1", "INSERT 0 1")
-    assert waiting.end() == expected
-    waiting.client.session.close()
+    assert other.result() in ("UPDATE 1", "INSERT 0 1")
+    assert waiting.result() == expected
+    client.session.close()
 
 
 def test_a_failed_sync_fails_all(held: Database, disk: CountingDisk) -> None:
@@ -122,7 +111,7 @@ def test_a_failed_sync_fails_all(held: Database, disk: CountingDisk) -> None:
     running = _run_behind_each_other(held, ["UPDATE t SET n = n + 1 WHERE k = 1"] * 3)
     disk.refuse_syncs = True
     disk.may_sync.set()
-    assert [item.end() for item in running] == ["58030"] * 3
+    assert [item.result() for item in running] == ["58030"] * 3
     assert Client(held).run("SELECT n FROM t WHERE k = 1") == [(0,)]
     with pytest.raises(SqlError) as caught:
         Client(held).run("UPDATE t SET n = n + 1 WHERE k = 1")
@@ -134,11 +123,11 @@ def test_who_has_seen_a_refused_change_is_refused(held: Database, disk: Counting
     first = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"])
     running = [*first]
     for text in ["UPDATE t SET n = 6 WHERE k = 2", "UPDATE t SET n = n + 1 WHERE k = 2", "DELETE FROM t WHERE k = 3"]:
-        running.append(Running(held, text))
+        running.append(begin(Client(held), text))
         wait_until(_begun(held, len(running)), LONG, "place in the log")
     disk.refuse_writes = 1
     disk.may_sync.set()
-    assert [item.end() for item in running] == ["UPDATE 1", "53100", "53100", "53100"]
+    assert [item.result() for item in running] == ["UPDATE 1", "53100", "53100", "53100"]
     client = Client(held)
     assert client.run("SELECT k, n FROM t ORDER BY k") == [(1, 5), (2, 0), (3, 0)]
 
@@ -168,9 +157,7 @@ def test_counters_of_many_sessions_survive_a_crash(tmp_path: Path) -> None:
                 with lock:
                     answered[key] += 1
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
+        counting = [Beside(work, number) for number in range(6)]
         for number in range(3):
             wait_until(lambda wanted=60 * (number + 1): sum(answered) > wanted, LONG, "changes")  # type: ignore[misc]
             with lock:
@@ -182,7 +169,7 @@ def test_counters_of_many_sessions_survive_a_crash(tmp_path: Path) -> None:
                 found = [n for (n,) in Client(copy).run("SELECT n FROM c ORDER BY k")]  # type: ignore[misc]
             assert all(low <= n <= high for low, n, high in zip(before, found, after, strict=True))
         ended.set()
-        for thread in threads:
-            thread.join()
+        for client in counting:
+            client.result()
         assert Client(database).run("SELECT n FROM c ORDER BY k") == [(n,) for n in answered]
         assert asked == answered

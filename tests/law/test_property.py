@@ -38,7 +38,7 @@ def both(postgres: Postgres) -> Iterator[Mirror]:
     """One server with Spark behind it."""
     chosen = {"maintenance_rows": 5, "maintenance_idle": 0.2}
     with Millstream(settings=chosen) as server, mirrored(server, postgres) as mirror:
-        wait_until(lambda: _spark_is_up(mirror), 120, "Spark")
+        server.wait_for_spark()
         yield mirror
 
 
@@ -101,11 +101,6 @@ def _rows_behind(mirror: Mirror, view: str) -> int:
     row = mirror.client.execute("SELECT rows_behind FROM millstream.views WHERE name = %s", (view,)).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _spark_is_up(mirror: Mirror) -> bool:
-    query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
-    return mirror.client.execute(query).fetchone() == (True,)
 
 
 def act(mirror: Mirror, scenario: Scenario, action: Action, view: str, dimension: str) -> None:

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.rig import thesis
+from tests.rig.beside import Beside
 from tests.rig.mirror import Mirror, cut, mirrored, parse
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
@@ -72,10 +73,11 @@ def test_views_equal_their_queries_at_random_moments(
     source = random.Random(f"{engine} {scale}")
     lines = tpch.lines(scale, "lineitem")
     source.shuffle(lines)
+    pieces = 16 if whole or scale < 0.1 else 8
     with _server(engine, int(500_000 * scale)) as server, mirrored(server, postgres) as mirror:
         _prepare(mirror, tpch, scale)
         half = len(lines) // 2
-        _load(mirror, lines[:half], 16, source)
+        _load(mirror, lines[:half], pieces, source)
         unread = half + len(lines) // 8
         mirror.copy("lineitem", b"".join(lines[half:unread]))  # nobody computes these for Spark
         if engine != "embedded":
@@ -83,7 +85,7 @@ def test_views_equal_their_queries_at_random_moments(
             mirror.check()  # what Spark committed, and no tail
         mirror.restart(crash=False)
         mirror.check()
-        _load(mirror, lines[unread:], 16, source)
+        _load(mirror, lines[unread:], pieces, source)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -125,28 +127,22 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
     sent, acknowledged = 0, 0
     seen: list[tuple[int, int, int]] = []
     done = threading.Event()
-    failures: list[BaseException] = []
 
     def read() -> None:
-        try:
-            with server.connect() as client:
-                while not done.is_set():
-                    before = acknowledged
-                    row = client.execute(
-                        "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
-                    ).fetchone()
-                    assert row is not None
-                    assert row[0] == row[1], "two views of one statement's snapshot differ"
-                    seen.append((before, row[0], sent))
-        except BaseException as error:  # handed to the main thread
-            failures.append(error)
+        query = "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
+        with server.connect() as client:
+            while not done.is_set():
+                before = acknowledged
+                row = client.execute(query).fetchone()
+                assert row is not None
+                assert row[0] == row[1], "two views of one statement's snapshot differ"
+                seen.append((before, row[0], sent))
 
     with _server(engine, 5000) as server, server.connect() as client:
         client.execute(f"CREATE FOREIGN TABLE lineitem ({TABLES['lineitem']}) SERVER stream".encode())
         client.execute("CREATE VIEW shown AS SELECT l_shipmode, count(*) FROM lineitem GROUP BY l_shipmode")
         client.execute("CREATE VIEW total AS SELECT count(*) AS lines FROM lineitem")
-        reader = threading.Thread(target=read)
-        reader.start()
+        reader = Beside(read)
         try:
             for number, piece in enumerate(pieces):
                 sent = totals[number + 1]
@@ -154,8 +150,7 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
                 acknowledged = sent
         finally:
             done.set()
-            reader.join()
-    assert not failures, failures[0]
+            reader.result()
     assert len(seen) > 3
     allowed = set(totals)
     for before, shown, after in seen:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.rig.benchmarks import FOLDER
 from tests.rig.mirror import Mirror, cut, mirrored, parse
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
@@ -24,7 +24,6 @@ from tests.rig.tpch import TABLES, Tpch, create
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
-FOLDER = Path(__file__).parents[1] / "sql" / "tpch"
 ALONE = ("q1", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q12", "q14", "q15", "q19", "q20")
 TOGETHER = ("q3", "q4", "q5", "q7", "q8", "q9", "q10", "q12", "q13", "q17", "q18", "q21", "q22")
 #: What the rules leave out, by the stream that meets another before both are grouped.
@@ -39,8 +38,8 @@ PIECES = 6
 
 
 def _text(name: str, which: str) -> str:
-    grouped = FOLDER / "grouped" / f"{name}.sql"
-    own = FOLDER / f"{name}.sql"
+    folder = FOLDER / "tpch"
+    grouped, own = folder / "grouped" / f"{name}.sql", folder / f"{name}.sql"
     return (grouped if which == "together" and grouped.exists() else own).read_text(encoding="utf-8")
 
 

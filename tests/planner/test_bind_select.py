@@ -351,3 +351,14 @@ def test_what_has_no_order_of_ours_is_refused(database: Database, query: str) ->
     with pytest.raises(SqlError) as caught:
         database.bind(query)
     assert caught.value.sqlstate == "0A000"
+
+
+def test_the_base_of_a_traced_recursion_is_bound_once(database: Database) -> None:
+    """Each in the base of the next: twice each would be more relations than a statement may read."""
+    query = "SELECT 1 AS n"
+    for level in range(14):
+        step = f"SELECT n FROM r{level} WHERE false"
+        clause = "SEARCH DEPTH FIRST BY n SET o"
+        base = f"SELECT n FROM ({query}) q"
+        query = f"WITH RECURSIVE r{level} (n) AS ({base} UNION ALL {step}) {clause} SELECT n FROM r{level}"
+    database.bind(query)

@@ -3,7 +3,6 @@ any plan with any cut."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,9 +34,10 @@ from planner.walk import transform, walk
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.builders import agg, call, eq, fresh, join, project, rel, table, where
+from tests.rig.benchmarks import queries
 from tests.rig.tpch import create
 
-QUERIES = sorted((Path(__file__).parents[1] / "sql/tpch").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpch")
 
 
 def everywhere(place: Place) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import date
 from decimal import Decimal
+from functools import cache
+from types import NoneType
 from typing import Any
 
 RELATIVE = 1e-9
+_PLAIN = frozenset((int, str, bool, bytes, Decimal, date, NoneType))
 
 Row = Sequence[Any]
 
@@ -16,9 +20,9 @@ Row = Sequence[Any]
 def difference(actual: Iterable[Row], expected: Iterable[Row]) -> str | None:
     """None when both are the same bag of rows, else a description of the first few that are not."""
     found, wanted = list(map(tuple, actual)), list(map(tuple, expected))
-    extra, missing = _without(found, wanted), _without(wanted, found)
-    if not extra and not missing:
+    if Counter(map(_exact, found)) == Counter(map(_exact, wanted)):
         return None
+    extra, missing = _without(found, wanted), _without(wanted, found)
     if len(extra) == len(missing) and all(_near(*pair) for pair in zip(extra, missing, strict=True)):
         return None
     return (
@@ -36,7 +40,14 @@ def assert_same_rows(actual: Iterable[Row], expected: Iterable[Row], what: str =
 
 def _exact(row: Row) -> tuple[Any, ...]:
     """A hashable image under which only indistinguishable rows are equal; 1 is not true."""
-    return tuple(map(_image, row))
+    types = tuple(map(type, row))
+    return (types, row) if _are_plain(types) else tuple(map(_image, row))
+
+
+@cache
+def _are_plain(types: tuple[type, ...]) -> bool:
+    """Whether equal values of these types, each of its own type, are indistinguishable."""
+    return _PLAIN.issuperset(types)
 
 
 def _image(value: Any) -> Any:

@@ -5,19 +5,14 @@ Owns: its start, readiness, and end by SIGKILL. It is a child process, and knows
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
-from executor.spark.java import Java, find_java
-from tests.rig.process import die_with_parent, free_port, wait_until
+from tests.rig.process import free_port, wait_until
+from tests.rig.spark import run_script
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-#: It lives for a minute: code that is compiled once, and quickly, is better than good code.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Endpoint:
@@ -37,17 +32,8 @@ class Endpoint:
 
     def start(self) -> None:
         """Starts it; ``wait`` waits for it."""
-        own = spark_environment()
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [f"{own['SPARK_HOME']}/bin/spark-submit", *_options(self.port, self._folder), "spark-internal"],
-                cwd=self._folder,
-                env={**os.environ, **own},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=die_with_parent(),
-            )
+        words = [*_options(self.port, self._folder), "spark-internal"]
+        self._process = run_script("spark-submit", words, self._log)
 
     def wait(self, seconds: float = 120) -> None:
         """Returns when it accepts connections."""
@@ -71,17 +57,8 @@ class Endpoint:
             return client.connect_ex(("127.0.0.1", self.port)) == 0
 
 
-def spark_environment() -> dict[str, str]:
-    """What the scripts that pyspark brings along need to know."""
-    found = importlib.util.find_spec("pyspark")
-    java = find_java(os.environ)
-    assert found is not None and found.origin is not None and isinstance(java, Java)
-    own = {"SPARK_HOME": str(Path(found.origin).parent), "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1"}
-    return {**own, "PYSPARK_PYTHON": sys.executable}
-
-
 def _options(port: int, folder: Path) -> list[str]:
-    """spark-submit's options; its shell scripts become the JVM, so that our child is the JVM."""
+    """spark-submit's options."""
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -91,7 +68,7 @@ def _options(port: int, folder: Path) -> list[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
     }
-    words = ["--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", JAVA, "--class", _SERVER]
+    words = ["--master", "local[2]", "--driver-memory", "1g", "--class", _SERVER]
     for name, value in settings.items():
         words += ["--conf", f"{name}={value}"]
     return words

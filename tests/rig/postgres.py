@@ -19,10 +19,18 @@ from typing import Any
 
 import psycopg
 
-from tests.rig.process import die_with_parent, end, free_port, wait_until
+from tests.rig.process import end, free_port, spawn, wait_until
 
-#: For tests: nothing needs to survive.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+#: For tests: nothing needs to survive, and no query runs for so long that compiling it pays.
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "jit": "off",
+    "work_mem": "64MB",
+    "shared_buffers": "256MB",
+}
 
 
 def binaries() -> Path | None:
@@ -54,18 +62,15 @@ class Postgres:
             ]
         )
         options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "timezone": "UTC", **settings}
-        self._log = (self._folder / "log").open("wb")
-        self._process = subprocess.Popen(
+        self._process = spawn(
             [
                 str(programs / "postgres"),
                 *("-D", str(cluster), "-p", str(self.port)),
                 *(word for name, value in options.items() for word in ("-c", f"{name}={value}")),
             ],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
+            self._folder / "log",
+            signal.SIGQUIT,
             cwd=self._folder,
-            preexec_fn=die_with_parent(signal.SIGQUIT),
             **self._as_account(),
         )
         wait_until(self._answers, 30, "PostgreSQL")
@@ -90,7 +95,6 @@ class Postgres:
     def stop(self) -> None:
         """Fast shutdown; nothing is left."""
         end(self._process, signal.SIGINT)
-        self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answers(self) -> bool:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,20 @@ def die_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, signal_number)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+def spawn(command: Sequence[str], log: Path, at_our_end: int = signal.SIGKILL, **options: Any) -> subprocess.Popen[Any]:
+    """Starts a child that has no input, prints into a log, and gets a signal when the thread that started it ends."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=die_with_parent(at_our_end),
+            **options,
+        )
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60, what: str = "work in the background") -> None:
     """Returns as soon as ``condition`` holds; AssertionError naming ``what`` after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from executor.spark.java import Java, find_java
-from tests.rig.process import die_with_parent, end, free_port, stat, wait_until
+from tests.rig.process import end, free_port, spawn, stat, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = DATABASE = "millstream"
@@ -46,7 +46,6 @@ class Millstream:
         self.settings = dict(settings or {})
         self.environment = dict(environment or {})
         self.port = free_port()
-        self._log = (self._own / "log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: list[int] = []
 
@@ -75,15 +74,12 @@ class Millstream:
         """Starts, and returns when a client gets in."""
         own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0}
         flags = {**own, **self.settings}
-        self._process = subprocess.Popen(
+        self._process = spawn(
             [sys.executable, "-m", "server", *_arguments(flags)],
+            self._own / "log",
             cwd=ROOT,
             env={**os.environ, **self.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
             start_new_session=True,
-            preexec_fn=die_with_parent(),
         )
         self._groups.append(self._process.pid)
         wait_until(self._answers, seconds, "Millstream")
@@ -113,14 +109,12 @@ class Millstream:
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
-        self._log.close()
         shutil.rmtree(self._own, ignore_errors=True)
 
     def wait_for_spark(self, seconds: float = 180) -> None:
         """Returns when Spark takes queries."""
         with self.connect() as connection:
-            query = "SELECT available FROM millstream.engines WHERE name = 'spark'"
-            wait_until(lambda: connection.execute(query).fetchone() == (True,), seconds, "Spark")
+            wait_until(lambda: has_spark(connection), seconds, "Spark")
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """A new autocommit connection."""
@@ -154,6 +148,11 @@ class Millstream:
         except psycopg.OperationalError:
             return False
         return True
+
+
+def has_spark(client: psycopg.Connection[Any]) -> bool:
+    """Whether Spark takes queries."""
+    return client.execute("SELECT available FROM millstream.engines WHERE name = 'spark'").fetchone() == (True,)
 
 
 def _arguments(flags: Mapping[str, object]) -> list[str]:

@@ -13,8 +13,8 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from tests.rig.connect import JAVA, spark_environment
-from tests.rig.process import die_with_parent, end, free_port, wait_until
+from tests.rig.process import end, free_port, wait_until
+from tests.rig.spark import run_script
 
 _DEPLOY = "org.apache.spark.deploy"
 
@@ -53,22 +53,10 @@ class Standalone:
 
     def _run(self, name: str, *words: str) -> None:
         own = {
-            **spark_environment(),
-            "JAVA_TOOL_OPTIONS": JAVA,  # executors', too
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={self._count}",
         }
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                [f"{own['SPARK_HOME']}/bin/spark-class", f"{_DEPLOY}.{name}", *words],
-                cwd=self._folder,
-                env={**os.environ, **own},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=die_with_parent(signal.SIGTERM),
-            )
-        self._processes.append(process)
+        self._processes.append(run_script("spark-class", [f"{_DEPLOY}.{name}", *words], self._log, own, signal.SIGTERM))
 
     def kill_worker(self) -> None:
         """A worker dies; its executors notice by themselves."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
@@ -20,28 +20,8 @@ def pid(client: Client) -> int:
     return client.info.backend_pid
 
 
-class Waiting:
-    """A statement that a client runs in a thread of its own."""
-
-    def __init__(self, client: Client, statement: str) -> None:
-        self.error: psycopg.Error | None = None
-        self.rows: list[Any] = []
-        self._thread = threading.Thread(target=self._run, args=(client, statement))
-        self._thread.start()
-
-    def _run(self, client: Client, statement: str) -> None:
-        try:
-            self.rows = client.execute(statement.encode()).fetchall()
-        except psycopg.Error as error:
-            self.error = error
-
-    def end(self) -> psycopg.Error | None:
-        """Joins; what it raised."""
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        return self.error
-
-
+#: The rows of a statement that waits.
+Waiting = Beside[list[Any]]
 Begin = Callable[[Client, str, Client], Waiting]
 
 
@@ -50,7 +30,7 @@ def begin(sql: Client) -> Begin:
     """Begins with a statement, and returns when it waits for another session, as pg_blocking_pids() says."""
 
     def run(client: Client, statement: str, by: Client) -> Waiting:
-        waiting = Waiting(client, statement)
+        waiting: Waiting = Beside(lambda: client.execute(statement.encode()).fetchall())
         query, wanted = "SELECT pg_blocking_pids(%s)", ([pid(by)],)
         wait_until(lambda: sql.execute(query, (pid(client),)).fetchone() == wanted, 20, f"wait in {statement}")
         return waiting
@@ -69,7 +49,7 @@ def test_who_waits_goes_on_when_it_is_given_back(running: Millstream, sql: Clien
         locks = "SELECT pid, granted FROM pg_locks WHERE locktype = 'advisory' AND objid = 71 ORDER BY granted"
         assert sql.execute(locks).fetchall() == [(pid(second), False), (pid(first), True)]
         first.execute("SELECT pg_advisory_unlock(71)")
-        assert waiting.end() is None
+        waiting.result()
     wait_until(lambda: sql.execute(locks).fetchall() == [], 20, "both sessions have ended")
 
 
@@ -81,7 +61,7 @@ def test_a_transactions_is_free_once_others_see_what_it_did(running: Millstream,
         first.execute("INSERT INTO guarded VALUES (1)")
         waiting = begin(second, "SELECT pg_advisory_xact_lock(72)", first)
         first.execute("COMMIT")
-        assert waiting.end() is None
+        waiting.result()
         assert second.execute("SELECT count(*) FROM guarded").fetchone() == (1,)
         # the second's was its statement's
         assert first.execute("SELECT pg_try_advisory_lock(72)").fetchone() == (True,)
@@ -95,7 +75,7 @@ def test_shared_ones_wait_behind_who_asked_before(running: Millstream, begin: Be
         assert late.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (False,)
         assert reader.execute("SELECT pg_try_advisory_lock_shared(73)").fetchone() == (True,)  # it has it already
         reader.execute("SELECT pg_advisory_unlock_all()")
-        assert waiting.end() is None
+        waiting.result()
 
 
 def test_a_circle_is_an_error(running: Millstream, begin: Begin) -> None:
@@ -106,7 +86,7 @@ def test_a_circle_is_an_error(running: Millstream, begin: Begin) -> None:
         with pytest.raises(psycopg.errors.DeadlockDetected):
             second.execute("SELECT pg_advisory_lock(74)")
         second.execute("SELECT pg_advisory_unlock(75)")
-        assert waiting.end() is None
+        waiting.result()
 
 
 def test_a_circle_by_way_of_tables_is_one_too(running: Millstream, begin: Begin) -> None:
@@ -119,8 +99,7 @@ def test_a_circle_by_way_of_tables_is_one_too(running: Millstream, begin: Begin)
         with pytest.raises(psycopg.errors.DeadlockDetected):
             first.execute("SELECT pg_advisory_lock(76)")
         first.execute("ROLLBACK")
-        assert waiting.end() is None
-        assert waiting.rows == [(2,)]
+        assert waiting.result() == [(2,)]
 
 
 def test_waiting_ends_by_timeout_and_by_cancel(running: Millstream, begin: Begin) -> None:
@@ -132,6 +111,7 @@ def test_waiting_ends_by_timeout_and_by_cancel(running: Millstream, begin: Begin
         second.execute("RESET lock_timeout")
         waiting = begin(second, "SELECT pg_advisory_lock(77)", first)
         second.cancel_safe()
-        assert isinstance(waiting.end(), psycopg.errors.QueryCanceled)
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            waiting.result()
         first.execute("DISCARD ALL")
         assert second.execute("SELECT pg_try_advisory_lock(77)").fetchone() == (True,)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.rig.beside import at_once
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 from tests.server.wire import Wire, bind, error_fields, letters, parse, rows, tags
@@ -157,11 +158,7 @@ def test_a_query_sees_every_row_of_each_writer_once_and_in_order(
     with ThreadPoolExecutor(len(queries)) as pool:
         asked = [pool.submit(ask, text) for text in queries]
         wait_queries(len(queries))
-        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(writers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(partial(write, writer) for writer in range(writers))
         came, sums, ordered = (future.result() for future in asked)
     assert [(w, n) for w, n in ordered] == [(w, n) for w in range(writers) for n in range(each)]
     assert sorted(came, key=lambda row: row[0]) == ordered  # stable: each writer's in its order

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.rig.beside import Beside, at_once
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
@@ -50,11 +50,7 @@ def test_many_writers_get_through_a_small_budget() -> None:
                     own.execute("INSERT INTO s VALUES (1, 1)")
                     own.execute("INSERT INTO s VALUES (%s, 1)", (1,))
 
-        writers = [threading.Thread(target=write) for _ in range(3)]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
+        at_once([write] * 3)
         rows = len(rounds) * (2 * 50_000 + 2)
         assert client.execute("SELECT n, rows FROM v").fetchall() == [(rows, rows)]
         assert 'a writer of stream "s" waits' in server.log()
@@ -75,11 +71,10 @@ def test_a_waiting_copy_is_not_read_and_can_be_cancelled(tmp_path: Path) -> None
             wait_until(waiting, 20, "the COPY waits")
             client.cancel_safe()
 
-        canceller = threading.Thread(target=cancel)
-        canceller.start()
+        canceller = Beside(cancel)
         with pytest.raises(psycopg.errors.QueryCanceled):
             copy(client, 1000)
-        canceller.join()
+        canceller.result()
         assert not waiting()
         client.execute("SET statement_timeout = '100ms'")
         for _ in range(2):  # planned the first time, past the planner the second

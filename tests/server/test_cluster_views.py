@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.server.test_cluster import server
 
@@ -30,15 +31,14 @@ class Writer:
         self._client = client
         self._stop = threading.Event()
         self.done = first
-        self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Writer:
-        self._thread.start()
+        self._work = Beside(self._run)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._work.result()
 
     def _run(self) -> None:
         with contextlib.suppress(psycopg.OperationalError):
@@ -149,14 +149,13 @@ def test_the_taker_dies(failpoint: str, is_home: bool, tmp_path: Path) -> None:
         taker.environment = {VARIABLE: failpoint}
         taker.restart()
         with giver.connect() as client:
-            asking = threading.Thread(target=migrate, args=(client, "a" if is_home else "b"))
-            asking.start()
+            asking = Beside(migrate, client, "a" if is_home else "b")
             assert taker.wait(60) == -signal.SIGKILL
             with giver.connect() as reading:
                 require(reading, writer.done)  # who gives it goes on until it is taken
             taker.environment = {}
             taker.restart()
-            asking.join()
+            asking.result()
         with a.connect() as at_a, taker.connect() as reading:
             writer = Writer(at_a, writer.done)
             writer.copy(1000)

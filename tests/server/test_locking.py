@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.rig.beside import at_once
 from tests.rig.server import Millstream
 
 Client = psycopg.Connection[Any]
@@ -32,11 +32,7 @@ def test_rows_locked_stay_as_they_were_read(running: Millstream, sql: Client, jo
             assert row is not None
             client.execute("UPDATE job SET tries = %s WHERE id = 1", [row[0] + 1])
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([add] * 4)
     assert sql.execute("SELECT tries FROM job").fetchone() == (4,)
 
 

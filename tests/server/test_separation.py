@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
@@ -45,18 +45,13 @@ class Running:
         self.pid = self.connection.info.backend_pid
         self.rows: list[Any] | None = None
         self.error: psycopg.Error | None = None
-        self._thread = threading.Thread(target=self._run, args=(query,))
-        self._thread.start()
-
-    def _run(self, query: str) -> None:
-        try:
-            self.rows = self.connection.execute(query).fetchall()
-        except psycopg.Error as error:
-            self.error = error
+        self._work = Beside(lambda: self.connection.execute(query.encode()).fetchall())
 
     def wait(self) -> None:
-        self._thread.join(60)
-        assert not self._thread.is_alive()
+        try:
+            self.rows = self._work.result()
+        except psycopg.Error as error:
+            self.error = error
         self.connection.close()
 
 

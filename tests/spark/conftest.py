@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from executor.spark.engine import SparkEngine
+from tests.executor.separating import everywhere as everywhere
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +27,8 @@ from planner.bind.context import Context
 from planner.lowering import lowered
 from planner.parse import parse
 from tests.executor.client import Client, open_database
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
 
 SETUP = """
 CREATE TABLE t (k int, n numeric(15,2), u numeric, x text, f float8, d date, z timestamptz);
@@ -195,22 +196,13 @@ def test_local_time_is_the_session_s(client: Client) -> None:
 
 @pytest.mark.spark
 def test_cancel_ends_the_job_and_the_next_query_runs(client: Client, spark: SparkEngine) -> None:
-    caught: list[SqlError] = []
     endless = "SELECT count(*) FROM t a, t b, t c, t d WHERE a.n + b.n + c.n < d.n * 2"
 
-    def run() -> None:
-        try:
-            client.run(endless)
-        except SqlError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    while not spark.process._child or not spark.process._child.pending:
-        thread.join(0.01)
+    running = Beside(client.run, endless)
+    wait_until(lambda: spark.process._child is not None and bool(spark.process._child.pending), 60, "job")
     client.session.cancel()
-    thread.join()
-    assert [error.sqlstate for error in caught] == ["57014"]
+    with pytest.raises(SqlError, match="57014"):
+        running.result()
     assert scratch(client.session.database) == []
     assert client.run("SELECT count(*) FROM t") == [(1002,)]
 

@@ -18,7 +18,7 @@ from tests.rig.connect import Endpoint
 from tests.rig.mirror import Mirror, cut, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
-from tests.rig.server import Millstream
+from tests.rig.server import Millstream, has_spark
 from tests.rig.tpch import QUERIES, TABLES, Tpch
 from tests.spark import test_engine as engine
 from tests.spark import test_raw as raw
@@ -60,7 +60,7 @@ def test_views_equal_their_queries_while_the_endpoint_comes_and_goes(
     settings = {"spark_master": endpoint.master, "maintenance_engine": "spark", "maintenance_rows": 5000}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as mirror:
         _prepare(mirror, tpch)
-        wait_until(lambda: _is_available(mirror), 120, "Spark")
+        server.wait_for_spark()
         _load(mirror, pieces[:3])
         wait_until(lambda: mirror.jobs("spark") > 0 and not _behind(mirror), 120, "job of Spark")
         mirror.check()  # what Spark committed, and no tail
@@ -68,13 +68,13 @@ def test_views_equal_their_queries_while_the_endpoint_comes_and_goes(
         mirror.copy("lineitem", pieces[3])
         endpoint.kill9()
         _load(mirror, pieces[4:6])
-        wait_until(lambda: not _is_available(mirror) and not _behind(mirror), 120, "the embedded engine's turn")
+        wait_until(lambda: not has_spark(mirror.client) and not _behind(mirror), 120, "the embedded engine's turn")
         assert mirror.jobs("embedded") > 0
         mirror.restart(crash=True)  # and no endpoint is there
         _load(mirror, pieces[6:8])
 
         endpoint.start()
-        wait_until(lambda: _is_available(mirror), 120, "return of Spark")
+        wait_until(lambda: has_spark(mirror.client), 120, "return of Spark")
         done = mirror.jobs("spark")
         _load(mirror, pieces[8:])
         wait_until(lambda: mirror.jobs("spark") > done and not _behind(mirror), 120, "job of Spark")
@@ -94,11 +94,6 @@ def _load(mirror: Mirror, pieces: list[bytes]) -> None:
     for piece in pieces:
         mirror.copy("lineitem", piece)
         mirror.check()
-
-
-def _is_available(mirror: Mirror) -> bool:
-    row = mirror.client.execute("SELECT available FROM millstream.engines WHERE name = 'spark'").fetchone()
-    return row == (True,)
 
 
 def _behind(mirror: Mirror) -> int:

@@ -13,9 +13,8 @@ from executor.database import Database
 from executor.separation import choosing
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import TABLES as SMALL
-from tests.executor.test_separation import Asked, leave, separable
-from tests.executor.test_separation_slices import Leaving, cut_small
+from tests.executor.separating import TABLES as SMALL
+from tests.executor.separating import Asked, Leaving, cut_small, leave, separable
 from tests.rig.tpch import TABLES, Tpch
 from tests.sql.leaving import rows_of
 from tests.sql.test_tpch_separation import QUERIES, SCALE

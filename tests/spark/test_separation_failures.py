@@ -19,13 +19,11 @@ from executor.separation.on_spark import SparkResults
 from executor.spark.engine import SparkEngine
 from executor.spark.process import SparkProcess
 from tests.executor.client import Client, open_database
+from tests.executor.separating import TABLES, Asked, separable
 from tests.executor.test_migration import Leaving, settled
-from tests.executor.test_separation import TABLES, Asked, everywhere, separable
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-__all__ = ["everywhere"]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
 QUERY = (
     "WITH g AS (SELECT k, sum(v) AS v, max(s) AS s FROM t GROUP BY k) SELECT g.k, g.v, g.s, w FROM g "
@@ -92,11 +90,11 @@ def on_spark(database: Database) -> Client:
     return client
 
 
-def fails(database: Database, statement: str) -> bool:
-    """Whether a statement's client hears that there is no Spark, or is none any more."""
+def assert_fails(database: Database, statement: str) -> None:
+    """A statement's client hears that there is no Spark, or is none any more."""
     with pytest.raises(SqlError, match="Spark") as raised:
         on_spark(database).run(statement)
-    return raised.value.sqlstate in ("55000", "58000")
+    assert raised.value.sqlstate in ("55000", "58000")
 
 
 @pytest.fixture(scope="module")
@@ -140,16 +138,16 @@ def test_a_query_goes_on_from_what_it_left(
                     victim.die("pipeline")
 
         patch.setattr(service, "RunningQuery", Query)
-        assert fails(a, QUERY)
+        assert_fails(a, QUERY)
     assert (len(victim.deaths), a.separation.claims.all()) == (1, {})
     rest = f"SELECT * FROM millstream.resume('{asked.queries[0].id}')"
-    assert fails(a, rest)
+    assert_fails(a, rest)
     assert Client(a).run(rest) == wanted
     if whole:
         again = living(engine)
         with monkeypatch.context() as patch:
             again.at(patch, "begun")
-            assert fails(a, rest)
+            assert_fails(a, rest)
         assert (again.deaths, a.separation.claims.all()) == (["begun"], {})
         assert Client(a).run(rest) == wanted
         living(engine)
@@ -173,7 +171,7 @@ def test_a_query_whose_state_cannot_be_read(
         return rows(self, *arguments)
 
     monkeypatch.setattr(SparkResults, "rows", dying)
-    assert fails(a, QUERY)
+    assert_fails(a, QUERY)
     with pytest.raises(SqlError, match="Spark"):
         asked.requests[0].wait(lambda: False)
     assert (a.separation.stored.ids(), a.separation.claims.all()) == ([], {})

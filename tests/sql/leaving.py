@@ -16,7 +16,7 @@ import pytest
 from executor.database import Database
 from executor.separation.service import FOLDER
 from tests.executor.client import Client, open_database
-from tests.executor.test_separation import Asked, leave, separable
+from tests.executor.separating import Asked, leave, separable
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,21 @@ nothing of so little data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.rig.benchmarks import load, queries
+from tests.rig.beside import at_once
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 from tests.rig.tpcds import TABLES, Tpcds
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
-QUERIES = sorted(Path(__file__).with_name("tpcds").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpcds")
 SCALE = 0.1
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -33,21 +35,12 @@ def both(postgres: Postgres, tpcds: Tpcds) -> Iterator[tuple[Connection, Connect
         postgres.connect() as theirs,
     ):
         theirs.execute("CREATE SCHEMA tpcds; SET search_path = tpcds")
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda connection: _load(connection, tpcds), (ours, theirs)))
-        # It underestimates what common table expressions give, and would join them row by row for minutes; but a
-        # nested loop that it cannot avoid then seems worth compiling.
-        theirs.execute("ANALYZE; SET enable_nestloop = off; SET jit = off; SET work_mem = '64MB'")
+        at_once(partial(load, connection, TABLES, partial(tpcds.csv, SCALE)) for connection in (ours, theirs))
+        # It underestimates what common table expressions give, and would join them row by row for minutes.
+        theirs.execute("ANALYZE; SET enable_nestloop = off")
         theirs.execute("SET statement_timeout = '60s'")
         yield ours, theirs
         theirs.execute("DROP SCHEMA tpcds CASCADE")
-
-
-def _load(connection: Connection, tpcds: Tpcds) -> None:
-    for name, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE {name} ({columns})".encode())
-        with connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER)".encode()) as target:
-            target.write(tpcds.csv(SCALE, name).read_bytes())
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from executor.separation import choosing
-from tests.executor.test_separation import outcome, separable
-from tests.executor.test_separation import whole as as_a_whole
+from tests.executor.separating import outcome, separable
+from tests.executor.separating import whole as as_a_whole
+from tests.rig.benchmarks import queries
 from tests.rig.tpcds import TABLES, Tpcds
 from tests.sql.leaving import Servers, leaves_everywhere, servers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-QUERIES = sorted(Path(__file__).with_name("tpcds").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpcds")
 SCALE = 0.1
 #: Scalar subqueries, WITH read twice, INTERSECT, ROLLUP, windows over windows, UNION, outer joins of groups, EXISTS.
 SAMPLE = ("q1", "q8", "q9", "q12", "q27", "q36", "q44", "q51", "q60", "q75", "q95", "q97")

@@ -7,18 +7,20 @@ at 0.1 as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.rig.benchmarks import load, queries
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 from tests.rig.tpch import TABLES, Tpch
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
-QUERIES = sorted(Path(__file__).with_name("tpch").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpch")
 SCALE = 0.1
 SPARK_SCALE = 0.01
 #: Queries without a row at that scale.
@@ -50,19 +52,12 @@ def _loaded(
     with server.connect() as ours, postgres.connect() as theirs:
         theirs.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}".encode())
         for connection in (ours, theirs):
-            _load(connection, tpch, scale)
+            load(connection, TABLES, partial(tpch.csv, scale))
         theirs.execute("CREATE INDEX ON lineitem (l_partkey, l_suppkey); CREATE INDEX ON lineitem (l_orderkey)")
         theirs.execute("ANALYZE")
         yield ours, theirs
         theirs.execute(f"DROP SCHEMA {schema} CASCADE".encode())
         ours.execute(f"DROP TABLE {', '.join(TABLES)}".encode())
-
-
-def _load(connection: Connection, tpch: Tpch, scale: float) -> None:
-    for name, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE {name} ({columns})".encode())
-        with connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER)".encode()) as target:
-            target.write(tpch.csv(scale, name).read_bytes())
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)

@@ -9,15 +9,15 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.separation import choosing
-from tests.executor.test_separation import leave, outcome, separable
-from tests.executor.test_separation import whole as as_a_whole
-from tests.executor.test_separation_slices import Leaving, cut_small
+from tests.executor.separating import Leaving, cut_small, leave, outcome, separable
+from tests.executor.separating import whole as as_a_whole
+from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES, Tpch
 from tests.sql.leaving import Servers, leaves_everywhere, servers
 
 pytestmark = pytest.mark.slow
 
-QUERIES = sorted(Path(__file__).with_name("tpch").glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+QUERIES = queries("tpch")
 SCALE = 0.01
 
 

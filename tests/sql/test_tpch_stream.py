@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import partial
 
 import psycopg
 import pytest
 
+from tests.rig.benchmarks import FOLDER, load
 from tests.rig.mirror import cut
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
@@ -21,7 +22,6 @@ from tests.rig.tpch import TABLES, Tpch
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(300)]
 
-FOLDER = Path(__file__).with_name("tpch")
 SINGLE = ("q1", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q10", "q12", "q14", "q15", "q19", "q20")
 #: The others but those without lineitem: more than one scan, which the thesis leaves out.
 SEVERAL = ("q17", "q18", "q21")
@@ -30,20 +30,11 @@ Rows = list[tuple[object, ...]]
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
-def _load(connection: Connection, tpch: Tpch, name: str) -> None:
-    with connection.cursor().copy(f"COPY {name} FROM STDIN (FORMAT csv, HEADER)".encode()) as target:
-        target.write(tpch.csv(SCALE, name).read_bytes())
-
-
 def _prepare(ours: Connection, theirs: Connection, tpch: Tpch) -> None:
-    for name, columns in TABLES.items():
-        theirs.execute(f"CREATE TABLE {name} ({columns})".encode())
-        _load(theirs, tpch, name)
-        if name == "lineitem":
-            ours.execute(f"CREATE FOREIGN TABLE {name} ({columns}) SERVER stream".encode())
-        else:
-            ours.execute(f"CREATE TABLE {name} ({columns})".encode())
-            _load(ours, tpch, name)
+    tables = dict(TABLES)
+    load(theirs, tables, partial(tpch.csv, SCALE))
+    ours.execute(f"CREATE FOREIGN TABLE lineitem ({tables.pop('lineitem')}) SERVER stream".encode())
+    load(ours, tables, partial(tpch.csv, SCALE))
     theirs.execute("CREATE INDEX ON lineitem (l_partkey, l_suppkey); CREATE INDEX ON lineitem (l_orderkey); ANALYZE")
 
 
@@ -52,7 +43,7 @@ def _ask(server: Millstream, name: str, begun: threading.Event) -> Rows:
     with server.connect() as client:
         client.add_notice_handler(lambda notice: begun.set())
         client.execute("SET stream_timeout = '5s'; SET stream_progress = '100ms'")
-        return client.execute((FOLDER / f"{name}.sql").read_bytes()).fetchall()
+        return client.execute((FOLDER / "tpch" / f"{name}.sql").read_bytes()).fetchall()
 
 
 def test_queries_of_a_stream_give_what_postgresql_gives_over_a_table(postgres: Postgres, tpch: Tpch) -> None:
@@ -73,6 +64,6 @@ def test_queries_of_a_stream_give_what_postgresql_gives_over_a_table(postgres: P
             with ours.cursor().copy("COPY lineitem FROM STDIN (FORMAT csv)") as target:
                 target.write(b"".join(piece))
         for name, future in asked.items():
-            wanted = theirs.execute((FOLDER / f"{name}.sql").read_bytes()).fetchall()
+            wanted = theirs.execute((FOLDER / "tpch" / f"{name}.sql").read_bytes()).fetchall()
             assert future.result(200) == wanted, name
         theirs.execute("DROP SCHEMA tpch_stream CASCADE")

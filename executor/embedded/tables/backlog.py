@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -82,29 +83,46 @@ def net_of(journal: Iterable[Entry]) -> list[TableRows]:
     return [item for item in nets if item[1].num_rows or item[2].num_rows]
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """Transactions' rows on their way: of the LSNs from ``first`` (0: of none) to ``last``, since ``since``."""
+
+    nets: dict[int, NetRows] = field(default_factory=dict)
+    rows: int = 0
+    size: int = 0
+    first: int = 0
+    last: int = 0
+    since: float = 0.0
+
+    def add(self, lsn: int, changes: Iterable[TableRows]) -> None:
+        """A later transaction's."""
+        for table, deleted, inserted in changes:
+            self.nets.setdefault(table.oid, NetRows(table)).add(deleted, inserted)
+            self.rows += deleted.num_rows + inserted.num_rows
+            self.size += deleted.nbytes + inserted.nbytes
+        if not self.first:
+            self.first, self.since = lsn, time.monotonic()
+        self.last = lsn
+
+
 class Backlog:
-    """What waits for DuckDB. Whoever adds has the table writer's lock; ``apply`` is for any thread."""
+    """What waits for DuckDB. Whoever adds has the table writer's lock, and waits for nobody; ``apply`` is for any
+    thread."""
 
     def __init__(self, connect: Callable[[], Connection], release: Callable[[Connection], None]) -> None:
         self._connect = connect
         self._release = release
+        #: Held for moments only: event loops add.
         self._lock = threading.Lock()
-        self._nets: dict[int, NetRows] = {}
-        self._rows = 0
-        self._first = self._last = 0
-        self._since = 0.0
-        self.size = 0
+        self._waiting = _Waiting()
+        #: Held by who gives DuckDB what goes there now.
+        self._applying = threading.Lock()
+        self._going = _Waiting()
 
     def add(self, lsn: int, changes: Iterable[TableRows]) -> None:
         """A transaction's rows, once it is committed."""
         with self._lock:
-            for table, deleted, inserted in changes:
-                self._nets.setdefault(table.oid, NetRows(table)).add(deleted, inserted)
-                self._rows += deleted.num_rows + inserted.num_rows
-                self.size += deleted.nbytes + inserted.nbytes
-            if not self._first:
-                self._first, self._since = lsn, time.monotonic()
-            self._last = lsn
+            self._waiting.add(lsn, changes)
 
     @staticmethod
     def suits(changes: Iterable[TableRows]) -> bool:
@@ -118,38 +136,59 @@ class Backlog:
 
     @property
     def first_lsn(self) -> int | None:
-        """The first LSN whose rows wait, if any do."""
-        return self._first or None
+        """The first LSN whose rows DuckDB does not have, if there is one."""
+        with self._lock:
+            return self._going.first or self._waiting.first or None
+
+    @property
+    def size(self) -> int:
+        """Bytes of what waits."""
+        return self._going.size + self._waiting.size
 
     @property
     def is_long(self) -> bool:
         """Whether it is time to apply it."""
-        return self._rows >= _MANY or self.size >= _LARGE
+        return self._waiting.rows >= _MANY or self._waiting.size >= _LARGE
 
     @property
     def age(self) -> float:
         """For how many seconds the oldest rows have waited."""
-        return time.monotonic() - self._since if self._first else 0.0
+        with self._lock:
+            oldest = self._going if self._going.first else self._waiting
+            return time.monotonic() - oldest.since if oldest.first else 0.0
 
     def apply(self) -> None:
         """Gives DuckDB all that waits. Where that fails it waits on. Raises what DuckDB raises."""
-        if not self._first:
+        if self.first_lsn is None:
             return
-        with self._lock:
-            if not self._first:
-                return
-            connection = self._connect()
+        with self._applying:
+            with self._lock:
+                if not self._waiting.first:
+                    return
+                self._going, self._waiting = self._waiting, _Waiting()
             try:
-                connection.begin()
-                for net in self._nets.values():
-                    apply_by_value(connection, *net.net())
-                update = f"UPDATE {STORE}.main.__millstream SET value = '{self._last}' WHERE key = 'applied_lsn'"
-                connection.execute(update)
-                connection.commit()
+                self._give(self._going)
             except BaseException:
-                connection.rollback()
+                with self._lock:
+                    later, self._waiting = self._waiting, self._going
+                    self._going = _Waiting()
+                    if later.first:
+                        self._waiting.add(later.last, [net.net() for net in later.nets.values()])
                 raise
-            finally:
-                self._release(connection)
-            self._nets.clear()
-            self._rows = self.size = self._first = 0
+            with self._lock:
+                self._going = _Waiting()
+
+    def _give(self, going: _Waiting) -> None:
+        connection = self._connect()
+        try:
+            connection.begin()
+            for net in going.nets.values():
+                apply_by_value(connection, *net.net())
+            update = f"UPDATE {STORE}.main.__millstream SET value = '{going.last}' WHERE key = 'applied_lsn'"
+            connection.execute(update)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            self._release(connection)

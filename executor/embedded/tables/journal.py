@@ -6,13 +6,14 @@ Owns: the kinds of entries, and what a commit's record says of them: which table
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
 from executor.embedded.tables.deferral import Deferred, Settled
+from executor.tables.keyed_rows import Columns, Key, keys_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class Changed:
     table: Table
     deleted: pa.Table
     inserted: pa.Table
+    _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict, compare=False, repr=False)
+
+    def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
+        """The keys of the rows that went, and of those that came: found once, though many ask."""
+        known = self._keys.get(columns)
+        if known is None:
+            known = self._keys[columns] = keys_in(self.deleted, columns), keys_in(self.inserted, columns)
+        return known
 
 
 @dataclass(frozen=True, slots=True)

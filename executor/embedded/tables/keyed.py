@@ -329,7 +329,7 @@ class KeyedWriter:
         own = self._own.get(entry.table.oid)
         if own is None:
             own = self._own[entry.table.oid] = Overlay(keys_of(entry.table))
-        own.put(entry.deleted, entry.inserted)
+        own.put(entry)
 
     def renew(self, journal: Iterable[Entry]) -> None:
         """What it has changed is no more than that."""

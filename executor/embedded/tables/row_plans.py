@@ -26,7 +26,7 @@ from executor.small.values import FAILURES, array_of
 from executor.tables.keyed_rows import Columns, Key, identity_of, keys_in, keys_of
 from executor.trace.index import Row
 from planner.algebra import ROW_ID, Filter, Project, Relation, Values
-from planner.expression import Column, ColumnRef, Scalar
+from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Delete, Insert, Update
 
 RowChange = Insert | Update | Delete
@@ -144,7 +144,9 @@ def row_plan(statement: RowChange, definitions: Mapping[int, Table]) -> RowPlan 
 
 def _insert(statement: Insert, table: Table) -> RowInsert | None:
     source, keys = statement.source, keys_of(table)
-    if not isinstance(source, Values) or len(source.rows) != 1 or statement.literals is None:
+    if not isinstance(source, Values) or len(source.rows) != 1:
+        return None
+    if not all(isinstance(item, Literal | Parameter | Cast) for item in source.rows[0]):
         return None
     if statement.conflict is not None or statement.checks or statement.generated or table.foreign_keys:
         return None

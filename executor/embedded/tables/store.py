@@ -35,6 +35,7 @@ from executor.embedded.tables.effects import OverRows, typed
 from executor.embedded.tables.keyed import KeyedTables, Readings
 from executor.embedded.tables.unsettled import Unsettled
 from executor.embedded.tables.writing import WriteTransaction
+from executor.tables.turns import Turns
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 
@@ -112,7 +113,9 @@ class TableStore:
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
         #: What other writers may see and readers not yet.
-        self.unsettled = Unsettled()
+        #: Who waits on an event loop to write.
+        self.turns = Turns(self._is_free)
+        self.unsettled = Unsettled(self.turns.freed)
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -169,7 +172,7 @@ class TableStore:
                 self.backlog.apply()
             return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
         except BaseException:
-            self._writer.release()
+            self.unlock()
             raise
 
     def begin_at_once(self) -> WriteTransaction | None:
@@ -264,6 +267,10 @@ class TableStore:
     def unlock(self) -> None:
         """Lets the next writer in."""
         self._writer.release()
+        self.turns.freed()
+
+    def _is_free(self) -> bool:
+        return not self._writer.locked() and not self.unsettled.last
 
     def close(self) -> None:
         """Closes the file; nothing may run."""

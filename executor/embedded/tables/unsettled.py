@@ -9,14 +9,15 @@ in between before it is settled.
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from catalog.errors import SqlError
 from executor.commit.chain import Chain
 from executor.embedded.tables.journal import Changed
-from executor.tables.keyed_rows import Columns, Key, keys_in, keys_of
+from executor.tables.keyed_rows import Columns, Key, keys_of
 from executor.trace.index import NO_ROW, Row
 
 _Changed = dict[Key, tuple[int, Row]]
@@ -26,7 +27,9 @@ class Unsettled:
     """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
     under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled: Callable[[], None]) -> None:
+        """``settled`` is called when none is left."""
+        self._tell = settled
         self._settled: Final = threading.Condition()
         #: By LSN, in its order.
         self._journals: dict[int, Sequence[Changed]] = {}
@@ -52,9 +55,9 @@ class Unsettled:
         for entry in journal:
             for columns in keys_of(entry.table):
                 changed = self._rows.setdefault((entry.table.oid, columns), {})
-                changed.update(dict.fromkeys(keys_in(entry.deleted, columns), (lsn, NO_ROW)))
-                found = enumerate(keys_in(entry.inserted, columns))
-                changed.update({key: (lsn, Row(entry.inserted, place)) for place, key in found})
+                went, came = entry.keys(columns)
+                changed.update(dict.fromkeys(went, (lsn, NO_ROW)))
+                changed.update({key: (lsn, Row(entry.inserted, place)) for place, key in enumerate(came)})
 
     def settle(self, lsn: int, error: SqlError | None = None) -> None:
         """A transaction is durable and visible, or has failed. Harmless where it was settled before."""
@@ -66,9 +69,11 @@ class Unsettled:
         for entry in journal:
             for columns in keys_of(entry.table):
                 changed = self._rows[entry.table.oid, columns]
-                for key in (*keys_in(entry.deleted, columns), *keys_in(entry.inserted, columns)):
+                for key in itertools.chain(*entry.keys(columns)):
                     if changed.get(key, (0,))[0] == lsn:
                         changed.pop(key, None)
+        if not self._journals:
+            self._tell()
 
     def wait(self, upto: int, chain: Chain) -> None:
         """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""
@@ -76,6 +81,11 @@ class Unsettled:
             self._settled.wait_for(lambda: next(iter(self._journals), upto + 1) > upto)
         if chain.error is not None:
             raise chain.error
+
+    def is_over(self, upto: int, chain: Chain) -> bool:
+        """Whether ``wait`` would return at once."""
+        with self._settled:
+            return chain.error is None and next(iter(self._journals), upto + 1) > upto
 
     def mend(self) -> None:
         """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""

@@ -27,8 +27,10 @@ from executor.embedded.tables.deferral import Deferred, Settled, Timing, require
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
 from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from executor.embedded.tables.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
-from executor.embedded.tables.keyed import KeyedWriter, Store
+from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
 from executor.embedded.tables.row_plans import RowPlan
+from executor.tables.keyed_rows import Columns, Key
+from executor.trace.index import Row
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated, Insert
@@ -80,6 +82,16 @@ class WriteTransaction:
     def is_open(self) -> bool:
         """Whether it has a transaction of DuckDB's; one that has changed no more than rows by key has none."""
         return self._connection is not None
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether it has changed no more than rows by key, and can be committed."""
+        return self._connection is None and not self._broken
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether all that it stands on is durable and visible."""
+        return self._store.unsettled.is_over(self._before, self.chain)
 
     @property
     def connection(self) -> Connection:
@@ -139,6 +151,13 @@ class WriteTransaction:
         """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
         change = plan.change(self._keyed.find_at_once, parameters, timezone)
         self._note({plan.table.oid: change})
+
+    def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
+        """The row with a key as the transaction sees it; None where that takes time."""
+        try:
+            return self._keyed.find_at_once(table, columns, key) if self.is_by_key and self.is_alone else None
+        except NotByKey:
+            return None
 
     def append(
         self,

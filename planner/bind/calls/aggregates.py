@@ -295,7 +295,7 @@ def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...
         if node.agg_distinct and scalar not in arguments:
             message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
             raise env.error("42P10", message, item.node)
-        keys.append(SortKey(scalar, *direction(env.binding, item)))
+        keys.append(SortKey(scalar, *direction(env.binding, item, scalar.type)))
     return tuple(keys)
 
 

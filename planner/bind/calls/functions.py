@@ -36,7 +36,8 @@ from planner.bind.calls.user_functions import bind_user_call
 from planner.bind.calls.variadic import OF_ARRAYS, VARIADIC, of_array
 from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
-from planner.bind.environment import Environment, Subquery
+from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
@@ -49,6 +50,9 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A FuncCall: an aggregate, a function of the allow-list, or a cast written as a call."""
     names = names_of(node.funcname)
     name = names[-1]
+    if not node.agg_within_group and node.over is None and (own := bind_user_call(env, node, bind)) is not None:
+        _check_plain(env, node, name)
+        return own
     node = by_position(env, node)
     if node.agg_within_group:
         return bind_ordered_set(env, node, bind)
@@ -58,9 +62,6 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return bind_window(env, node, bind)
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
-    if (own := bind_user_call(env, node, bind)) is not None:
-        _check_plain(env, node, name)
-        return own
     if is_leaving_call(names):
         _check_plain(env, node, name)
         return bind_leaving_call(env, name, node, bind)
@@ -106,7 +107,7 @@ def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone
     return found if found.type == kind else Cast(found, kind, True)
 
 
-def _no_subquery(node: Any, scope: Scope) -> Subquery:
+def _no_subquery(node: Any, scope: Scope) -> BoundQuery:
     raise AssertionError("the arguments are bound already")
 
 

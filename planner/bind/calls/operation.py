@@ -31,7 +31,7 @@ from planner.bind.types import (
 from planner.expression import Call, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.walk import walk
 
-_HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
+NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
 
 
@@ -97,7 +97,7 @@ def _choose(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     except Ambiguous:
         raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS) from None
     if overload is None:
-        raise env.error("42883", f"operator does not exist: {words}", node, hint=_HINT)
+        raise env.error("42883", f"operator does not exist: {words}", node, hint=NO_OPERATOR)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))
     return overload

@@ -79,7 +79,7 @@ def _set(
     kind = FLOAT8 if is_float else TEXT if keys[0].type.name == "unknown" else keys[0].type
     key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
     assert key is not None, "the overload was chosen so that its arguments coerce"
-    order = (SortKey(key, *direction(env.binding, node.agg_order[0])),)
+    order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)
 
     def one(*arguments: Scalar) -> Scalar:
         return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
@@ -172,7 +172,7 @@ def _before(env: Environment, pairs: list[tuple[Scalar, Scalar]], node: Any) -> 
     before: Scalar = Literal(False, BOOL)
     alike: Scalar = Literal(True, BOOL)
     for (key, value), item in zip(pairs, node.agg_order, strict=True):
-        descending, nulls_first = direction(env.binding, item)
+        descending, nulls_first = direction(env.binding, item, key.type)
         null, other = (key, value) if nulls_first else (value, key)
         apart = Call("and", (Call("is_null", (null,), BOOL), Call("is_not_null", (other,), BOOL)), BOOL)
         lower = Call("or", (apart, compare(">" if descending else "<", key, value)), BOOL)

@@ -296,9 +296,8 @@ def function_call(name: str, arguments: Sequence[int], others: Sequence[PgProc] 
     https://www.postgresql.org/docs/15/typeconv-func.html
     """
     found = _candidates((*functions(name), *others), len(arguments))
-    for item in found:
-        if item.arguments == tuple(arguments):
-            return item
+    if (exact := _exact(found, arguments)) is not None:
+        return exact
     if len(arguments) == 1 and (target := type_oids().get(name)) is not None and _is_cast(arguments[0], target):
         return TypeCall(target)
     return select(found, arguments, lambda item: item.arguments)
@@ -311,13 +310,46 @@ def _is_cast(source: int, target: int) -> bool:
 def call_among(known: Sequence[PgProc], arguments: Sequence[int]) -> Candidate | None:
     """The same of functions of one schema alone, which the call names."""
     found = _candidates(known, len(arguments))
-    exact = next((item for item in found if item.arguments == tuple(arguments)), None)
-    return exact or select(found, arguments, lambda item: item.arguments)
+    return _exact(found, arguments) or select(found, arguments, lambda item: item.arguments)
+
+
+def _exact(found: Sequence[Candidate], arguments: Sequence[int]) -> Candidate | None:
+    """The candidate that takes just these types. Raises Ambiguous."""
+    exact = [item for item in found if item.arguments == tuple(arguments)]
+    if len(exact) > 1:
+        raise Ambiguous
+    return exact[0] if exact else None
+
+
+def call_by_names(known: Sequence[PgProc], arguments: Sequence[int], labels: Sequence[str]) -> Candidate | None:
+    """The function that a call means whose last arguments have names, with its arguments' types in the call's order.
+
+    https://www.postgresql.org/docs/15/sql-syntax-calling-funcs.html
+    """
+    found = []
+    for item in known:
+        places = places_of(item, len(arguments) - len(labels), labels)
+        if places is not None:
+            found.append(Candidate(item, tuple(item.arguments[place] for place in places)))
+    found = _distinct(found)
+    return _exact(found, arguments) or select(found, arguments, lambda item: item.arguments)
+
+
+def places_of(function: PgProc, first: int, labels: Sequence[str]) -> tuple[int, ...] | None:
+    """Which parameter each argument of a call is, ``first`` without names and then those of ``labels``; None where the
+    call does not fit."""
+    count = len(function.arguments)
+    names = function.argument_names[:count]
+    rest = names[first:]
+    required = names[first : count - function.defaults]
+    if function.variadic or len(names) < count or not set(labels) <= set(rest) or not set(required) <= set(labels):
+        return None
+    return (*range(first), *(names.index(label, first) for label in labels))
 
 
 def _candidates(known: Sequence[PgProc], count: int) -> list[Candidate]:
     """Functions that take so many arguments; one that needs fewer tricks comes before its equal (typeconv-func, 2)."""
-    found: dict[tuple[int, ...], Candidate] = {}
+    found: list[Candidate] = []
     for item in sorted(known, key=lambda item: bool(item.variadic)):
         given = len(item.arguments)
         if item.variadic and count >= given:
@@ -326,8 +358,19 @@ def _candidates(known: Sequence[PgProc], count: int) -> list[Candidate]:
             arguments, spread = item.arguments[:count], False
         else:
             continue
-        found.setdefault(arguments, Candidate(item, arguments, spread))
-    return list(found.values())
+        found.append(Candidate(item, arguments, spread))
+    return _distinct(found)
+
+
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Of those that take the same types the first, and others of its schema, which make a call of it ambiguous: they
+    differ in what may be left out."""
+    found: dict[tuple[int, ...], list[Candidate]] = {}
+    for item in candidates:
+        known = found.setdefault(item.arguments, [])
+        if not known or (item.function.source, item.spread) == (known[0].function.source, known[0].spread):
+            known.append(item)
+    return [item for known in found.values() for item in known]
 
 
 def result_type(declared: int, sources: Sequence[int], targets: Sequence[int]) -> int | None:

@@ -14,7 +14,7 @@ https://www.postgresql.org/docs/15/xfunc-sql.html
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,15 +24,24 @@ from pglast.enums import LimitOption, SubLinkType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Argument, Function, named
 from catalog.types import BOOL, SqlType, by_oid
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
-from planner.bind.calls.arguments import by_position
+from planner.bind.calls.arguments import labels_of, unlabelled
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
-from planner.bind.calls.resolution import Ambiguous, Candidate, call_among, function_call
+from planner.bind.calls.resolution import (
+    Ambiguous,
+    Candidate,
+    TypeCall,
+    call_among,
+    call_by_names,
+    function_call,
+    places_of,
+)
 from planner.bind.context import Binding, restricted, within
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level, subqueries_of
@@ -63,7 +72,7 @@ def bind_user_rows(env: Environment, node: Any, bind: Bind) -> BoundQuery | None
     """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
-    called = _called(env, by_position(env, node), bind)
+    called = _called(env, node, bind)
     if called is None or not called[0].returns_set:
         return None
     function, given, node = called
@@ -90,13 +99,20 @@ def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Sca
     binding, visible = env.binding, _visible(env.binding, node)
     if not visible:
         return None
-    node, arguments = without_voids(node, [bind(env, item) for item in node.args or ()])
-    function = _chosen(env, visible, arguments, node, len(names_of(node.funcname)) > 1)
+    labels, written = labels_of(env, node), unlabelled(node.args or ())
+    arguments = [bind(env, item) for item in written]
+    if not labels:
+        node, arguments = without_voids(node, arguments)
+        written = unlabelled(node.args or ())
+    function = _chosen(env, visible, arguments, labels, node)
     if function is None:
         return None
     _require_execute(binding, function)
     binding.functions[function.oid] = None
-    return function, _given(env, function, arguments, node), node
+    places = places_of(function.proc, len(arguments) - len(labels), labels) if labels else range(len(arguments))
+    assert places is not None, "the call was chosen so that its names fit"
+    given = dict(zip(places, zip(arguments, written, strict=True), strict=True))
+    return function, _given(binding, function, given), node
 
 
 def _refuse_itself(binding: Binding, function: Function, node: Any) -> None:
@@ -106,12 +122,18 @@ def _refuse_itself(binding: Binding, function: Function, node: Any) -> None:
 
 
 def _chosen(
-    env: Environment, visible: Sequence[Function], arguments: list[Scalar], node: Any, placed: bool
+    env: Environment, visible: Sequence[Function], arguments: list[Scalar], labels: Sequence[str], node: Any
 ) -> Function | None:
+    """The function among ``visible`` and PostgreSQL's own; None where it is one of those, or none."""
     types = tuple(item.type.oid for item in arguments)
+    *schema, name = names_of(node.funcname)
     others = [item.proc for item in visible]
+    found: Candidate | TypeCall | None
     try:
-        found = call_among(others, types) if placed else function_call(names_of(node.funcname)[-1], types, others)
+        if labels:
+            found = call_by_names(others if schema else (*functions(name), *others), types, labels)
+        else:
+            found = call_among(others, types) if schema else function_call(name, types, others)
     except Ambiguous:
         raise not_unique(env, arguments, node) from None
     if not isinstance(found, Candidate):
@@ -132,20 +154,22 @@ def type_by_oid(catalog: Catalog, oid: int) -> SqlType:
     return catalog.type_of(oid) or by_oid(oid)
 
 
-def _given(env: Environment, function: Function, arguments: list[Scalar], node: Any) -> list[Scalar]:
-    """The arguments as declared, with the defaults of those that are left out."""
-    binding, catalog = env.binding, env.binding.context.catalog
-    given = []
+def _given(binding: Binding, function: Function, given: Mapping[int, tuple[Scalar, Any]]) -> list[Scalar]:
+    """The arguments as declared, with the defaults of those that are left out; ``given`` by place, each as it is bound
+    and as it is written."""
+    catalog = binding.context.catalog
+    found = []
     for place, parameter in enumerate(function.arguments):
         kind = type_by_oid(catalog, parameter.type)
-        if place < len(arguments):
-            given.append(declared(binding, arguments[place], kind, node.args[place]))
+        if place in given:
+            scalar, node = given[place]
+            found.append(declared(binding, scalar, kind, node))
         else:
             assert parameter.default is not None, "the call was chosen so that what is left out has a default"
             with _body(binding, function, ()):
                 default = parse(f"SELECT {parameter.default}")[0].node.targetList[0].val
-                given.append(declared(binding, _expression(binding, Scope(), default), kind, None))
-    return given
+                found.append(declared(binding, _expression(binding, Scope(), default), kind, None))
+    return found
 
 
 def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:

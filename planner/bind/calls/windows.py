@@ -190,8 +190,9 @@ def _partition(env: Environment, over: _Definition, bind: Bind) -> tuple[Scalar,
 
 
 def _order(env: Environment, over: _Definition, bind: Bind) -> tuple[SortKey, ...]:
+    keys = [_sortable(env, bind(env, item.node), item.node) for item in over.order]
     return tuple(
-        SortKey(_sortable(env, bind(env, item.node), item.node), *direction(env.binding, item)) for item in over.order
+        SortKey(key, *direction(env.binding, item, key.type)) for key, item in zip(keys, over.order, strict=True)
     )
 
 

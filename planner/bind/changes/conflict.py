@@ -6,6 +6,7 @@ https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pglast.enums import OnConflictAction
@@ -22,6 +23,7 @@ from planner.bind.select import subquery_binder
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.support import conjuncts, substitute
 from planner.statements import Conflict, Upsert
+from planner.walk import used_columns
 
 
 def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Conflict | None:
@@ -59,11 +61,19 @@ def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple
     predicate = None
     if clause.whereClause is not None:
         predicate = bind_boolean(inner.without_aggregates("WHERE"), clause.whereClause, "WHERE")
+    _read(env, target, (old, row), (*assigned.values(), *(() if predicate is None else (predicate,))))
     outputs = tuple(
         (env.binding.column(column.name, column.type), assigned.get(index, ColumnRef(column)))
         for index, column in enumerate(old)
     )
     return Upsert(old, predicate, outputs)
+
+
+def _read(env: Environment, target: Table, rows: tuple[tuple[Column, ...], ...], scalars: Iterable[Scalar]) -> None:
+    """Notes which columns of the target need SELECT: those that are looked at, be it in the proposed row."""
+    used = {column for scalar in scalars for column in used_columns(scalar)}
+    pairs = (pair for row in rows for pair in zip(target.columns, row, strict=True))
+    env.binding.give(target.oid, "r", (definition.name for definition, column in pairs if column in used))
 
 
 # --- arbiters --------------------------------------------------------------------------------------------------------
@@ -91,8 +101,11 @@ def _keys(env: Environment, target: Table, old: tuple[Column, ...], infer: Any) 
     if infer is None:
         return (*_never_waiting(target, target.keys), *indexes)
     if infer.conname is not None:
-        return _never_waiting(target, (_constraint(target, infer.conname),))
+        key = _constraint(target, infer.conname)
+        env.binding.give(target.oid, "r", key.columns)
+        return _never_waiting(target, (key,))
     parts, demands = _inferred(env, target, infer)
+    _read(env, target, (old,), parts | demands)
     row = {column.name: ColumnRef(column) for column in old}
     keys = tuple(key for key in target.keys if {row[name] for name in key.columns} == parts)
     if keys:

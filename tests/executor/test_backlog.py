@@ -1,0 +1,83 @@
+"""What waits for DuckDB while DuckDB is slow or refuses."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import Table
+from executor.database import Database
+from executor.embedded.connection import Connection
+from executor.embedded.tables.backlog import TableRows
+from tests.executor.client import Client, open_database
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(open_database(tmp_path)) as database:
+        Client(database).run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2)")
+        database.tables.backlog.apply()
+        yield database
+
+
+def changed(database: Database, key: int, before: int | None, after: int | None) -> list[TableRows]:
+    (table,) = (item for item in database.catalog.objects.values() if isinstance(item, Table) and item.name == "t")
+    schema = pa.schema([("k", pa.int32()), ("n", pa.int32())])
+    old, new = (
+        pa.Table.from_pydict({"k": [] if value is None else [key], "n": [] if value is None else [value]}, schema)
+        for value in (before, after)
+    )
+    return [(table, old, new)]
+
+
+def rows(database: Database) -> list[tuple[object, ...]]:
+    return Client(database).run("SELECT k, n FROM t ORDER BY k")
+
+
+def test_who_adds_waits_for_nobody(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    backlog, lsn = database.tables.backlog, database.sequencer.visible
+    begun, go_on = threading.Event(), threading.Event()
+    connect = backlog._connect
+
+    def slow() -> Connection:
+        begun.set()
+        assert go_on.wait(60)
+        return connect()
+
+    backlog.add(lsn + 1, changed(database, 1, 1, 10))
+    monkeypatch.setattr(backlog, "_connect", slow)
+    thread = threading.Thread(target=backlog.apply)
+    thread.start()
+    assert begun.wait(60)
+    backlog.add(lsn + 2, changed(database, 1, 10, 11))  # as an event loop does
+    assert backlog.first_lsn == lsn + 1
+    go_on.set()
+    thread.join()
+    assert backlog.first_lsn == lsn + 2
+    assert rows(database) == [(1, 11), (2, 2)]
+    assert backlog.first_lsn is None
+
+
+def test_what_duckdb_refuses_waits_on_with_what_came_meanwhile(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backlog, lsn = database.tables.backlog, database.sequencer.visible
+
+    def refusing() -> Connection:
+        backlog.add(lsn + 2, changed(database, 1, 10, None))
+        backlog.add(lsn + 3, changed(database, 3, None, 30))
+        raise SqlError("53100", "no room")
+
+    backlog.add(lsn + 1, [*changed(database, 1, 1, 10), *changed(database, 2, 2, 20)])
+    with monkeypatch.context() as patched:
+        patched.setattr(backlog, "_connect", refusing)
+        with pytest.raises(SqlError, match="no room"):
+            backlog.apply()
+    assert backlog.first_lsn == lsn + 1
+    assert rows(database) == [(2, 20), (3, 30)]

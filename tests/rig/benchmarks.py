@@ -1,0 +1,30 @@
+"""The benchmarks' own queries, TPC-H's and TPC-DS', as files, and their tables with rows at either server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+
+Suite = Literal["tpch", "tpcds"]
+FOLDER = Path(__file__).parents[1] / "sql"
+
+
+def queries(suite: Suite) -> list[Path]:
+    """The files of all queries, ``q1.sql`` first."""
+    return sorted((FOLDER / suite).glob("q*.sql"), key=lambda path: int(path.stem[1:]))
+
+
+def load(connection: psycopg.Connection[Any], tables: Mapping[str, str], csv: Callable[[str], Path]) -> None:
+    """Creates tables, names to columns, with the rows of CSV files that have a header line."""
+    for name, columns in tables.items():
+        connection.execute(f"CREATE TABLE {name} ({columns})".encode())
+        copy(connection, name, csv(name))
+
+
+def copy(connection: psycopg.Connection[Any], table: str, csv: Path) -> None:
+    """COPY of a CSV file with a header line."""
+    with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT csv, HEADER)".encode()) as target:
+        target.write(csv.read_bytes())

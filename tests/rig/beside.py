@@ -1,0 +1,47 @@
+"""Work beside a test's own thread, in daemon threads: one that hangs fails its test and holds up no process's end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+#: Seconds after which work that has not ended hangs.
+LONG = 60.0
+
+
+class Beside(Generic[T]):
+    """A call in a thread of its own, which begins at once."""
+
+    def __init__(self, work: Callable[..., T], *arguments: Any) -> None:
+        self._future: Future[T] = Future()
+        threading.Thread(target=_run, args=(self._future, work, *arguments), daemon=True).start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has returned or raised."""
+        return self._future.done()
+
+    def result(self, seconds: float = LONG) -> T:
+        """What it returns, or raises; TimeoutError when it does not end in time."""
+        return self._future.result(seconds)
+
+    def error(self, seconds: float = LONG) -> BaseException | None:
+        """What it raised, if anything; TimeoutError when it does not end in time."""
+        return self._future.exception(seconds)
+
+
+def at_once(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """What calls return that run at the same time, each in a thread of its own."""
+    begun = [Beside(call) for call in calls]
+    return [call.result() for call in begun]
+
+
+def _run(future: Future[T], work: Callable[..., T], *arguments: Any) -> None:
+    try:
+        future.set_result(work(*arguments))
+    except BaseException as error:  # whoever asks for the result gets it
+        future.set_exception(error)
+        del future, work, arguments  # the error knows this frame, and would keep them all

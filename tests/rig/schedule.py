@@ -1,0 +1,57 @@
+"""Which of a run's processes (pytest-xdist) runs what, and in which order.
+
+A file's tests stay in one process, as do those files of Spark's that share one: a Spark takes longer to start than most
+of their tests. What takes longest begins first, so that no process waits for the other's last file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+#: Files by the fixture of the session, a Spark, that their tests share.
+SHARED: Final[Mapping[str, str]] = {
+    "tests/compatibility/test_compatibility.py": "spark_server",
+    "tests/sql/test_scripts.py": "spark_server",
+    "tests/sql/test_tpch.py": "spark_server",
+    "tests/spark/test_adhoc.py": "spark",
+    "tests/spark/test_engine.py": "spark",
+    "tests/spark/test_functions.py": "spark",
+    "tests/spark/test_plans.py": "spark",
+    "tests/spark/test_raw.py": "spark",
+    "tests/spark/test_separation.py": "spark",
+}
+#: What takes over 20 seconds, in the order in which it begins.
+LONG: Final = (
+    "spark_server",
+    "spark",
+    "tests/law/test_tpch.py",
+    "tests/cluster/test_topology.py",
+)
+
+
+class Schedule(LoadFileScheduling):
+    """Files, or groups of files, that wait for a process."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        self._shared = SHARED if config.getoption("markexpr") == "spark" else {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        """What runs in one process with a test."""
+        file = super()._split_scope(nodeid)
+        return self._shared.get(file, file)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Gives a process what begins next."""
+        self.workqueue.move_to_end(min(self.workqueue, key=_place), last=False)
+        super()._assign_work_unit(node)
+
+
+def _place(scope: str) -> int:
+    return LONG.index(scope) if scope in LONG else len(LONG)

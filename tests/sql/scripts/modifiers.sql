@@ -1,0 +1,26 @@
+-- The type modifiers of columns that are subqueries, and of arrays.
+CREATE TABLE t (a text, v varchar(3), c char(3), n numeric(10,2), m numeric, i int);
+INSERT INTO t (a,v,c,n,m,i) VALUES ('b', 'b', 'b', 2.50, 1.20, 1);
+SELECT (SELECT v FROM t), (SELECT c FROM t), (SELECT n FROM t), (SELECT m FROM t);
+SELECT (SELECT v FROM t) AS x UNION ALL SELECT v FROM t;
+SELECT (SELECT max(n) FROM t), (SELECT sum(n) FROM t), (SELECT avg(n) FROM t);
+SELECT (SELECT n) FROM t;
+SELECT (SELECT v), (SELECT x.v) FROM t x;
+CREATE TABLE u AS SELECT (SELECT v FROM t) AS v, (SELECT n FROM t) AS n, (SELECT c FROM t) AS c;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'u'::regclass AND attnum > 0 ORDER BY attnum;
+CREATE VIEW w AS SELECT (SELECT v FROM t) AS v, (SELECT n FROM t) AS n, (SELECT c FROM t) AS c, ARRAY(SELECT v FROM t) AS av, ARRAY(SELECT n FROM t) AS an, ARRAY[n] AS a1 FROM t;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'w'::regclass AND attnum > 0 ORDER BY attnum;
+SELECT * FROM w;
+SELECT coalesce((SELECT v FROM t), (SELECT v FROM t)), coalesce((SELECT n FROM t), n), CASE WHEN i = 1 THEN (SELECT n FROM t) END FROM t;
+SELECT greatest((SELECT n FROM t), n) FROM t;
+SELECT (SELECT n FROM t WHERE false), (SELECT v FROM t ORDER BY 1 LIMIT 1);
+SELECT x FROM (SELECT (SELECT n FROM t) AS x) s;
+SELECT (SELECT (SELECT n FROM t));
+SELECT (SELECT n FROM t UNION SELECT n FROM t), (VALUES (1.50)), (SELECT 1.50), (SELECT 1.5::numeric(4,2)), (VALUES ('a'::varchar(4)));
+SELECT (SELECT ARRAY[v] FROM t), (SELECT ARRAY[n] FROM t);
+SELECT v, (SELECT v FROM t s WHERE s.i = t.i) FROM t GROUP BY v, i;
+SELECT min((SELECT n)), max((SELECT v)) FROM t;
+SELECT (WITH q AS (SELECT v FROM t) SELECT v FROM q);
+SELECT (SELECT n FROM t) + 1, (SELECT n FROM t)::numeric(5,1), -(SELECT n FROM t), abs((SELECT n FROM t));
+DROP TABLE t CASCADE;
+DROP TABLE u;
