@@ -166,13 +166,13 @@ def test_a_copy_out_is_planned_again_where_its_table_changed_meanwhile(tmp_path:
         client.run(START)
         late = client.planned("COPY t (b, c) TO STDOUT (FORMAT csv, FORCE_QUOTE (c))")
         other.run("ALTER TABLE t DROP COLUMN c; ALTER TABLE t ADD COLUMN c text DEFAULT 'new'")
-        copied, result = client.session.copy_out(late)
-        assert [(item.name, item.type.name) for item in copied.query.outputs] == [("b", "text"), ("c", "text")]
+        result = client.session.execute_planned(late)
+        assert [(item.name, item.type.name) for item in result.outputs] == [("b", "text"), ("c", "text")]
         assert [batch.column(1).to_pylist() for batch in result.batches or ()] == [["new", "new"]]
         late = client.planned("COPY t TO STDOUT")
         other.run("DROP TABLE t")
         with pytest.raises(SqlError) as caught:
-            client.session.copy_out(late)
+            client.session.execute_planned(late)
         assert caught.value.sqlstate == "42P01"
 
 
