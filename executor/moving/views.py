@@ -223,7 +223,8 @@ class ViewMoving:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
         with self._lock:
             entries = {owned.name: owned for owned in self.ownership.all()}
-            for owned in entries.values():
+            # What others have is left first: a replica that only it needs may lack what its home has forgotten.
+            for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):
                 self._settle(self._inherited(owned))
             self._drain()
             for runtime in self._database.runtimes():

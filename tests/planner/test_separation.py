@@ -197,7 +197,7 @@ def self_join(left: str, right: str) -> Relation:
         leaf = table("t", " ".join(sorted({*names, "a"} if limit else names)))
         rows: Relation = where(leaf.scan, call("lt", leaf.a, int(limit), type_=BOOL)) if limit else leaf.scan
         sides.append(project(rows, **{name: getattr(leaf, name) for name in names}))
-    return join("inner", *sides, eq(ColumnRef(sides[0].columns[-1]), ColumnRef(sides[1].columns[-1])))
+    return join("inner", sides[0], sides[1], eq(ColumnRef(sides[0].columns[-1]), ColumnRef(sides[1].columns[-1])))
 
 
 @pytest.mark.parametrize(
