@@ -55,7 +55,7 @@ class Catalog:
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
     and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
     from an object's that only the first superuser has ever touched, by oid. ``functions`` are users', by name.
-    ``defaults`` are what new objects grant to others.
+    ``defaults`` are what new objects grant to others. ``temporary`` counts the temporary relations.
     """
 
     objects: Mapping[int, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
@@ -72,6 +72,7 @@ class Catalog:
     )
     functions: Functions = field(default_factory=lambda: NONE)
     defaults: tuple[DefaultRights, ...] = ()
+    temporary: int = 0
 
     def with_defaults(self, defaults: tuple[DefaultRights, ...]) -> Catalog:
         """A catalog in which new objects begin with other rights."""
@@ -226,6 +227,7 @@ class Catalog:
             names=MappingProxyType(names),
             version=self.version + 1,
             next_oid=next_oid,
+            temporary=self.temporary + is_temporary(item),
         )
 
     def with_system(self, items: Iterable[SystemView]) -> Catalog:
@@ -249,15 +251,16 @@ class Catalog:
                 self, schemas=MappingProxyType(schemas), rights=rights, defaults=defaults, version=self.version + 1
             )
         item = self.objects[oid]
+        temporary = self.temporary - is_temporary(item)
         objects = {key: value for key, value in self.objects.items() if key != oid}
         names = {key: value for key, value in self.names.items() if value != oid}
-        assert item.oid == oid
         return replace(
             self,
             objects=MappingProxyType(objects),
             names=MappingProxyType(names),
             rights=self._without(oid),
             version=self.version + 1,
+            temporary=temporary,
         )
 
     def _without(self, oid: int) -> Mapping[int, Rights]:

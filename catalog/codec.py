@@ -29,7 +29,7 @@ from catalog.objects import (
     View,
 )
 from catalog.privileges import Grant, Rights
-from catalog.roles import Membership, Role, Roles
+from catalog.roles import Membership, Role, Roles, RoleSetting
 from catalog.routines import Argument, Function
 from catalog.types import Composite, Enumeration, SqlType
 
@@ -44,7 +44,7 @@ def classes(*items: type) -> dict[str, type]:
 CATALOG_CLASSES: Classes = classes(
     *(SqlType, Enumeration, Composite, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
-    *(Roles, Role, Membership, Rights, Grant, DefaultRights, Function, Argument),
+    *(Roles, Role, RoleSetting, Membership, Rights, Grant, DefaultRights, Function, Argument),
 )
 
 

@@ -49,6 +49,16 @@ class Membership:
     admin: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RoleSetting:
+    """With what value of a setting sessions of a role (``EVERYBODY``: of any), in a database (0: in any), begin."""
+
+    role: int
+    database: int
+    name: str
+    value: str
+
+
 _PREDEFINED: Final = {
     "pg_database_owner": 6171,
     "pg_read_all_data": 6181,
@@ -92,6 +102,7 @@ class Roles:
         Membership(_PREDEFINED[role], _PREDEFINED["pg_monitor"])
         for role in ("pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables")
     )
+    settings: tuple[RoleSetting, ...] = ()
 
     def find(self, name: str) -> Role | None:
         """The role of a name, or None."""
@@ -114,7 +125,27 @@ class Roles:
     def drop(self, oid: int) -> Roles:
         """Without a role and its memberships."""
         members = tuple(item for item in self.members if oid not in (item.role, item.member))
-        return Roles(tuple(item for item in self.items if item.oid != oid), members)
+        settings = tuple(item for item in self.settings if item.role != oid)
+        return Roles(tuple(item for item in self.items if item.oid != oid), members, settings)
+
+    def with_setting(self, role: int, database: int, name: str, value: str | None) -> Roles:
+        """With another value of a setting, or none."""
+        place = (role, database, name)
+        kept = tuple(item for item in self.settings if (item.role, item.database, item.name) != place)
+        return replace(self, settings=kept if value is None else (*kept, RoleSetting(*place, value)))
+
+    def without_settings(self, role: int, database: int) -> Roles:
+        """With no settings of a role, or of all, in a database, or in any."""
+        kept = tuple(item for item in self.settings if (item.role, item.database) != (role, database))
+        return replace(self, settings=kept)
+
+    def begins_with(self, role: int, database: int) -> dict[str, str]:
+        """The settings with which a session begins: a role's in the database, then the role's own, the database's, and
+        those of all."""
+        found: dict[str, str] = {}
+        for place in ((EVERYBODY, 0), (EVERYBODY, database), (role, 0), (role, database)):
+            found |= {item.name: item.value for item in self.settings if (item.role, item.database) == place}
+        return found
 
     def groups(self, oid: int, inherited: bool = False) -> frozenset[int]:
         """The role and those that it is in, through others too; ``inherited``: whose privileges it has without

@@ -55,6 +55,11 @@ class Function:
         return tuple(item.type for item in self.arguments)
 
     @property
+    def named_types(self) -> tuple[int, ...]:
+        """The oids of all types that it takes or returns."""
+        return (*self.types, self.result, *(item.type for item in self.columns))
+
+    @property
     def returned(self) -> tuple[object, ...]:
         """What RETURNS declares."""
         return self.returns_set, self.result, self.columns

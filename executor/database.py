@@ -166,8 +166,7 @@ class Database:
         return self._catalog
 
     def _load_catalog(self) -> Catalog:
-        text = self.tables.load_catalog()
-        return self._stored if text is None else stored_catalog.load_catalog(text, self._stored)
+        return stored_catalog.load_documents(self.tables.catalog.whole, self.tables.catalog.changes, self._stored)
 
     def version_of(self, oids: tuple[int, ...]) -> int:
         """The LSN of the last change of what these relations, and those below them, show."""
@@ -362,7 +361,7 @@ class Database:
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
                     catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
-            write.save_catalog(stored_catalog.dump_catalog(catalog))
+            write.save_catalog(lsn, transaction.catalog_changes, partial(stored_catalog.dump_catalog, catalog))
         self.table_keys.publish(lsn, write.journal)
         write.commit(lsn)
         transaction.write = None

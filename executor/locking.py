@@ -57,9 +57,10 @@ def lock(session: DatabaseSession, planned: Planned, transaction: Transaction) -
     """Takes the lock that a statement needs before it may begin."""
     if planned.writes_tables or (session.serializable and planned.adds_rows):
         transaction.writer()
-    statement = planned.statement.query if isinstance(planned.statement, CopyOut) else planned.statement
-    if isinstance(statement, Query) and statement.locking is not None:
-        _lock_rows(statement.locking, transaction)
+    statement = planned.statement
+    query = statement.query if isinstance(statement, CopyOut) else statement
+    if isinstance(query, Query) and query.locking is not None:
+        _lock_rows(query.locking, transaction)
 
 
 def _lock_rows(locking: Locking, transaction: Transaction) -> None:

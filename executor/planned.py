@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.definitions import ddl
 from planner.definitions import CreateTableAs, Truncate
-from planner.statements import CopyIn, Delete, Insert, Merge, Modifying, Statement, Update
+from planner.statements import CopyIn, CopyOut, Delete, Insert, Merge, Modifying, Statement, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Planned:
     @property
     def writes_tables(self) -> bool:
         """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
-        statement = self.statement
+        statement = self.statement.query if isinstance(self.statement, CopyOut) else self.statement
         if isinstance(statement, Insert | CopyIn):
             return isinstance(statement.target, Table)
         return isinstance(statement, Update | Delete | Merge | Modifying | Truncate | CreateTableAs | ddl.Definition)

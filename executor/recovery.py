@@ -7,6 +7,7 @@ their views still need. What streams and views there are is ``executor.database`
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
@@ -59,7 +60,7 @@ def _recover_record(
     _recover_definitions(writer, before, after, documents)
     writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
     if documents:
-        writer.save_catalog(stored_catalog.dump_catalog(after))
+        writer.save_catalog(lsn, documents, partial(stored_catalog.dump_catalog, after))
     writer.commit(lsn)
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -65,8 +65,6 @@ from planner.statements import (
 
 if TYPE_CHECKING:
     from executor.database import Database
-
-_Found = TypeVar("_Found")
 
 
 class DatabaseSession:
@@ -235,18 +233,6 @@ class DatabaseSession:
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
-        return self._begun(planned, lambda statement, transaction: self._run(statement, parameters, transaction))
-
-    def copy_out(self, planned: Planned) -> tuple[CopyOut, Result]:
-        """COPY ... TO as it was planned at last, and its rows; the server formats them."""
-
-        def run(statement: Statement, transaction: Transaction) -> tuple[CopyOut, Result]:
-            assert isinstance(statement, CopyOut)
-            return statement, replace(self._query(statement.query, (), transaction), tag="COPY")
-
-        return self._begun(planned, run)
-
-    def _begun(self, planned: Planned, run: Callable[[Statement, Transaction], _Found]) -> _Found:
         with self._statement() as transaction:
             lock(self, planned, transaction)
             for attempt in range(ATTEMPTS):
@@ -254,7 +240,7 @@ class DatabaseSession:
                     planned = planned.again()
                 self.reader.planned = planned.catalog
                 try:
-                    return run(planned.statement, transaction)
+                    return self._run(planned.statement, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
@@ -268,6 +254,8 @@ class DatabaseSession:
                 return self._query(statement, parameters, transaction)
             case DeclareCursor(query=query):
                 return self._query(query, parameters, transaction)
+            case CopyOut(query=query):
+                return replace(self._run(query, parameters, transaction), tag="COPY")
             case Insert():
                 return changing.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():

@@ -149,8 +149,8 @@ class CreateView:
 class Drop:
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types`` and
-    ``functions`` go with their schema.
+    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types``
+    go with their schema, ``functions`` with it or with the types of the rows that they name.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
@@ -224,12 +224,14 @@ class AlterView:
 @dataclass(frozen=True, slots=True)
 class ChangeRoles:
     """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` instead of ``before``. A password that was
-    just given is in ``after`` as it was given."""
+    just given is in ``after`` as it was given. ``setting`` is a name and value (None: reset) that a role or the
+    database gets, which the server checks."""
 
     tag: str
     before: Roles
     after: Roles
     notices: tuple[SqlError, ...] = ()
+    setting: tuple[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,9 +207,9 @@ class CopyIn:
 
 @dataclass(frozen=True, slots=True)
 class CopyOut:
-    """COPY (query) TO; ``path`` None is STDOUT."""
+    """COPY (query) TO, or the rows that a change returns; ``path`` None is STDOUT."""
 
-    query: Query
+    query: Query | Insert | Update | Delete | Modifying
     options: CopyOptions
     path: str | None = None
 
@@ -393,3 +393,16 @@ Statement = (
     | LockTable
     | NoOperation
 )
+
+
+def outputs_of_rows(statement: Query | Insert | Update | Delete | Merge | Modifying) -> tuple[Output, ...] | None:
+    """The columns of a query, or of what a change returns; None where that has no rows."""
+    match statement:
+        case Query(outputs=outputs):
+            return outputs
+        case Modifying(main=main):
+            return outputs_of_rows(main)
+        case Merge():
+            return None
+        case _:
+            return None if statement.returning is None else statement.returning.outputs

@@ -27,6 +27,7 @@ from catalog.objects import Stream
 from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
+from executor.result import Result
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut
 from protocol import encoder
@@ -294,15 +295,16 @@ async def send_out(session: Session, plan: Plan) -> None:
     """COPY TO STDOUT, or to a file of the server."""
     session.starts_statement(plan)
     planned = execution.planned(session, plan)
-    assert isinstance(planned.statement, CopyOut)
-    if planned.statement.path is not None:
-        rows = await session.work(_write_file, session, planned, planned.statement.path)
+    statement = planned.statement
+    assert isinstance(statement, CopyOut)
+    if statement.path is not None:
+        rows = await session.work(_write_file, session, planned, statement)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         return
-    statement, result = await session.work(session.db.copy_out, planned)
-    writer = _writer(session, statement)
+    result = await session.work(session.db.execute_planned, planned)
+    writer = _writer(session, statement, result)
     binary = statement.options.format == "binary"
-    session.connection.send(encoder.copy_out_response(len(statement.query.outputs), binary))
+    session.connection.send(encoder.copy_out_response(len(result.outputs), binary))
     batches, rows = iter(result.batches or ()), 0
 
     def take() -> tuple[bytes, int] | None:
@@ -318,14 +320,17 @@ async def send_out(session: Session, plan: Plan) -> None:
     session.connection.send(writer.trailer() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
 
 
-def _writer(session: Session, statement: CopyOut) -> CopyWriter:
-    outputs = statement.query.outputs
-    types, names = [item.type for item in outputs], [item.name for item in outputs]
-    return CopyWriter(types, names, _format(statement.options), session.settings.style, statement.path is None)
+def _writer(session: Session, statement: CopyOut, result: Result) -> CopyWriter:
+    """What makes a result's rows the bytes of a COPY, framed as messages where they are no file's."""
+    types, names = [item.type for item in result.outputs], [item.name for item in result.outputs]
+    is_framed = statement.path is None
+    return CopyWriter(types, names, _format(statement.options), session.settings.style, is_framed)
 
 
-def _write_file(session: Session, planned: Planned, path: str) -> int:
+def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
     """COPY TO a file; the number of rows. In a worker thread. Raises 42602, 58P01 and the like, and 53100."""
+    path = statement.path
+    assert path is not None
     if not os.path.isabs(path):
         raise SqlError("42602", "relative path not allowed for COPY to file")
     try:
@@ -334,8 +339,8 @@ def _write_file(session: Session, planned: Planned, path: str) -> int:
         raise _opening_error(path, error, "COPY TO", "write") from None
     rows = 0
     with contextlib.closing(file):
-        statement, result = session.db.copy_out(planned)
-        writer = _writer(session, statement)
+        result = session.db.execute_planned(planned)
+        writer = _writer(session, statement, result)
         _write(file, writer.header())
         for batch in result.batches or ():
             if session.is_cancelled():

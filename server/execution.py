@@ -178,6 +178,8 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
     session.check(plan.statement)
     session.starts_statement(plan)
     statement = plan.statement
+    if isinstance(statement, ChangeRoles) and statement.setting is not None:
+        session.settings.check(*statement.setting)
     if isinstance(statement, ExecutePrepared):
         (plan, parameters), described = prepared_call(session, statement), True
         statement = plan.statement

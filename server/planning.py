@@ -1,20 +1,22 @@
 """From SQL text to plans, each made once: parsing, binding, and the caches between them and the sessions.
 
 Owns: ``Plan`` (a bound statement and what the server must know of it), the plan cache, and the sharing of plans among
-texts that differ only in value literals. A plan is good for one catalog object: whoever has another binds again.
-Knows nothing of messages. Calls are pure and may be made from any thread.
+texts that differ only in value literals. A plan is good for one catalog object: whoever has another binds again, but
+for statements about rows, where what binding looked at is the same there (``catalog.looking``). Knows nothing of
+messages. Calls are pure and may be made from any thread.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.intervals import FULL_RANGE
+from catalog.looking import Look, Seen
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
@@ -24,7 +26,7 @@ from planner.functions import SESSION_FUNCTIONS
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
 from planner.statement_nodes import rewrite, roots
-from planner.statements import Query, Statement
+from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.walk import walk
 from server.settings import Settings
 
@@ -33,6 +35,9 @@ _PLANS: Final = 4096
 _LONGEST: Final = 16 << 10
 #: Session functions whose result stays the same as long as settings and catalog do.
 _STEADY: Final = frozenset(("current_user", "session_user", "current_database", "current_schema", "version"))
+
+#: Statements about rows: what they mean depends on nothing in the catalog but what binding looks up there.
+_OF_ROWS: Final = (Query, Insert, Update, Delete, Merge, Modifying)
 
 _serials = itertools.count(1)
 _Value = TypeVar("_Value")
@@ -62,7 +67,8 @@ class Plan:
     """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
 
     ``repeatable``: the same parameters give the same rows while ``reads`` do not change. ``shows_intervals``: an
-    engine makes texts of them, in the style ``postgres``.
+    engine makes texts of them, in the style ``postgres``. ``seen`` is what it depends on of the catalog, where that is
+    known.
     """
 
     serial: int
@@ -77,6 +83,15 @@ class Plan:
     #: The functions of the session that it calls.
     calls: frozenset[str]
     shows_intervals: bool = False
+    seen: Seen | None = None
+
+    def over(self, catalog: Catalog) -> Plan | None:
+        """The plan for another version of the catalog; None where it may be another."""
+        if self.catalog is catalog:
+            return self
+        if self.seen is None or not self.seen.holds(catalog):
+            return None
+        return replace(self, serial=next(_serials), catalog=catalog, seen=self.seen.within(catalog))
 
     @property
     def calls_session(self) -> bool:
@@ -151,8 +166,15 @@ class PlanCache:
 
     def planned(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan | None:
         """The plan of a statement that was bound before under the same circumstances."""
-        plan = self._plans.get((raw.text, raw.offset, types, around.key))
-        return plan if plan is not None and plan.catalog is around.catalog else None
+        return self._current((raw.text, raw.offset, types, around.key), around.catalog)
+
+    def _current(self, key: Hashable, catalog: Catalog) -> Plan | None:
+        """What was planned under a key, where it is still good."""
+        known = self._plans.get(key)
+        plan = None if known is None else known.over(catalog)
+        if plan is not None and plan is not known:
+            self._plans.put(key, plan)
+        return plan
 
     def plan(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
         """The plan of a statement. Raises what binding raises."""
@@ -174,8 +196,8 @@ class PlanCache:
         if not literals:
             return None
         types = tuple(None if literal.type == UNKNOWN else literal.type for literal in literals)
-        plan = self._plans.get((key, types, around.key))
-        if plan is None or plan.catalog is not around.catalog:
+        plan = self._current((key, types, around.key), around.catalog)
+        if plan is None:
             if not make or self._unshared.get((key, types)):
                 return None
             try:
@@ -196,8 +218,9 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     """Binds a statement."""
     roles = around.role, around.session_role
     place = around.search_path, types, around.time_zone
+    look = Look(around.catalog)
     context = Context(
-        around.catalog, *place, *roles, around.database, around.separated, checks_bodies=around.checks_bodies
+        look.catalog, *place, *roles, around.database, around.separated, checks_bodies=around.checks_bodies
     )
     bound = bind(raw, context)
     statement = bound.statement
@@ -223,6 +246,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         repeatable,
         frozenset(calls),
         shows,
+        look.seen if isinstance(statement, _OF_ROWS) else None,
     )
 
 

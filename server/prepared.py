@@ -24,6 +24,7 @@ from planner.statements import (
     ShowVariable,
     Statement,
     Update,
+    outputs_of_rows,
 )
 from server.parameters import PARAMETERS
 from server.planning import Plan
@@ -102,12 +103,8 @@ def add_statement(session: Session, name: str, prepared: Prepared) -> None:
 def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
     """The columns that a statement returns; None when it returns no rows. Does not block."""
     match statement:
-        case Query(outputs=outputs):
-            return outputs
-        case Insert() | Update() | Delete():
-            return statement.returning.outputs if statement.returning is not None else None
-        case Modifying(main=main):
-            return outputs_of(session, main)
+        case Query() | Insert() | Update() | Delete() | Modifying():
+            return outputs_of_rows(statement)
         case ShowVariable(name=name):
             return show_outputs(name)
         case Fetch(name=name, moves=False):

@@ -26,7 +26,7 @@ from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.expression import Value
 from planner.parse import Raw
-from planner.statements import Insert, Query, Statement, TransactionControl
+from planner.statements import CopyOut, Insert, Query, Statement, TransactionControl
 from protocol import encoder
 from protocol import messages as m
 from server import answers, copying, execution, extended
@@ -349,6 +349,8 @@ class Session:
         """Whether the transaction allows the statement. Raises 25P02 and 25006."""
         if self.db.status == "E" and not _is_end(statement):
             raise failed_transaction()
+        if isinstance(statement, CopyOut):
+            statement = statement.query
         if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)):
             word = execution.WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")

@@ -173,6 +173,13 @@ class Settings:
             self._local = {key: kept for key, kept in self._local.items() if key != lowered}
         self._touch()
 
+    def check(self, name: str, value: str | None) -> None:
+        """What ``set`` would raise, of a setting that is to be kept for other sessions."""
+        parameter = _find(name)
+        _check_context(parameter)
+        if value is not None:
+            parameter.read(parameter.name, value)
+
     def reset_all(self) -> None:
         """RESET ALL, which leaves the role as it is."""
         self._session = {name: value for name, value in self._session.items() if name in IDENTITY}

@@ -8,13 +8,16 @@ Owns: the answers before there is a session, their order, and the start-up packe
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import shlex
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
+from catalog.privileges import DATABASE as DATABASE_OID
+from catalog.roles import Roles
 from protocol import encoder
 from protocol.messages import (
     LONG_KEYS,
@@ -35,6 +38,8 @@ from server.settings import Settings
 if TYPE_CHECKING:
     from server.connection import Connection
 
+logger = logging.getLogger(__name__)
+
 #: The only database.
 DATABASE: Final = "millstream"
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
@@ -42,12 +47,18 @@ _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who wants in, with which settings; ``key_length`` is that of the protocol's cancel keys."""
+    """Who wants in, with which settings; ``given`` are those of the start-up packet, ``key_length`` is that of the
+    protocol's cancel keys."""
 
     user: str
     database: str
     settings: Settings
+    given: Mapping[str, str]
     key_length: int
+
+    def beginning_with(self, defaults: Mapping[str, str], kept: Mapping[str, str]) -> Login:
+        """With the settings that are kept for the role and the database, but for those that the client gives."""
+        return replace(self, settings=Settings({**defaults, **kept, **self.given})) if kept else self
 
 
 class Startup:
@@ -133,7 +144,7 @@ class Startup:
         given = {**startup_settings(parameters), "session_authorization": user}
         version = min(message.version, NEWEST)
         key_length = 32 if version >= LONG_KEYS else 4
-        self._login = Login(user, name, Settings({**server.defaults, **given}), key_length)
+        self._login = Login(user, name, Settings({**server.defaults, **given}), given, key_length)
         unknown = [option for option in parameters if option.startswith("_pq_.")]
         if unknown or message.version > NEWEST:
             connection.send(encoder.negotiate_protocol_version(version, unknown))
@@ -153,6 +164,7 @@ class Startup:
         assert login is not None
         database = await connection.server.wait_open()
         require_admission(connection, login.user, database.catalog, login.database)
+        login = login.beginning_with(connection.server.defaults, _kept(database.catalog.roles, login.user))
         if login.settings.role != login.user:  # -c role=... in the start-up packet
             require_member(database.catalog.roles, login.user, login.settings.role)
         if login.database != DATABASE:
@@ -180,6 +192,19 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
     if parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise SqlError("0A000", "replication connections are not supported")
     return user, parameters.get("database") or user
+
+
+def _kept(roles: Roles, user: str) -> dict[str, str]:
+    """What ALTER ROLE and ALTER DATABASE keep for a role's sessions, but for what no session takes any more."""
+    role, found = roles.find(user), dict[str, str]()
+    for name, value in ({} if role is None else roles.begins_with(role.oid, DATABASE_OID)).items():
+        try:
+            Settings({name: value})
+        except SqlError as error:
+            logger.warning("a setting that is kept for role %s is not taken: %s", user, error.message)
+        else:
+            found[name] = value
+    return found
 
 
 def startup_settings(parameters: dict[str, str]) -> dict[str, str]:

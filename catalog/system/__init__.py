@@ -7,7 +7,6 @@ family. A relation that has neither is empty: Millstream has nothing of the kind
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.catalog import Catalog
+from catalog.looking import Look, Seen
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.system import classes, cluster, depends, indexes, privileges, routines, texts, types
 from catalog.system.relations import relations
@@ -42,6 +42,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         cluster.pg_database,
         cluster.pg_authid,
         cluster.pg_auth_members,
+        cluster.pg_db_role_setting,
         privileges.held_privileges,
         privileges.held_columns,
         privileges.memberships,
@@ -108,27 +109,27 @@ def system_catalog() -> Catalog:
 
 
 class _Kept:
-    """The rows of the relations that were read last, of the catalogs that they were computed from."""
+    """Each relation's rows for the last catalogs that it was read in, with what of these they were computed from."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._items: dict[tuple[int, int], tuple[Catalog, pa.Table]] = {}
-        self._lock = threading.Lock()
+        self._items: dict[int, tuple[tuple[Seen, pa.Table], ...]] = {}
 
     def get(self, catalog: Catalog, view: SystemView) -> pa.Table:
-        key = (id(catalog), view.oid)
-        known = self._items.get(key)
-        if known is not None and known[0] is catalog:
-            return known[1]
-        found = _computed(catalog, view)
-        with self._lock:
-            while len(self._items) >= self._limit:
-                del self._items[next(iter(self._items))]
-            self._items[key] = (catalog, found)
+        known = self._items.get(view.oid, ())
+        for seen, found in known:
+            if seen.holds(catalog):
+                if seen.catalog is not catalog:  # lets the older one go
+                    others = tuple(item for item in known if item[1] is not found)
+                    self._items[view.oid] = ((seen.within(catalog), found), *others)
+                return found
+        look = Look(catalog)
+        found = _computed(look.catalog, view)
+        self._items[view.oid] = ((look.seen, found), *known)[: self._limit]
         return found
 
 
-_KEPT: Final = _Kept(64)
+_KEPT: Final = _Kept(2)
 
 
 def rows_of(catalog: Catalog, view: SystemView) -> pa.Table:
@@ -141,4 +142,4 @@ def _computed(catalog: Catalog, view: SystemView) -> pa.Table:
     own = table_of(view.columns, () if filler is None else filler(catalog))
     if view.schema == LOOKUPS or not files("catalog.postgres").joinpath(f"{view.name}.tsv").is_file():
         return own
-    return pa.concat_tables([stored(view.name, view.columns), own]).combine_chunks()
+    return pa.concat_tables([stored(view.name, view.columns), own])

@@ -33,7 +33,7 @@ def pg_namespace(catalog: Catalog) -> Iterator[Row]:
     for schema in catalog.schemas.values():
         owner, acl = rights_of(catalog, schema.oid)
         yield {"oid": schema.oid, "nspname": schema.name, "nspowner": owner, "nspacl": acl}
-    if any(True for _ in catalog.contents(PG_TEMP)):
+    if catalog.temporary:
         yield {"oid": TEMPORARY, "nspname": PG_TEMP, "nspowner": ROLE}
 
 
@@ -108,6 +108,15 @@ def pg_auth_members(catalog: Catalog) -> Iterator[Row]:
             "grantor": item.grantor,
             "admin_option": item.admin,
         }
+
+
+def pg_db_role_setting(catalog: Catalog) -> Iterator[Row]:
+    """Settings with which sessions begin."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for item in catalog.roles.settings:
+        found.setdefault((item.database, item.role), []).append(f"{item.name}={item.value}")
+    for (database, role), kept in found.items():
+        yield {"setdatabase": database, "setrole": role, "setconfig": kept}
 
 
 def pg_tablespace(catalog: Catalog) -> Iterator[Row]:

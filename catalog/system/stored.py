@@ -6,7 +6,7 @@ the other files of this folder make.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import as_file, files
 from typing import Any, Final
@@ -45,7 +45,8 @@ def texts(catalog: str) -> pa.Table:
         )
 
 
-def stored(catalog: str, columns: Sequence[ColumnDefinition]) -> pa.Table:
+@cache
+def stored(catalog: str, columns: tuple[ColumnDefinition, ...]) -> pa.Table:
     """The rows of a system catalog in its columns."""
     found = texts(catalog)
     arrays = [_typed(found.column(item.name).combine_chunks(), item.type) for item in columns]

@@ -7,6 +7,7 @@ Owns: a record's changes of the catalog as they are applied again, and the whole
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +32,9 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     if "drop" in data:
         return catalog.drop(data["drop"])
     if "change" in data:
-        return catalog.change(decode(data["change"], CATALOG_CLASSES))
+        item = decode(data["change"], CATALOG_CLASSES)
+        is_new = isinstance(item, View) and not item.created_lsn  # the record made it
+        return catalog.change(numbered(item, lsn) if is_new else item)
     return catalog.add(numbered(decode(data["add"], CATALOG_CLASSES), lsn))
 
 
@@ -56,6 +59,14 @@ def dump_catalog(catalog: Catalog) -> str:
     rights = [[oid, encode(item)] for oid, item in catalog.rights.items()]
     document["default_rights"] = encode(catalog.defaults)
     return json.dumps({**document, "objects": items, "roles": encode(catalog.roles), "rights": rights})
+
+
+def load_documents(whole: str | None, changes: Iterable[tuple[int, str]], start: Catalog) -> Catalog:
+    """The catalog of a whole document, if there is one, and the changes after it, each with its record's LSN."""
+    catalog = start if whole is None else load_catalog(whole, start)
+    for lsn, change in changes:
+        catalog = apply_change(catalog, change, lsn)
+    return catalog
 
 
 def load_catalog(text: str, start: Catalog) -> Catalog:

@@ -135,7 +135,7 @@ def _require_copied_file(binding: Binding, statement: Statement, role: int) -> N
 def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | Stream, str, Names | None]]:
     """The relations whose rows a statement changes, each with what that needs, on which columns at least."""
     match statement:
-        case Explain(statement=inner):
+        case Explain(statement=inner) | CopyOut(query=inner):
             yield from _changed(binding, inner)
         case Modifying(parts=parts, main=main):
             for _, part in parts:

@@ -1,28 +1,23 @@
 """FROM: tables, streams, views, subqueries and joins -> one relation and the names it offers.
 
-Owns: scans with fresh columns, expansion of ordinary views and CTEs, and functions. Items between commas become inner
-joins without a predicate; WHERE is the caller's, and a rule pushes it down. JOIN itself is in ``joins``.
+Owns: scans with fresh columns, and expansion of ordinary views and CTEs. Items between commas become inner joins
+without a predicate; WHERE is the caller's, and a rule pushes it down. JOIN itself is in ``joins``, functions are in
+``function_items``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
-from catalog.types import INT8, SqlType
-from planner.algebra import Join, Project, Relation, Scan, Unnest, Values, Working
-from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
-from planner.bind.calls.json_rows import bind_rows, is_of_rows
-from planner.bind.calls.sets import bind_columns
-from planner.bind.calls.user_functions import bind_user_rows
+from planner.algebra import Join, Relation, Scan, Working
 from planner.bind.context import Binding, restricted
+from planner.bind.derived import derived
 from planner.bind.environment import Environment
-from planner.bind.expressions import bind_scalar
+from planner.bind.function_items import bind_functions
 from planner.bind.joins import bind_join
 from planner.bind.levels import (
     BoundQuery,
@@ -37,16 +32,11 @@ from planner.bind.levels import (
     renamed,
     subqueries_of,
 )
-from planner.bind.names import output_name
-from planner.bind.own_functions import is_own_call
 from planner.bind.relations import as_created, find_object, of_system
-from planner.bind.rows import fields_of
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
-from planner.bind.separated import bind_resume
 from planner.bind.typenames import declared_typmod, names_of
-from planner.bind.view_changes import bind_changes
-from planner.expression import Column, ColumnRef, Scalar
+from planner.expression import ColumnRef
 from planner.parse import Raw, parse
 from planner.statements import Output
 
@@ -72,7 +62,7 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
         case "JoinExpr":
             return bind_join(level, node, nullable, beside, _item)
         case "RangeFunction":
-            return _functions(level, node, nullable, beside)
+            return bind_functions(level, node, nullable, beside)
         case "RangeTableSample":
             relation, scope = _item(level, node.relation, nullable, beside)
             env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", subqueries_of(level))
@@ -98,7 +88,7 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
         query = _of_view(_expand(level.binding, found), found)
         called = {now: text for text, now in level.binding.context.reads.get(found.oid, ())}
         names = tuple(called.get(column.name, column.name) for column in found.columns)
-        return _derived(level, query, names, node.alias, node.relname, node, nullable, found)
+        return derived(level, query, names, node.alias, node.relname, node, nullable, found.schema, _row(found))
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
@@ -216,7 +206,7 @@ def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Re
             Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
         )
         names = tuple(column.name for column in columns)
-        relation, scope = _derived(level, query, names, None, node.relname, node, nullable)
+        relation, scope = derived(level, query, names, None, node.relname, node, nullable)
         return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)
     elif isinstance(cte, Known):
         query, names = cte.query, cte.names
@@ -226,7 +216,7 @@ def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Re
     else:
         query = read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
-    return _derived(level, query, names, node.alias, node.relname, node, nullable)
+    return derived(level, query, names, node.alias, node.relname, node, nullable)
 
 
 def _with_hidden(scope: Scope, count: int, alias: Any) -> Scope:
@@ -270,136 +260,4 @@ def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[
     query = bind_select(inner, node.subquery)
     level.binding.in_from = before
     names = tuple(output.name for output in query.outputs)
-    return _derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)
-
-
-def _derived(
-    level: Level,
-    query: BoundQuery,
-    names: tuple[str, ...],
-    alias: Any,
-    name: str,
-    node: Any,
-    nullable: bool,
-    view: View | SystemView | None = None,
-) -> tuple[Relation, Scope]:
-    """A query as an item of FROM."""
-    sure = [not column.nullable for column in query.relation.columns]
-    relation = _made_nullable(level.binding, query.relation) if nullable else query.relation
-    entries = tuple(
-        Entry(label, ColumnRef(column), output.table, output.attribute, output.typmod, is_sure)
-        for label, column, output, is_sure in zip(names, relation.columns, query.outputs, sure, strict=True)
-    )
-    schema = view.schema if view is not None and alias is None else None
-    row = 0 if view is None else _row(view)
-    source = Source(name if alias is None else alias.aliasname, entries, schema, row=row)
-    return relation, renamed(level.binding, Scope((source,), entries), alias, node)
-
-
-def _made_nullable(binding: Binding, relation: Relation) -> Relation:
-    """What an outer join may fill with nulls must say so: columns have one identity and one nullability."""
-    if all(column.nullable for column in relation.columns):
-        return relation
-    outputs = tuple((binding.column(column.name, column.type), ColumnRef(column)) for column in relation.columns)
-    return Project(relation, outputs)
-
-
-def _functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
-    """f(...) and ROWS FROM (f(...), ...) WITH ORDINALITY, which see the items to their left."""
-    binding = level.binding
-    if len(node.functions) == 1 and is_of_rows(node.functions[0][0]) and not node.ordinality:
-        return _of_documents(level, node, nullable, beside)
-    if node.coldeflist or any(definitions for _, definitions in node.functions):
-        message = 'a column definition list is only allowed for functions returning "record"'
-        first = (node.coldeflist or next(definitions for _, definitions in node.functions if definitions))[0]
-        raise SqlError("42601", message, position=binding.position(first))
-    outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
-    alone = len(node.functions) == 1 and not node.ordinality
-    if alone and is_own_call(node.functions[0][0], "changes"):
-        changes = bind_changes(env, node.functions[0][0], bind_scalar, nullable)
-        names = tuple(output.name for output in changes.outputs)
-        return _derived(level, changes, names, node.alias, "changes", node, nullable)
-    if alone and is_own_call(node.functions[0][0], "resume"):
-        rest = bind_resume(env, node.functions[0][0])
-        names = tuple(output.name for output in rest.outputs)
-        return _derived(level, rest, names, node.alias, "resume", node, nullable)
-    query = (bind_user_rows(env, node.functions[0][0], bind_scalar) or _about_catalog(env, node)) if alone else None
-    if query is not None:
-        names = tuple(output.name for output in query.outputs)
-        if len(names) == 1 and node.alias is not None:
-            names = (node.alias.aliasname,)
-        return _derived(level, query, names, node.alias, names_of(node.functions[0][0].funcname)[-1], node, nullable)
-    calls = [item for function, _ in node.functions for item in _unnested(function)]
-    found = [(output_name(call), bind_columns(env, call, bind_scalar)) for call in calls]
-    columns = [(item.name or name, item) for name, items in found for item in items]
-    if len(columns) == 1 and not columns[0][1].fixed and node.alias is not None:
-        columns = [(node.alias.aliasname, columns[0][1])]
-    items = [(binding.column(name, _element(item.values)), item.values) for name, item in columns]
-    number = binding.column("ordinality", INT8, False) if node.ordinality else None
-    relation: Relation = Unnest(Values((), ((),)), tuple(items), number)
-    rows = [column for column in relation.columns if column.type.row is not None and _is_unnest(calls[0])]
-    if rows:
-        relation = _fields_apart(binding, relation, rows)
-    outputs = tuple(Output(column.name, column.type) for column in relation.columns)
-    names = tuple(output.name for output in outputs)
-    item, scope = _derived(level, BoundQuery(relation, outputs), names, node.alias, found[0][0], node, nullable)
-    (source,) = scope.sources
-    if rows and len(items) == 1 and number is None:
-        scope = replace(scope, sources=(replace(source, kind=rows[0].type),))
-    elif len(names) == 1:
-        scope = replace(scope, sources=(replace(source, value=source.entries[0]),))
-    return item, scope
-
-
-def _is_unnest(node: Any) -> bool:
-    return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] == "unnest"
-
-
-def _fields_apart(binding: Binding, relation: Relation, rows: list[Column]) -> Relation:
-    """Fields in the place of columns of rows."""
-    outputs: list[tuple[Column, Scalar]] = []
-    for column in relation.columns:
-        if column in rows:
-            fields = fields_of(ColumnRef(column))
-            outputs += [(binding.column(name, value.type), value) for name, value in fields]
-        else:
-            outputs.append((binding.column(column.name, column.type), ColumnRef(column)))
-    return Project(relation, tuple(outputs))
-
-
-def _of_documents(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
-    """The rows that a function makes of a document."""
-    outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(level.binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
-    call, definitions = node.functions[0]
-    query, kind = bind_rows(env, call, node.coldeflist or definitions, bind_scalar)
-    names = tuple(output.name for output in query.outputs)
-    alias = None if node.alias is None or node.coldeflist else node.alias
-    name = names_of(call.funcname)[-1] if node.alias is None else node.alias.aliasname
-    relation, scope = _derived(level, query, names, alias, name, node, nullable)
-    return relation, replace(scope, sources=(replace(scope.sources[0], kind=kind),))
-
-
-def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
-    """The query that a function in FROM about the catalog is."""
-    call = node.functions[0][0]
-    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES:
-        return None
-    return bind_table_call(env, call, bind_scalar)
-
-
-def _element(values: Scalar) -> SqlType:
-    assert values.type.element is not None
-    return values.type.element
-
-
-def _unnested(node: Any) -> Iterator[Any]:
-    """unnest(a, b) in FROM is unnest(a) and unnest(b) side by side."""
-    if type(node).__name__ != "FuncCall" or names_of(node.funcname)[-1] != "unnest" or len(node.args or ()) < 2:
-        yield node
-        return
-    for item in node.args:
-        single = copy(node)
-        single.args = (item,)
-        yield single
+    return derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)

@@ -81,7 +81,9 @@ def check_streams(binding: Binding, statement: Statement) -> None:
     if not binding.streams or isinstance(statement, CreateView):
         return
     name, position = binding.streams[0]
-    if not isinstance(statement, Query | CopyOut | DeclareCursor) and not (
+    if isinstance(statement, CopyOut):
+        statement = statement.query
+    if not isinstance(statement, Query | DeclareCursor) and not (
         isinstance(statement, Explain) and isinstance(statement.statement, Query)
     ):
         raise SqlError(

@@ -11,14 +11,13 @@ from typing import Any, Final, Literal
 from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
-from catalog.names import join_names
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
 from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.context import Binding
-from planner.bind.definitions import databases
+from planner.bind.definitions import databases, role_settings
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.environment import Environment
@@ -27,6 +26,7 @@ from planner.bind.levels import Level
 from planner.bind.relations import require_object
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
+from planner.bind.set_values import set_text
 from planner.bind.typenames import type_of
 from planner.parse import text_after_as
 from planner.statements import (
@@ -79,26 +79,6 @@ def _transaction(binding: Binding, node: Any) -> Statement:
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
-def _value(node: Any) -> str:
-    """One value of SET: a constant, or an identifier that the grammar made one."""
-    if type(node).__name__ != "A_Const":
-        raise unsupported("SET TIME ZONE INTERVAL", "Name the zone.")
-    value = node.val
-    match type(value).__name__:
-        case "String":
-            return str(value.sval)
-        case "Integer":
-            return str(value.ival)
-        case "Boolean":
-            return "on" if value.boolval else "off"
-        case _:
-            return str(value.fval)
-
-
-#: Settings whose values are lists of names.
-_LISTS: Final = ("search_path", "temp_tablespaces")
-
-
 def _set(binding: Binding, node: Any) -> Statement:
     match node.kind:
         case VariableSetKind.VAR_RESET_ALL:
@@ -108,10 +88,7 @@ def _set(binding: Binding, node: Any) -> Statement:
         case VariableSetKind.VAR_SET_MULTI:
             return _set_transaction(node)
         case VariableSetKind.VAR_SET_VALUE:
-            values = [_value(item) for item in node.args]
-            listed = node.name.lower() in _LISTS
-            text = join_names(values) if listed or len(values) > 1 else values[0]
-            return SetVariable(node.name.lower(), text, bool(node.is_local))
+            return SetVariable(node.name.lower(), set_text(node), bool(node.is_local))
         case _:
             raise unsupported("SET ... FROM CURRENT")
 
@@ -309,6 +286,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CallStmt": _refuse("CALL", "Send the procedure's statements one by one."),
     "RuleStmt": _refuse("CREATE RULE"),
     **databases.HANDLERS,
+    **role_settings.HANDLERS,
     "CreateDomainStmt": _refuse("CREATE DOMAIN"),
     "CreateEnumStmt": _refuse("CREATE TYPE"),
     "CompositeTypeStmt": _refuse("CREATE TYPE"),

@@ -52,8 +52,12 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
             return replace(statement, table=kept, query=replace(query, relation=rows))
         case Explain(statement=inner):
             return replace(statement, statement=with_scales(inner, objects, new))
-        case CopyOut(query=query) | DeclareCursor(query=query) if _meets(query, objects):
+        case DeclareCursor(query=query) | CopyOut(query=Query() as query) if _meets(query, objects):
             return replace(statement, query=_query(Carrying(objects, new), query))
+        case CopyOut(query=Insert() | Update() | Delete() | Modifying() as change) if _meets(change, objects):
+            scaled = _scaled(Carrying(objects, new), change)
+            assert isinstance(scaled, Insert | Update | Delete | Modifying)
+            return replace(statement, query=scaled)
         case Query() | Insert() | Update() | Delete() | Merge() | Modifying() | CopyIn() if _meets(statement, objects):
             return _scaled(Carrying(objects, new), statement)
         case _:

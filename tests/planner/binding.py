@@ -9,7 +9,7 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.types import SqlType
 from planner.bind import Bound, Context, bind
-from planner.definitions import CreateStream, CreateTable, CreateView
+from planner.definitions import CreateSchema, CreateStream, CreateTable, CreateView
 from planner.expression import AggregateCall, Scalar
 from planner.parse import parse
 from planner.statements import Query
@@ -56,7 +56,11 @@ class Database:
         for raw in parse(sql):
             statement = bind(raw, Context(self.catalog)).statement
             match statement:
-                case CreateTable(table=item, exists=False) | CreateStream(stream=item, exists=False):
+                case (
+                    CreateTable(table=item, exists=False)
+                    | CreateStream(stream=item, exists=False)
+                    | CreateSchema(schema=item, exists=False)
+                ):
                     self.catalog = self.catalog.add(item)
                 case CreateView(view=view, replaces=replaces, exists=False):
                     self.catalog = self.catalog.change(view) if replaces else self.catalog.add(view)

@@ -70,10 +70,11 @@ def test_the_oldest_answers_go_first(database: Database) -> None:
 
 def test_plans_are_made_once_for_a_catalog(database: Database) -> None:
     session, plans = database.session("millstream", "millstream"), PlanCache()
-    (raw,) = parse("SELECT 1 + 1")
+    run(session, plans, "CREATE TABLE ddl_between (a integer)")
+    (raw,) = parse("SELECT a FROM ddl_between")
     first = plans.plan(raw, (), around(session))
     assert plans.plan(raw, (), around(session)) is first
-    run(session, plans, "CREATE TABLE ddl_between (a integer)")
+    run(session, plans, "ALTER TABLE ddl_between ADD COLUMN b integer")
     assert plans.planned(raw, (), around(session)) is None
     assert plans.plan(raw, (), around(session)) is not first
     session.close()

@@ -122,6 +122,25 @@ OUT = [
 ]
 
 
+#: Commands that change tables and copy what they return, with what shows the effect.
+CHANGES = [
+    "COPY (INSERT INTO returned VALUES (1, 'x', 2.50), (2, NULL, 3) RETURNING a, b, n) TO STDOUT",
+    "COPY (INSERT INTO returned SELECT g, 'y', g FROM generate_series(3, 5) g RETURNING *) TO STDOUT CSV HEADER",
+    "COPY (UPDATE returned SET b = upper(b), n = n + 1 WHERE a < 4 RETURNING a, b, n, a + 1 AS more) TO STDOUT CSV",
+    "COPY (UPDATE returned SET b = 'none' WHERE a > 100 RETURNING a) TO STDOUT CSV HEADER",
+    "COPY (DELETE FROM returned WHERE a = 2 RETURNING a, n) TO STDOUT (FORMAT binary)",
+    "COPY (INSERT INTO returned VALUES (1, 'z', 1) ON CONFLICT (a) DO UPDATE SET b = excluded.b RETURNING *) TO STDOUT",
+    "COPY (WITH gone AS (DELETE FROM returned WHERE a = 3 RETURNING a) SELECT a * 10 FROM gone) TO STDOUT",
+    "COPY (WITH more AS (SELECT 7 AS a) INSERT INTO returned SELECT a, 'w', a FROM more RETURNING a) TO STDOUT",
+    "COPY (INSERT INTO returned VALUES (1, 'again', 1) RETURNING a) TO STDOUT",
+    "COPY (INSERT INTO returned VALUES (9, 'x', 1)) TO STDOUT",
+    "COPY (DELETE FROM returned RETURNING nope) TO STDOUT",
+    "COPY (UPDATE returned SET n = 1 / 0 RETURNING a) TO STDOUT",
+    "COPY (SELECT 1 AS a INTO later) TO STDOUT",
+    "COPY (DELETE FROM returned RETURNING a) TO STDOUT (FORMAT csv, FORCE_QUOTE (z))",
+]
+
+
 @pytest.fixture(scope="module")
 def clients(postgres: Postgres) -> Iterator[tuple[Client, Client]]:
     with (
@@ -135,6 +154,7 @@ def clients(postgres: Postgres) -> Iterator[tuple[Client, Client]]:
             client.execute(TABLES)
             client.execute("CREATE TABLE filled (a integer, b text, n numeric(6,2))")
             client.execute("INSERT INTO filled VALUES (1, 'x', 2), (2, NULL, NULL)")
+            client.execute("CREATE TABLE returned (a integer PRIMARY KEY, b text, n numeric)")
         ours.execute("CREATE SCHEMA flowing")
         ours.execute("CREATE FOREIGN TABLE flowing.t (a integer, b text, n numeric(6,2)) SERVER stream")
         ours.execute("CREATE VIEW arrived AS SELECT a, b, n, count(*) AS copies FROM flowing.t GROUP BY a, b, n")
@@ -201,3 +221,26 @@ def test_into_tables(clients: tuple[Client, Client], command: str, data: bytes, 
 def test_out(clients: tuple[Client, Client], command: str) -> None:
     found, wanted = (sent(client, command) for client in clients)
     assert found == wanted
+
+
+def test_out_of_changes(clients: tuple[Client, Client]) -> None:
+    for command in CHANGES:
+        found, wanted = (
+            (sent(client, command), client.execute("SELECT a, b, n::text FROM returned ORDER BY a").fetchall())
+            for client in clients
+        )
+        assert found == wanted, command
+
+
+def test_out_of_changes_is_a_change(clients: tuple[Client, Client]) -> None:
+    """Of a transaction that is undone nothing stays, and one that only reads refuses it."""
+    command = "COPY (INSERT INTO returned VALUES (50, 'q', 1) RETURNING a) TO STDOUT"
+    for client in clients:
+        with pytest.raises(ZeroDivisionError), client.transaction():
+            assert sent(client, command) == (b"50\n",)
+            raise ZeroDivisionError
+        assert client.execute("SELECT count(*) FROM returned WHERE a = 50").fetchone() == (0,)
+        client.execute("SET default_transaction_read_only = on")
+        refused = sent(client, command)
+        client.execute("RESET default_transaction_read_only")
+        assert refused[:2] == ("25006", "cannot execute INSERT in a read-only transaction"), refused

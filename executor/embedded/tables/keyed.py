@@ -28,6 +28,7 @@ from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
+from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effect, Effects, Modification, OverRows
 from executor.embedded.tables.journal import Changed, Entry
 from executor.embedded.tables.unique_keys import key_of
@@ -146,6 +147,11 @@ class Store(Protocol):
     keyed: KeyedTables | None
     readings: Readings
     unsettled: Unsettled
+
+    @property
+    def catalog(self) -> Documents:
+        """What is stored of the catalog."""
+        ...
 
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""

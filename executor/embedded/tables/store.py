@@ -29,6 +29,7 @@ from catalog.objects import Table
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
+from executor.embedded.tables import documents
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches, schema_of
 from executor.embedded.tables.effects import OverRows, typed
@@ -122,9 +123,10 @@ class TableStore:
         stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
         if "applied_lsn" not in stored:
             connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
+        #: What is stored of the catalog.
+        self.catalog = documents.load(connection)
         #: The LSN of the last log record that the tables contain.
-        self.applied_lsn = int(stored.get("applied_lsn", "0"))
-        self._catalog: str | None = stored.get("catalog")
+        self.applied_lsn = max(int(stored.get("applied_lsn", "0")), self.catalog.lsn)
         #: What became of each table's rows, by oid; the writer's to change.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
@@ -151,10 +153,6 @@ class TableStore:
         if self.backlog.is_long:
             self.backlog.apply()
         return True
-
-    def load_catalog(self) -> str | None:
-        """What ``save_catalog`` stored last, as of ``applied_lsn``."""
-        return self._catalog
 
     def snapshot(self) -> ReadSnapshot:
         """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
@@ -262,7 +260,7 @@ class TableStore:
             self.applied_lsn = lsn
             self.definitions = transaction.definitions
             if transaction.catalog is not None:
-                self._catalog = transaction.catalog
+                self.catalog = transaction.catalog
 
     def unlock(self) -> None:
         """Lets the next writer in."""

@@ -10,7 +10,7 @@ at any error, so going back to a savepoint is a rollback and the journal's repla
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -19,12 +19,14 @@ from catalog.objects import Stream, Table, is_temporary
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import changes as tools
+from executor.embedded.tables import documents
 from executor.embedded.tables.altering import Step, Verifier, apply_step
 from executor.embedded.tables.backlog import TableRows, net_of
 from executor.embedded.tables.changes import Change, Changes
 from executor.embedded.tables.constraints import Checker, refuse_referenced
 from executor.embedded.tables.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
+from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
 from executor.embedded.tables.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
 from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
@@ -52,7 +54,7 @@ class WriteTransaction:
         #: The tables as this transaction sees them.
         self.definitions = dict(definitions)
         #: The catalog that it stores, if any.
-        self.catalog: str | None = None
+        self.catalog: Documents | None = None
         #: Tables whose record holds all of their rows (known after ``changes``).
         self.rebuilt: set[int] = set()
         #: Which foreign keys wait for the commit.
@@ -250,13 +252,11 @@ class WriteTransaction:
         drop_table(self.connection, table)
         del self.definitions[table.oid]
 
-    def save_catalog(self, document: str) -> None:
-        """Stores the server's catalog with the transaction."""
+    def save_catalog(self, lsn: int, changes: Sequence[str], whole: Callable[[], str]) -> None:
+        """Stores changes of the server's catalog, or sometimes the ``whole``, with the transaction, which is at an
+        LSN."""
         with self._statement():
-            quoted = document.replace("'", "''")
-            self.connection.execute(f"DELETE FROM {STORE}.main.__millstream WHERE key = 'catalog'")
-            self.connection.execute(f"INSERT INTO {STORE}.main.__millstream VALUES ('catalog', '{quoted}')")
-            self.catalog = document
+            self.catalog = documents.save(self.connection, self._store.catalog, lsn, changes, whole)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
@@ -420,7 +420,9 @@ class WriteTransaction:
             self._end(lsn)
             return
         try:
-            self.connection.execute(f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'")
+            if self.catalog is None or self.catalog.lsn != lsn:  # else the changes of the catalog say it
+                update = f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'"
+                self.connection.execute(update)
             self.connection.commit()
         except BaseException:
             self.rollback()

@@ -130,8 +130,8 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     given = env.binding.search_path
     everything = str(implicit.value).lower() in ("true", "t", "1")
     catalog = env.binding.context.catalog
-    known = {*catalog.schemas, *(PG_TEMP for _ in catalog.contents(PG_TEMP))}
-    path = [name for name in (whole_path(given) if everything else given) if name in known]
+    path = [name for name in (whole_path(given) if everything else given)
+            if name in catalog.schemas or (name == PG_TEMP and catalog.temporary)]  # fmt: skip
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
 

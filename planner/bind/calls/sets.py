@@ -60,6 +60,28 @@ def is_set(node: Any) -> bool:
 def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A call in an expression: registered with the query level, whose row then has its value as a column."""
     name = names_of(node.funcname)[-1]
+    require_allowed(env, node)
+    columns = bind_columns(env.without_sets(name), node, bind)
+    found = [_registered(env, node, column.values) for column in columns]
+    return found[0] if len(found) == 1 else _row(env, node, found, columns)
+
+
+def rows_in_expression(env: Environment, node: Any, values: Scalar) -> Scalar:
+    """A call in an expression whose rows are the elements of an array."""
+    require_allowed(env, node)
+    return _registered(env, node, values)
+
+
+def _registered(env: Environment, node: Any, values: Scalar) -> ColumnRef:
+    assert env.sets is not None
+    name = names_of(node.funcname)[-1]
+    found = ColumnRef(env.sets.add(env.binding, name, values))
+    env.binding.remember(found, node, name)
+    return found
+
+
+def require_allowed(env: Environment, node: Any) -> None:
+    """Raises 0A000 where no set may be called."""
     hint = "You might be able to move the set-returning function into a LATERAL FROM item."
     for inside, words in ((env.in_aggregate, "aggregate"), (env.in_window, "window")):
         if inside:
@@ -67,13 +89,6 @@ def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
             raise env.error("0A000", message, node, hint=hint)
     if env.sets is None:
         raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node)
-    inner = env.without_sets(name)
-    columns = bind_columns(inner, node, bind)
-    found: list[ColumnRef] = []
-    for column in columns:
-        found.append(ColumnRef(env.sets.add(env.binding, name, column.values)))
-        env.binding.remember(found[-1], node, name)
-    return found[0] if len(found) == 1 else _row(env, node, found, columns)
 
 
 def _row(env: Environment, node: Any, columns: list[ColumnRef], described: tuple[SetColumn, ...]) -> Scalar:

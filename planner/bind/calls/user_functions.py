@@ -6,7 +6,7 @@ A body of a bare SELECT list is an expression; any other is a subquery of its fi
     CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1'
     SELECT f(x) FROM t   ->   SELECT x + 1 FROM t
 
-One that returns a set stands in FROM, as a subquery.
+One that returns a set is a subquery in FROM; in a select list, and beside others in FROM, an array of its rows.
 
 https://www.postgresql.org/docs/15/xfunc-sql.html
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pglast import ast
@@ -26,11 +26,12 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
-from catalog.routines import Argument, Function, named
-from catalog.types import BOOL, SqlType, by_oid
+from catalog.routines import Function, named
+from catalog.types import BOOL, SqlType, by_oid, record
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.arguments import labels_of, unlabelled
+from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
 from planner.bind.calls.resolution import (
@@ -42,11 +43,13 @@ from planner.bind.calls.resolution import (
     function_call,
     places_of,
 )
+from planner.bind.calls.sets import require_allowed, rows_in_expression
 from planner.bind.context import Binding, restricted, within
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level, subqueries_of
+from planner.bind.rows import field_of, fields_of
 from planner.bind.scope import Entry, Scope, source_of
-from planner.bind.typenames import names_of
+from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
@@ -61,21 +64,74 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
         return None
     function, given, node = called
     if function.returns_set:
-        raise unsupported(f"{function.name}(), which returns a set, here", "Call it in FROM.", binding.position(node))
+        require_allowed(env, node)
+        values = _gathered(env, function, given, node)
+        row = rows_in_expression(env, node, values)
+        return field_of(row, 0) if _is_wrapped(binding.context.catalog, function) else row
     _refuse_itself(binding, function, node)
     found = _inlined(env, function, given, node)
     binding.remember(found, node, function.name)
     return found
 
 
-def bind_user_rows(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
+@dataclass(frozen=True, slots=True)
+class UserRows:
+    """The rows of a call in FROM. ``kind`` is their type, where that is declared; ``named``: they have columns' names,
+    which no alias of the table changes."""
+
+    query: BoundQuery
+    kind: SqlType | None
+    named: bool
+
+
+def bind_user_rows(env: Environment, node: Any, bind: Bind) -> UserRows | None:
     """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
+    called = _called_set(env, node, bind)
+    if called is None:
+        return None
+    function, given, node = called
+    kind = _declared_rows(env.binding.context.catalog, function)
+    return UserRows(_rows(env, function, given, node), kind, bool(function.columns) or kind is not None)
+
+
+def bind_user_array(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """The rows of a call beside others in FROM, as an array; None where it means no user's function of rows."""
+    called = _called_set(env, node, bind)
+    return None if called is None else _gathered(env, *called)
+
+
+def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
     called = _called(env, node, bind)
-    if called is None or not called[0].returns_set:
-        return None
-    function, given, node = called
+    return None if called is None or not called[0].returns_set else called
+
+
+def _gathered(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
+    """A call's rows as an array of them, or of its only column's values."""
+    query = _rows(env, function, given, node)
+    relation, kind = query.relation, _declared_rows(env.binding.context.catalog, function)
+    if len(relation.columns) > 1 or kind is not None or relation.columns[0].type.element is not None:
+        pairs = zip(query.outputs, relation.columns, strict=True)
+        named = record(*((output.name, column.type) for output, column in pairs))
+        row = Call("row", tuple(map(ColumnRef, relation.columns)), named if kind is None else kind)
+        relation = Project(relation, ((env.binding.column(function.name, row.type), row),))
+    return array_of_query(env, relation, node)
+
+
+def _is_wrapped(catalog: Catalog, function: Function) -> bool:
+    """Whether an only column is the field of a row, since arrays have no arrays as elements."""
+    return len(function.columns) < 2 and type_by_oid(catalog, function.result).element is not None
+
+
+def _declared_rows(catalog: Catalog, function: Function) -> SqlType | None:
+    """The type of the rows of SETOF a relation's or composite type; None of others."""
+    kind = None if function.columns else type_by_oid(catalog, function.result)
+    return None if kind is None or kind.row is None else kind
+
+
+def _rows(env: Environment, function: Function, given: list[Scalar], node: Any) -> BoundQuery:
+    """The rows of a call, which are those of its body."""
     _refuse_itself(env.binding, function, node)
     if any(map(_is_volatile, given)):
         words = f"a volatile argument of {function.name}()"
@@ -224,24 +280,37 @@ def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Bo
     if function.returns:
         raise unsupported("RETURN in a function that returns a set", "Quote a SELECT.")
     query = bind_select(Level(binding, _parameters(function, given)), _query_node(function.body))
-    catalog, kind = binding.context.catalog, "record" if function.columns else ""
-    declarations = function.columns or (Argument(function.name, function.result),)
-    kinds = [type_by_oid(catalog, item.type) for item in declarations]
-    message = f"return type mismatch in function declared to return {kind or kinds[0]}"
-    if len(query.outputs) != len(kinds):
-        few = "few" if len(query.outputs) < len(kinds) else "many"
+    catalog = binding.context.catalog
+    kind, columns = _declared_rows(catalog, function), _columns_of(catalog, function)
+    several = bool(function.columns) or kind is not None
+    words = "record" if function.columns else type_by_oid(catalog, function.result)
+    message = f"return type mismatch in function declared to return {words}"
+    found: list[Scalar] = [ColumnRef(column) for column in query.relation.columns]
+    if len(found) == 1 and found[0].type == kind:
+        found = [field for _, field in fields_of(found[0])]
+    if len(found) != len(columns):
+        few = "few" if len(found) < len(columns) else "many"
         alone = "Final statement must return exactly one column."
-        raise SqlError("42P13", message, f"Final statement returns too {few} columns." if kind else alone)
+        raise SqlError("42P13", message, f"Final statement returns too {few} columns." if several else alone)
     outputs = []
-    for place, (item, column, wanted) in enumerate(zip(declarations, query.relation.columns, kinds, strict=True), 1):
+    for place, ((name, wanted), scalar) in enumerate(zip(columns, found, strict=True), 1):
         try:
-            value = declared(binding, ColumnRef(column), wanted, None)
+            value = declared(binding, scalar, wanted, None)
         except SqlError:
-            at = f"Final statement returns {column.type} instead of {wanted} at column {place}."
-            raise SqlError("42P13", message, at if kind else f"Actual return type is {column.type}.") from None
-        outputs.append((binding.column(item.name, value.type), value))
-    shown = tuple(Output(item.name, kind) for item, kind in zip(declarations, kinds, strict=True))
+            at = f"Final statement returns {scalar.type} instead of {wanted} at column {place}."
+            raise SqlError("42P13", message, at if several else f"Actual return type is {scalar.type}.") from None
+        outputs.append((binding.column(name, value.type), value))
+    typmods = (-1 if kind is None else declared_typmod(wanted) for _, wanted in columns)
+    shown = tuple(Output(name, wanted, typmod) for (name, wanted), typmod in zip(columns, typmods, strict=True))
     return BoundQuery(Project(query.relation, tuple(outputs)), shown)
+
+
+def _columns_of(catalog: Catalog, function: Function) -> list[tuple[str, SqlType]]:
+    """The names and types of a set's columns: those of RETURNS TABLE, of the rows that it declares, or one."""
+    if function.columns:
+        return [(item.name, type_by_oid(catalog, item.type)) for item in function.columns]
+    kind = type_by_oid(catalog, function.result)
+    return [(function.name, kind)] if kind.row is None else list(kind.row.fields)
 
 
 def _parameters(function: Function, given: Sequence[Scalar]) -> Scope:

@@ -11,9 +11,11 @@ from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.changes.assigning import default_of, scope_of_target
 from planner.bind.changes.copy_options import Given, bind_options
-from planner.bind.changes.dml import checks_of, require_columns
+from planner.bind.changes.dml import HANDLERS, checks_of, require_columns
+from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of
+from planner.bind.definitions.table_as import into_of
 from planner.bind.domains import default_text, guards
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean
@@ -25,7 +27,19 @@ from planner.bind.sources import scan_object
 from planner.bind.typenames import declared_typmod, names_of
 from planner.drawing import calls_of
 from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
-from planner.statements import CopyIn, CopyOptions, CopyOut, Output, Query, Statement
+from planner.statements import (
+    CopyIn,
+    CopyOptions,
+    CopyOut,
+    Delete,
+    Insert,
+    Modifying,
+    Output,
+    Query,
+    Statement,
+    Update,
+    outputs_of_rows,
+)
 from planner.walk import walk
 
 
@@ -37,11 +51,29 @@ def bind_copy(binding: Binding, node: Any) -> Statement:
     if node.is_from:
         return _copy_in(binding, node, given)
     if node.query is not None:
-        query = bind_query(binding, node.query)
-        names = [output.name for output in query.outputs]
+        query = _query(binding, node.query)
+        names = [output.name for output in outputs_of_rows(query) or ()]
         options = _with_forced(given, names, tuple(range(len(names))), "")
         return CopyOut(query, options, node.filename)
     return _whole(binding, node, given)
+
+
+def _query(binding: Binding, node: Any) -> Query | Insert | Update | Delete | Modifying:
+    """What a COPY in brackets copies. Raises 0A000 where it has no rows."""
+    if type(node).__name__ == "SelectStmt":
+        if into_of(node) is not None:
+            raise SqlError("0A000", "COPY (SELECT INTO) is not supported")
+        found: Statement = bind_query(binding, node)
+    elif type(node).__name__ == "MergeStmt":
+        raise SqlError("0A000", "MERGE not supported in COPY")
+    else:
+        found = HANDLERS[type(node).__name__](binding, node)
+    found = with_modifications(binding, found)
+    binding.modifications.clear()
+    assert isinstance(found, Query | Insert | Update | Delete | Modifying)
+    if outputs_of_rows(found) is None:
+        raise SqlError("0A000", "COPY query must have a RETURNING clause")
+    return found
 
 
 def _copy_in(binding: Binding, node: Any, given: Given) -> CopyIn:

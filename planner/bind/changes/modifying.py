@@ -30,7 +30,8 @@ def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
         raise SqlError("0A000", "views must not contain data-modifying statements in WITH")
     if type(binding.raw.node).__name__ == "DeclareCursorStmt":
         raise SqlError("0A000", "DECLARE CURSOR must not contain data-modifying statements in WITH")
-    if clause is not getattr(binding.raw.node, "withClause", None):
+    whole = binding.raw.node.query if type(binding.raw.node).__name__ == "CopyStmt" else binding.raw.node
+    if clause is not getattr(whole, "withClause", None):
         message = "WITH clause containing a data-modifying statement must be at the top level"
         raise SqlError("0A000", message, position=position)
     if recursive and refers_to(item.ctequery, name):

@@ -82,7 +82,6 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreatedbStmt": _create_database,
     "DropdbStmt": _drop_database,
     "AlterDatabaseStmt": _alter_database,
-    "AlterDatabaseSetStmt": _alter_database,
     "CreateExtensionStmt": _create_extension,
     "AlterExtensionStmt": _alter_extension,
     "AlterExtensionContentsStmt": _alter_extension,

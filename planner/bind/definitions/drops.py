@@ -25,6 +25,7 @@ from catalog.objects import (
     Table,
     View,
 )
+from catalog.oids import row_oid
 from catalog.routines import Function, every
 from planner.bind.context import Binding, within
 from planner.bind.definitions.databases import bind_drop_extension
@@ -33,7 +34,7 @@ from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.privileges import require_droppable
-from planner.bind.relations import describe, look_up, require_object, written
+from planner.bind.relations import describe, look_up, require_object, shown, written
 from planner.definitions import Drop, DropFunction, DropType, Truncate
 from planner.statements import NoOperation
 
@@ -112,24 +113,24 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
         reach.lines.append(f"type {declared} depends on schema {declared.schema}")
         reach.extra.append(f"type {declared}")
     functions = [item for item in every(catalog.functions) if item.schema in {item.name for item in schemas.values()}]
-    _reach_functions(reach, functions)
+    reach.functions += functions
+    for function in functions:
+        _reach_functions(reach, [function], f"schema {function.schema}")
     names = [f"schema {schema.name}" for schema in schemas.values()]
     dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
     left = functools.reduce(Catalog.change, (table for _, table in dropped.changes), catalog)
     left = functools.reduce(Catalog.drop, dropped.oids, left)
-    left = functools.reduce(Catalog.drop_function, (item.oid for item in functions), left)
+    left = functools.reduce(Catalog.drop_function, (item.oid for item in dropped.functions), left)
     rest = drop_types(Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True)
     notices = [*dropped.notices, *rest.notices]
-    return replace(
-        dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest, functions=tuple(functions)
-    )
+    return replace(dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest)
 
 
-def _reach_functions(reach: _Reach, functions: list[Function]) -> None:
-    """Functions that go with their schema, and the views that call them. Raises 0A000 of what else does."""
+def _reach_functions(reach: _Reach, functions: list[Function], below: str) -> None:
+    """Functions that go with what they need, and the views that call them. Raises 0A000 of what else does."""
     catalog = reach.binding.context.catalog
     for function in functions:
-        reach.lines.append(f"function {signature(catalog, function)} depends on schema {function.schema}")
+        reach.lines.append(f"function {signature(catalog, function)} depends on {below}")
         reach.extra.append(f"function {signature(catalog, function)}")
         for item in catalog.objects.values():
             if isinstance(item, View) and function.oid in item.functions and item.oid not in reach.found:
@@ -137,7 +138,7 @@ def _reach_functions(reach: _Reach, functions: list[Function]) -> None:
     gone = {describe(reach.binding, item) for item in reach.found.values()}
     for words, name in dependents_of(reach.binding, functions):
         if not any(words.endswith(item) for item in gone):
-            raise unsupported(f"dropping function {name} with its schema, which {words} needs,", "Drop that first.")
+            raise unsupported(f"dropping function {name} with {below}, which {words} needs,", "Drop that first.")
 
 
 def _require_free(binding: Binding, item: CatalogObject) -> None:
@@ -186,6 +187,7 @@ class _Reach:
     lines: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     changes: dict[int, Table] = field(default_factory=dict)
+    functions: list[Function] = field(default_factory=list)
 
     def add(self, item: CatalogObject, below: str) -> None:
         """A relation goes because something goes that it needs."""
@@ -202,6 +204,7 @@ class _Reach:
                 if sequence.oid not in self.found:
                     self.found[sequence.oid] = sequence
                     pending.append(sequence)
+            pending += self._add_functions(item)
             for dependent in catalog.dependents(item.oid):
                 if dependent.oid in self.found:
                     continue
@@ -210,6 +213,15 @@ class _Reach:
                 else:
                     self.add(dependent, describe(self.binding, item))
                     pending.append(dependent)
+
+    def _add_functions(self, item: CatalogObject) -> list[CatalogObject]:
+        """Functions of a relation's rows; the views that go with them."""
+        kind, known = row_oid(item.oid), set(self.found)
+        for function in every(self.binding.context.catalog.functions):
+            if function not in self.functions and kind in {oid | 1 for oid in function.named_types}:
+                self.functions.append(function)
+                _reach_functions(self, [function], f"type {shown(self.binding, item)}")
+        return [found for oid, found in self.found.items() if oid not in known]
 
     def _release(self, table: Table, item: CatalogObject) -> None:
         """A table stays, without the foreign keys and defaults that need what goes."""
@@ -230,7 +242,9 @@ def _dropped(reach: _Reach, kind: str, what: str, node: Any, notices: list[str])
     lasting = {oid: catalog.objects[oid] for oid in reach.changes if oid not in reach.found}
     changes = tuple((before, reach.changes[oid]) for oid, before in lasting.items() if isinstance(before, Table))
     order = _dependents_first(catalog, list(reach.found.values()))
-    return Drop(kind, tuple(item.oid for item in order), (*notices, *_cascade_notice(reach.extra)), changes)
+    notices = [*notices, *_cascade_notice(reach.extra)]
+    oids = tuple(item.oid for item in order)
+    return Drop(kind, oids, tuple(notices), changes, functions=tuple(reach.functions))
 
 
 def _parts_of(binding: Binding, table: Table, item: CatalogObject) -> list[str]:

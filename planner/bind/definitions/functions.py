@@ -171,8 +171,9 @@ def _type(binding: Binding, node: Any, does: str) -> int:
     alone = copy.copy(node)
     alone.setof = False
     kind = type_of(binding, alone)
-    if kind.row is not None:
-        raise unsupported(f"a function that {does} rows", "Return one value, or create a view.", position)
+    if kind.row is not None and not node.setof:
+        instead = "Return one value, or SETOF of the rows." if does == "returns" else "Give its fields one by one."
+        raise unsupported(f"a function that {does} {'a row' if does == 'returns' else 'rows'}", instead, position)
     return kind.oid
 
 

@@ -25,7 +25,7 @@ from catalog.types import SqlType
 from planner.bind.context import Binding
 from planner.bind.literals import value_of
 from planner.definitions import ChangeRoles
-from planner.statements import NoOperation, Statement
+from planner.statements import Statement
 
 _NO_PASSWORD: Final = SqlError("00000", "empty string is not a valid password, clearing password")
 #: Kinds of objects that have default privileges.
@@ -213,13 +213,6 @@ def bind_grant_role(binding: Binding, node: Any) -> ChangeRoles:
     return ChangeRoles("GRANT ROLE" if node.is_grant else "REVOKE ROLE", catalog.roles, roles, tuple(notices))
 
 
-def bind_role_setting(binding: Binding, node: Any) -> Statement:
-    """ALTER ROLE ... SET: no setting is kept for a role, so that only RESET does what it says."""
-    if node.setstmt.kind.name.startswith("VAR_RESET"):
-        return NoOperation("ALTER ROLE")
-    raise unsupported("ALTER ROLE ... SET", "Set it in the client, for example by the connection's options.")
-
-
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
@@ -323,6 +316,17 @@ def _require_alterable(binding: Binding, before: Role, after: Role, options: dic
         raise SqlError("42501", "permission denied")
 
 
+def require_settable(binding: Binding, role: Role) -> None:
+    """ALTER ... SET: a role may change its own settings. Raises 42501."""
+    who = current_role(binding)
+    if who.superuser:
+        return
+    if role.superuser:
+        raise SqlError("42501", "must be superuser to alter superusers")
+    if role.oid != who.oid and not _may_create(binding):
+        raise SqlError("42501", "permission denied")
+
+
 def _require_admin(binding: Binding, role: Role) -> None:
     """Who may let others into a role, and out. Raises 42501."""
     who = current_role(binding)
@@ -366,7 +370,6 @@ def _parted(roles: Roles, role: Role, member: Role, option_only: bool, notices: 
 HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateRoleStmt": bind_create_role,
     "AlterRoleStmt": bind_alter_role,
-    "AlterRoleSetStmt": bind_role_setting,
     "DropRoleStmt": bind_drop_role,
     "GrantRoleStmt": bind_grant_role,
 }
