@@ -44,6 +44,7 @@ from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.watching import SourceWatcher
+from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving, place
@@ -99,6 +100,7 @@ class Database:
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
         self.replicas = Replicas(self)
+        self.elsewhere = Elsewhere(self)
         self._committing: dict[int, Transaction] = {}
         #: The LSN of the last change of any table.
         self.tables_lsn = 0

@@ -131,13 +131,14 @@ def _document(
 
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:
-    """The options that say which groups the view shows."""
-    return [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
+    """The options that say which groups the view shows, and who is asked for its rows where that is not this server."""
+    away = [] if runtime.away is None else [("server", f"{runtime.away.server} (asked for what the query reads)")]
+    return away + [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
 
 
 def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     """When and where each path runs, by its stream's oid."""
-    options = database.options
+    options, away = database.options, runtime.away
     setting = database.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
@@ -148,6 +149,10 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         where = _where(database, runtime, progress.path.stream, setting)
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
         watermark = database.streams[progress.path.stream].stream.option("watermark")
+        if away is not None:
+            when = "in the background; what is left when the view is read"
+            found[progress.path.stream] = Facts(when, f'on server "{away.server}"', watermark)
+            continue
         found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
     return found
 

@@ -124,7 +124,9 @@ class ViewSource:
         return None if index is None else index.get(key)
 
     def read(self, key: Key) -> Row | None:
-        """A row of the index, brought up to date."""
+        """A row of the index, brought up to date; None where another server has it."""
+        if self.database.view(self.oid).away is not None:
+            return None
         return self.database.indexes.read(self.oid, key)
 
 

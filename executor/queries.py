@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
+from executor.moving.questions import Answer
 from executor.plans import Plan, bare_view, reads
 from executor.printing.nodes import column_name, leaf_name
 from executor.separation.running import Client
@@ -69,6 +70,8 @@ class Moment:
     owner: object
     catalog: Catalog
     writer: WriteTransaction | None = None
+    #: Views that other servers maintain, with the LSN that their rows are of.
+    elsewhere: Mapping[int, Answer] = field(default_factory=dict)
 
     def query(
         self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
@@ -174,7 +177,7 @@ class Reader:
     ) -> dict[str, Stored]:
         """The files of a query's inputs as they are at one moment; Spark reads a foreign table's own."""
         store = partial(self._store, plan, leaves, parameters, folder)
-        found: dict[str, Stored] = self.at_moment(plan, transaction, store)
+        found: dict[str, Stored] = self.at_moment(plan, transaction, store, parameters)
         return found
 
     def _store(
@@ -218,7 +221,7 @@ class Reader:
 
             return evaluate(relation, run)
 
-        return self.at_moment(plan, transaction, at)
+        return self.at_moment(plan, transaction, at, parameters)
 
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
@@ -262,11 +265,17 @@ class Reader:
         found: dict[str, pa.Table] = self.at_moment(plan, transaction, at)
         return found
 
-    def at_moment(self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any]) -> Any:
-        """Runs at one moment; a later one is taken where another reader already brought a view beyond it."""
+    def at_moment(
+        self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any], parameters: Parameters = ()
+    ) -> Any:
+        """Runs at one moment; a later one is taken where another reader already brought a view beyond it, or where a
+        view that another server maintains is not of that moment."""
         self.database.replicas.refresh(plan.views)
         for attempt in range(ATTEMPTS):
+            elsewhere = self.database.elsewhere.read(plan, parameters, self)
             moment, owned = self._moment(plan, transaction)
+            if elsewhere:
+                moment = replace(moment, elsewhere=elsewhere)
             try:
                 self._running = moment.snapshot
                 with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
@@ -290,7 +299,9 @@ class Reader:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
         database = self.database
         database.replicas.refresh((oid,))
-        with _locked([database.view(below) for below in database.views_below((oid,))]):
+        with _locked([database.view(below) for below in database.views_below((oid,))]) as runtimes:
+            for runtime in runtimes:
+                runtime.check()
             database.tables.backlog.apply()
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))
@@ -376,6 +387,8 @@ class Reader:
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
         runtime = self.database.view(oid)
+        if runtime.away is not None:
+            return _from_elsewhere(runtime, moment)
         known = moment.catalog.objects.get(oid)
         view = known if isinstance(known, View) else runtime.view
         final = self.database.plans.get(runtime.final(view))
@@ -401,6 +414,18 @@ class Reader:
         self.database.engine.interrupt(self)
 
 
+def _from_elsewhere(runtime: ViewRuntime, moment: Moment) -> pa.Table:
+    """What another server has answered, where it is of the moment, or that may be any."""
+    found = moment.elsewhere.get(runtime.view.oid)
+    if found is None:
+        raise ViewPassed
+    if moment.exact:
+        feed = runtime.feeds[runtime.paths[0].path.stream]
+        if feed.rows(min(found.at, moment.lsn), max(found.at, moment.lsn)):
+            raise ViewPassed
+    return found.rows
+
+
 def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
     """A continuous view begins with its transaction's commit. Raises 0A000 where that is still to come."""
     for oid in views:
@@ -415,9 +440,9 @@ def _batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 @contextlib.contextmanager
-def _locked(runtimes: Iterable[ViewRuntime]) -> Iterator[None]:
+def _locked(runtimes: list[ViewRuntime]) -> Iterator[list[ViewRuntime]]:
     """Holds several views' locks, always taken in the same order."""
     with contextlib.ExitStack() as stack:
         for runtime in runtimes:
             stack.enter_context(runtime.lock)
-        yield
+        yield runtimes

@@ -52,10 +52,14 @@ def _views(database: Database) -> Rows:
     rows: Rows = []
     visible = database.sequencer.visible
     for runtime in database.runtimes():
-        behind = 0
         below = [database.streams[progress.path.stream] for progress in runtime.paths]
         streams = [item.stream for item in below]
-        if runtime.error is None and runtime.away is None:
+        durable: int | None = min(progress.durable for progress in runtime.paths)
+        fresh: int | None = min(progress.reached for progress in runtime.paths)
+        behind: int | None = 0
+        if runtime.away is not None:  # what else its server knows
+            durable, fresh, behind = runtime.held, None, None
+        elif runtime.error is None:
             pairs = zip(below, runtime.paths, strict=True)
             behind = sum(rows_between(item.feed, progress.durable, visible) for item, progress in pairs)
         rows.append(
@@ -63,8 +67,8 @@ def _views(database: Database) -> Rows:
                 qualified(runtime.view),
                 database.engine_setting(runtime.view),
                 runtime.view.created_lsn,
-                min(progress.durable for progress in runtime.paths),
-                min(progress.reached for progress in runtime.paths),
+                durable,
+                fresh,
                 behind,
                 None if runtime.error is None else runtime.error.error.sqlstate,
                 None if runtime.error is None else runtime.error.error.message,

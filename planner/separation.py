@@ -21,9 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from catalog.types import INT4
 from planner.algebra import (
-    ROW_ID,
     Aggregate,
     Filter,
     Fixpoint,
@@ -38,9 +36,8 @@ from planner.algebra import (
     With,
     Working,
 )
-from planner.expression import Literal as Constant
 from planner.incremental.names import Names, stored_name
-from planner.rules.support import Fresh, volatility
+from planner.rules.support import volatility
 from planner.walk import RELATIONS, Node, children, descend, free_columns, walk
 
 #: What ends a pipeline: ``build`` is the side of a join that others are looked up in, the thesis' index-optimised
@@ -142,7 +139,7 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
         nested = isinstance(parent, Filter | Project) and isinstance(node, RELATIONS) and node is not parent.input
         if not nested:
             return None
-    match _below_chain(node):
+    match below_chain(node):
         case Aggregate():
             return "group"
         case Window():
@@ -157,7 +154,7 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
             return "build" if isinstance(parent, Join) and node is _build_side(parent, rows) else None
 
 
-def _below_chain(relation: Relation) -> Relation:
+def below_chain(relation: Relation) -> Relation:
     """What filters and projections stand on."""
     while isinstance(relation, Filter | Project):
         relation = relation.input
@@ -172,7 +169,7 @@ def _build_side(node: Join, rows: Rows | None) -> Relation:
 
 def is_bare(relation: Relation) -> bool:
     """Whether a relation only filters and projects the rows of a leaf: to read it again costs what it has cost."""
-    return isinstance(_below_chain(relation), Scan | Snapshot | Values)
+    return isinstance(below_chain(relation), Scan | Snapshot | Values)
 
 
 def _is_closed(relation: Relation) -> bool:
@@ -193,7 +190,7 @@ def cut(whole: Relation, wanted: Callable[[Place], bool], rows: Rows | None = No
     found = places(whole, rows)
     chosen = [item for item in found if item.breaker == "shared" or wanted(item)]
     names = Names()
-    for taken in _taken(whole):
+    for taken in taken_names(whole):
         names.unique(taken)
     results: dict[int, Snapshot] = {}
     made = [_pipeline(item, item.name or names.unique(f"p{at}"), results) for at, item in enumerate(chosen, 1)]
@@ -204,7 +201,7 @@ def cut(whole: Relation, wanted: Callable[[Place], bool], rows: Rows | None = No
     return Pipelined(whole, tuple(pipelines))
 
 
-def _taken(whole: Relation) -> set[str]:
+def taken_names(whole: Relation) -> set[str]:
     """Names that snapshots of a plan have already."""
     return {item.trace for item in walk(whole) if isinstance(item, Snapshot)} | dict(_definitions(whole)).keys()
 
@@ -255,43 +252,3 @@ def remaining(plan: Pipelined, finished: Collection[str]) -> tuple[Relation, tup
 def _replacing(results: Mapping[int, Snapshot]) -> Callable[[Any], Any]:
     """Parents first: what a snapshot has taken the place of is not looked at any more."""
     return lambda node: results.get(id(node), node)
-
-
-# -- inputs ------------------------------------------------------------------------------------------------------------
-
-
-def inputs_apart(relation: Relation) -> tuple[Relation, tuple[tuple[str, Relation], ...]]:
-    """A plan over snapshots of what it reads of tables and views, or of a part of a result, and these: each scan with
-    the filters and projections that belong to it alone."""
-    names, fresh = Names(), Fresh(relation)
-    for taken in _taken(relation):
-        names.unique(taken)
-    found: list[tuple[str, Relation]] = []
-
-    def change(node: Any) -> Any:
-        if not isinstance(node, RELATIONS) or not _is_input(node):
-            return node
-        name = names.unique(f"i{len(found) + 1}")
-        columns = node.columns
-        if not columns:  # no file holds rows without columns
-            node = Project(node, ((fresh.column("none", INT4), Constant(1, INT4)),))
-        found.append((name, node))
-        return Snapshot(name, columns, tuple(map(stored_name, columns)))
-
-    apart: Relation = descend(relation, change)
-    return apart, tuple(found)
-
-
-def _is_input(relation: Relation) -> bool:
-    leaf = _below_chain(relation)
-    if not isinstance(leaf, Scan) and not (isinstance(leaf, Snapshot) and ROW_ID in leaf.sources):
-        return False
-    nested = sum(isinstance(item, RELATIONS) for item in walk(relation)) > _length(relation)
-    return not nested and volatility(relation) != "volatile" and not free_columns(relation)
-
-
-def _length(relation: Relation) -> int:
-    count = 1
-    while isinstance(relation, Filter | Project):
-        relation, count = relation.input, count + 1
-    return count

@@ -5,7 +5,7 @@ ReadyForQuery reports. Knows nothing of what a message does.
 
 ::
 
-    STARTUP --StartupMessage--> AUTHENTICATING --authenticated()--> READY
+    STARTUP --StartupMessage, PeerRequest--> AUTHENTICATING --authenticated()--> READY
     READY --Parse, Bind, ...--> EXTENDED --Sync--> READY
     EXTENDED --fail()--> SKIPPING --Sync--> READY
     READY, EXTENDED --begin_copy_in()--> COPY_IN, COPY_IN_EXTENDED --CopyDone, CopyFail--> READY, EXTENDED
@@ -51,6 +51,7 @@ _IDLE: Final[_Moves] = {
 MOVES: Final[dict[Phase, _Moves]] = {
     Phase.STARTUP: {
         m.StartupMessage: Phase.AUTHENTICATING,
+        m.PeerRequest: Phase.AUTHENTICATING,
         m.SSLRequest: Phase.STARTUP,
         m.DirectTls: Phase.STARTUP,
         m.GSSENCRequest: Phase.STARTUP,

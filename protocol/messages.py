@@ -50,6 +50,14 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PeerRequest:
+    """Another server of the same storage is there, and proves it next; ``nonce`` is what this one is to prove itself
+    with. PostgreSQL has no such message."""
+
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class PasswordMessage:
     """A password or a SASL response; what the bytes mean depends on the request before it."""
 
@@ -138,7 +146,7 @@ class CopyFail:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """The fast-path call of a function, which nobody should use any more."""
+    """The fast-path call of a function, which nobody should use any more; of another server its question."""
 
     data: bytes
 
@@ -162,6 +170,7 @@ FrontendMessage = (
     | DirectTls
     | GSSENCRequest
     | CancelRequest
+    | PeerRequest
     | PasswordMessage
     | Query
     | Parse

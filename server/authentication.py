@@ -13,9 +13,7 @@ import datetime as dt
 import hmac
 import ipaddress
 import logging
-import os
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
@@ -28,28 +26,9 @@ if TYPE_CHECKING:
     from catalog.catalog import Catalog
     from server.connection import Connection
 
-#: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
-_SECRET_FILE: Final = "login_secret"
 _NONCE_BYTES: Final = 18
 
 logger = logging.getLogger(__name__)
-
-
-def load_secret(folder: Path) -> bytes:
-    """The server's own secret, made at the first start."""
-    path = folder / _SECRET_FILE
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        secret = secrets.token_bytes(32)
-        beside = path.with_suffix(".new")
-        beside.unlink(missing_ok=True)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secret)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.rename(path)
-        return secret
 
 
 class Authentication:

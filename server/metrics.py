@@ -95,7 +95,8 @@ class _Metrics(Collector):
         behind = GaugeMetricFamily("millstream_view_rows_behind", "Rows not yet in stored states.", labels=["view"])
         failing = GaugeMetricFamily("millstream_view_failing", "Whether reads raise an error.", labels=["view"])
         for row in system_rows(self._database, "views"):
-            behind.add_metric([row["name"]], row["rows_behind"])
+            if row["rows_behind"] is not None:  # else another server tells it
+                behind.add_metric([row["name"]], row["rows_behind"])
             failing.add_metric([row["name"]], row["error_sqlstate"] is not None)
         yield from (behind, failing)
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SqlError
 from server.access import Access
-from server.authentication import load_secret
 from server.caches import ResultCache
 from server.cancel import CancelRegistry
 from server.config import Chosen, Config
@@ -40,6 +39,8 @@ _GOODBYE: Final = 5
 #: Seconds between two looks at what is still under way.
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
+#: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
+_SECRET_FILE: Final = "login_secret"
 #: RowDescriptions kept.
 _DESCRIPTIONS: Final = 4096
 
@@ -262,13 +263,16 @@ class Server:
 def _open(config: Config, threads: Executor, completions: Completions) -> Opened:
     """Loads what is heavy, while the socket listens already."""
     leave_out_pandas()
+    from executor.commit.files import load_secret
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
+    from server.peers import Peers
     from server.planning import Bounded, PlanCache
     from server.points import Points
     from server.view_channels import ViewChannels
 
     database = Database.open(config.options())
+    database.elsewhere.ask = Peers(database.shared.key).ask
     views = ViewChannels(database.view_watch, completions.add)
-    secret = load_secret(config.data)
+    secret = load_secret(config.data / _SECRET_FILE)
     return Opened(database, PlanCache(), Points(threads), Bounded(_DESCRIPTIONS), views, secret)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.privileges import DATABASE as DATABASE_OID
 from catalog.roles import Roles
 from protocol import encoder
 from protocol.messages import (
@@ -27,12 +26,14 @@ from protocol.messages import (
     FrontendMessage,
     GSSENCRequest,
     PasswordMessage,
+    PeerRequest,
     SSLRequest,
     StartupMessage,
     Terminate,
 )
 from server.authentication import Authentication, require_admission
 from server.identity import require_member
+from server.peers import Answering, Meeting
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Startup:
         self._connection = connection
         self._login: Login | None = None
         self._authentication: Authentication | None = None
+        self._meeting: Meeting | None = None
         self._limit = self._limited()
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -82,8 +84,12 @@ class Startup:
             case CancelRequest(process=process, key=key):
                 self._connection.server.cancels.cancel(process, key)
                 self._connection.end()
+            case PeerRequest(nonce=nonce):
+                return self._meet(nonce)
             case StartupMessage():
                 return self._start(message)
+            case PasswordMessage(data=data) if self._meeting is not None:
+                return self._greet(self._meeting, data)
             case PasswordMessage(data=data):
                 assert self._authentication is not None
                 if self._authentication.answer(data):
@@ -134,6 +140,21 @@ class Startup:
         if begun is None:
             connection.send(encoder.ENCRYPTION_YES)
         connection.encrypt(secured, begun)
+
+    async def _meet(self, nonce: bytes) -> None:
+        """Another server of the storage is there, or who wants to be taken for one."""
+        database = await self._connection.server.wait_open()
+        self._meeting = Meeting(database.shared.key, nonce)
+        self._connection.send(self._meeting.greeting)
+
+    async def _greet(self, meeting: Meeting, given: bytes) -> None:
+        """It is one: it may ask from now on."""
+        meeting.require(given)
+        self._limit.cancel()
+        connection = self._connection
+        connection.handler = Answering(connection, await connection.server.wait_open())
+        connection.authenticated()
+        connection.send(encoder.AUTHENTICATION_OK)
 
     async def _start(self, message: StartupMessage) -> None:
         connection, parameters = self._connection, message.parameters
@@ -196,6 +217,8 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
 
 def _kept(roles: Roles, user: str) -> dict[str, str]:
     """What ALTER ROLE and ALTER DATABASE keep for a role's sessions, but for what no session takes any more."""
+    from catalog.privileges import DATABASE as DATABASE_OID  # loads what the opening of the database has loaded
+
     role, found = roles.find(user), dict[str, str]()
     for name, value in ({} if role is None else roles.begins_with(role.oid, DATABASE_OID)).items():
         try:

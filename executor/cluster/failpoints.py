@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import Final
 
 VARIABLE: Final = "MILLSTREAM_FAILPOINT"
@@ -17,4 +18,5 @@ _NAME, _, _ACTION = os.environ.get(VARIABLE, "").partition(":")
 def failpoint(name: str) -> None:
     """Nothing, unless it is armed."""
     if name == _NAME:
-        os.kill(os.getpid(), signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)
+        # To this thread, so that it goes no further: of a process any thread may take the signal.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)

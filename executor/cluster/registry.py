@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -33,6 +34,8 @@ _BEATS: Final = 4
 #: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
 LOOKS: Final = 0.5
 _STOOD_STILL: Final = 2 * LOOKS
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,22 @@ class Registry:
         self._clock = clock
         self._looked = clock()
         with storage.exclusive():
-            before = self.get(name)
-            self.epoch = 1 if before is None else before.epoch + 1
+            self.epoch = self._next_epoch()
             self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
         self.pause = lease / _BEATS
+
+    def _next_epoch(self) -> int:
+        """One after that of the entry. Where that is not what was written, one to which no server can have come that
+        counts its starts: nothing claimed before counts then, whichever it was."""
+        try:
+            before = self.get(self.name)
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            _LOGGER.warning("%s: it is replaced, and this server joins anew", error.message)
+            return int(time.time())
+        return 1 if before is None else before.epoch + 1
 
     def _hold(self) -> int:
         """The descriptor that keeps others from this name, as long as the process lives."""
@@ -140,6 +154,14 @@ class Registry:
         if found.name != name or type(found.epoch) is not int or type(found.lease) not in (int, float):
             raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
         return found
+
+    def address(self, name: str) -> str:
+        """Where clients find a server; '' where nobody can tell."""
+        try:
+            found = self.get(name)
+        except SqlError:
+            return ""
+        return "" if found is None else found.address
 
     def require(self, name: str) -> Member:
         """A server. Raises 42704."""

@@ -13,13 +13,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.files import disk_error, load_secret, replace_file, sync_folder
 
 _LOCK: Final = "lock"
+_KEY: Final = "key"
 _FORMAT: Final = 1
 #: Seconds for which the lock is waited for, and between two tries.
 _PATIENCE: Final = 10.0
@@ -52,6 +54,15 @@ class Storage:
             raise disk_error(error, "change the storage that servers share") from error
         finally:
             self._lock.release()
+
+    @cached_property
+    def key(self) -> bytes:
+        """What only servers of this storage know, made by the first of them. Raises 55P03, 58030, XX001."""
+        with self.exclusive():
+            found = load_secret(self.folder / _KEY)
+        if not found:
+            raise SqlError("XX001", f'"{_KEY}" is not what was written', hint="Delete it, and restart all servers.")
+        return found
 
     def require(self) -> None:
         """Raises 58030 where the folder is not there now (its file system is gone, or it is an empty mount point): what

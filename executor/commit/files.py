@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -105,6 +106,22 @@ def replace_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     os.replace(new, path)
     sync_folder(path.parent)
+
+
+def load_secret(path: Path) -> bytes:
+    """A secret of 32 bytes that only the server's own system user can read; made where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        secret = secrets.token_bytes(32)
+        beside = path.with_name(path.name + ".new")
+        beside.unlink(missing_ok=True)
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secret)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+        return secret
 
 
 def require_space(folder: Path, size: int, doing: str) -> None:

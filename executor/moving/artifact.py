@@ -67,6 +67,7 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
             files[name_of] = {"name": stored.name, "size": stored.size, "crc32": stored.crc}
         failpoint("view-files")
         content = {
+            "handover": handover,
             "view": encode(leaving.view),
             "stream": encode(leaving.stream),
             "role": leaving.role,
@@ -84,7 +85,8 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
 
 
 def read(storage: Path, owned: Owned) -> LeavingView:
-    """An artifact, all of it checked. Raises XX001, and 0A000 for a format of a later version."""
+    """An artifact, all of it checked; none of its stream's rows came between it and the LSN of the entry, of which it
+    is now. Raises XX001, and 0A000 for a format of a later version."""
     folder = storage / FOLDER / owned.name / owned.handover
     try:
         document = json.loads((folder / _MANIFEST).read_bytes())
@@ -105,7 +107,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     view, stream = decode(content["view"], CATALOG_CLASSES), decode(content["stream"], CATALOG_CLASSES)
     if not isinstance(view, View) or not isinstance(stream, Stream):
         raise ValueError("it is of no view")
-    if (stream.oid, content["at"]) != (owned.stream, owned.at):
+    if (stream.oid, content["handover"]) != (owned.stream, owned.handover) or content["at"] > owned.at:
         raise ValueError("it is another one")
     program = decode_program(content["program"])
     retargeted(program, {stream.oid: stream.oid}, f"v{view.oid}")
@@ -121,7 +123,12 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
+    return LeavingView(view, stream, str(content["role"]), owned.at, program, states, statics)
+
+
+def delete_one(storage: Path, name: str, handover: str) -> None:
+    """Forgets what a view left in one handover."""
+    shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
 
 
 def delete(storage: Path, name: str, kept: str = "") -> None:

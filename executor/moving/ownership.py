@@ -22,8 +22,9 @@ FOLDER: Final = "views"
 @dataclass(frozen=True, slots=True)
 class Owned:
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
-    where it is not ``taken``. ``handover`` names the states with which that begins, which are of the home's LSN ``at``;
-    ``giver`` is who made them, and ``error`` why an owner gave them back, with its SQLSTATE."""
+    where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
+    are of the home's LSN ``at``; ``giver`` is who had the view before, and ``error`` why an owner gave it back, with
+    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that."""
 
     name: str
     view: str
@@ -35,6 +36,7 @@ class Owned:
     at: int
     taken: bool = False
     error: tuple[str, str] | None = None
+    failure: tuple[str, str] | None = None
 
 
 class Ownership:
@@ -75,6 +77,15 @@ class Ownership:
             self._storage.delete(_path(self._storage, name))
 
 
+def _error(told: object) -> tuple[str, str] | None:
+    if told is None:
+        return None
+    if not isinstance(told, list):
+        raise TypeError("an error is two words")
+    sqlstate, message = told
+    return str(sqlstate), str(message)
+
+
 def _path(storage: Storage, name: str) -> Path:
     return storage.folder / FOLDER / f"{name}.json"
 
@@ -85,9 +96,9 @@ def read_owned(storage: Storage, name: str) -> Owned | None:
     if document is None:
         return None
     try:
-        error = document.pop("error")
-        found = Owned(**document, error=None if error is None else (str(error[0]), str(error[1])))
-    except (KeyError, TypeError, IndexError) as error:
+        error, failure = (_error(document.pop(key, None)) for key in ("error", "failure"))
+        found = Owned(**document, error=error, failure=failure)
+    except (TypeError, ValueError) as error:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
     if found.name != name or type(found.at) is not int or type(found.stream) is not int:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written')

@@ -3,7 +3,7 @@
 Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
 that each counts once whoever dies, and everything behind the log (ring, views, their maintenance) takes such a stream
 for one of its own. A thread applies what comes; who reads a view first asks whether that is all. What lies on storage
-says how much the other server must keep: it is written before this server's log forgets it.
+says so, too, before this server's log forgets it.
 
     <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
 """
@@ -51,8 +51,8 @@ class Replica:
         #: The last position that a record has.
         self.logged = 0
         self.lock = threading.RLock()
-        #: Views that are being given away as they are at a position: others may not hear of a later one meanwhile.
-        self.giving: set[str] = set()
+        #: Bytes of rows that have come, as in memory.
+        self.arrived = 0
 
     @property
     def home(self) -> tuple[str, int]:
@@ -115,7 +115,9 @@ class Replica:
         try:
             found = follower.read()
             if found:
-                self._commit(placed(found, self._layout), follower.position)
+                batches = placed(found, self._layout)
+                self._commit(batches, follower.position)
+                self.arrived += sum(batch.nbytes for batch in batches)
             self.position = follower.position
         except BaseException:
             follower.rewind(self.position)
@@ -217,14 +219,11 @@ class Replicas:
             replica.catch_up()
 
     def release(self, upto: int) -> int:
-        """The log may forget records up to this LSN, so positions go to storage, where others see them, too. Up to
-        which LSN it may where that could not be done: ``upto``, or less."""
+        """The log may forget records up to this LSN, so positions go to storage. Up to which LSN it may where that
+        could not be done: ``upto``, or less."""
         for oid, known in tuple(self._known.items()):
             old = [record for record in known.records if record[0] <= upto]
             if old:
-                if known.replica.giving:
-                    upto = min(upto, known.stored)
-                    continue
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:

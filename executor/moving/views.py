@@ -5,10 +5,10 @@ another, so that whoever dies goes on where the storage says it is when it is th
 
     giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
     taker   makes a view of them, and says so in the entry
-    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (its reads raise 55000)
+    giver   sees that, and stops: a guest is dropped, and at home the view is **away** (``elsewhere``)
 
-Until then the giver goes on, whose answers are right as well. The home's log keeps what the view's owner has not got
-yet: all above the entry's LSN at first, and then above what the owner says it has (``replica``).
+Until then the giver goes on, whose answers are right as well. The home's log keeps all above the entry's LSN, from
+which the owner goes on, or whoever comes after it (``checkpoints``, ``heirs``).
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from catalog.objects import Stream, View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
+from executor.moving.checkpoints import Checkpoints, taken_out
+from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import position_path
 from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.runtime import Away, ViewError, ViewRuntime
 from executor.views.storage import Handover
 from planner.algebra import Scan
 from planner.retargeting import retargeted
@@ -69,15 +70,21 @@ class ViewMoving:
         self._staying: set[int] = set()
         self.left = 0
         self._given: set[str] = set()
+        self.checkpoints = Checkpoints(database, self.ownership)
+        self._heirs = Heirs(self._registry)
+        #: Handovers of views of servers that are gone, which this one could not take.
+        self._refused: set[str] = set()
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
 
     def start(self) -> None:
         """Does from now on what the storage says."""
         self._thread.start()
+        self.checkpoints.start()
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Ends the threads."""
         self._stop.set()
+        self.checkpoints.close()
         if self._thread.is_alive():
             self._thread.join()
         self._database.replicas.close()
@@ -110,12 +117,16 @@ class ViewMoving:
 
     def _give(self, runtime: ViewRuntime, target: str) -> str:
         """Writes the states and the entry; the view's name among servers."""
+        with self.checkpoints.lock:
+            return self._given_to(runtime, target)
+
+    def _given_to(self, runtime: ViewRuntime, target: str) -> str:
         before = self.ownership.get(runtime.shared) if runtime.shared else None
         if before is not None and not before.taken:
             raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
         held = runtime.held
         try:
-            leaving = self._take_out(runtime)
+            leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
             entry = before or self._entry(runtime, leaving)
             handover = artifact.write(self._storage, entry.name, leaving)
             failpoint("view-written")
@@ -123,17 +134,9 @@ class ViewMoving:
             self.ownership.change(before, replace(given, taken=False, error=None))
         except BaseException:
             runtime.held = held
-            self._kept(runtime)
             raise
         failpoint("view-given")
         return entry.name
-
-    def _kept(self, runtime: ViewRuntime) -> None:
-        """A view is not given away any more, or by now."""
-        for progress in runtime.paths:
-            replica = self._database.replicas.get(progress.path.stream)
-            if replica is not None:
-                replica.giving.discard(runtime.shared)
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
         """Of a view that has never left. It knows its name before anybody else does."""
@@ -143,36 +146,6 @@ class ViewMoving:
             runtime.shared = name
         home = self._registry.name
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
-
-    def _take_out(self, runtime: ViewRuntime) -> LeavingView:
-        """A view's states, all at one LSN of its home, which keeps what comes behind it."""
-        database, view = self._database, runtime.view
-        stream = self._pin(runtime)
-        replica = database.replicas.get(stream.oid)
-        with contextlib.ExitStack() as stack:
-            if replica is not None:
-                stack.enter_context(replica.lock)
-                replica.catch_up()
-                replica.giving.add(runtime.shared)
-            with runtime.lock:
-                with database.sequencer.lock:
-                    lsn = at = database.sequencer.visible
-                runtime.advance(lsn)
-                states = {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
-                if replica is None:
-                    runtime.held = lsn
-                else:
-                    at = replica.position
-        database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
-        program = runtime.program
-        if replica is not None:
-            there = entering.as_at_home(stream)
-            view = entering.over(view, stream.oid, there.oid)
-            program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
-            stream = there
-        owner = database.catalog.rights_of(view.oid).owner
-        role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
-        return LeavingView(view, stream, role, at, program, states, runtime.statics)
 
     def _pin(self, runtime: ViewRuntime) -> Stream:
         """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
@@ -251,12 +224,22 @@ class ViewMoving:
         with self._lock:
             entries = {owned.name: owned for owned in self.ownership.all()}
             for owned in entries.values():
-                self._settle(owned)
+                self._settle(self._inherited(owned))
             self._drain()
             for runtime in self._database.runtimes():
                 is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
                 if is_dropped and self.ownership.get(runtime.shared) is None:
                     entering.leave(self._database, runtime)
+
+    def _inherited(self, owned: Owned) -> Owned:
+        """A view's entry, which becomes this server's where nobody else can go on with it."""
+        after = self._heirs.entry(owned)
+        if after is None or owned.handover in self._refused:
+            return owned
+        _LOGGER.warning("view %s of server %s, which is gone, is taken over", owned.view, owned.owner)
+        self.ownership.change(owned, after)
+        failpoint("view-inherited")
+        return after
 
     def _settle(self, owned: Owned) -> None:
         """This server does its part for one view."""
@@ -265,16 +248,13 @@ class ViewMoving:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
         elif runtime is not None and owned.owner == self._registry.name and owned.taken and owned.error is not None:
-            self._kept(runtime)
             if owned.home == self._registry.name:
                 place(self._database, runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
-            server = self._registry.get(owned.owner if owned.taken else owned.giver)
-            place(self._database, runtime, owned, "" if server is None else server.address)
+            place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
-            self._kept(runtime)
             entering.leave(self._database, runtime)
 
     def _take(self, owned: Owned, runtime: ViewRuntime | None) -> None:
@@ -290,14 +270,16 @@ class ViewMoving:
             if error.sqlstate.startswith(_PASSING):
                 raise
             _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.giver, error)
+            self._refused.add(owned.handover)
             told = (error.sqlstate, error.message)
             self.ownership.change(owned, replace(owned, owner=owned.giver, taken=True, error=told))
             return
         failpoint("view-begun")
         taken = replace(owned, taken=True)
         self.ownership.change(owned, taken)
-        artifact.delete(self._storage, owned.name)
-        if runtime is not None and owned.home == self._registry.name:
+        is_home = owned.home == self._registry.name
+        artifact.delete(self._storage, owned.name, "" if is_home else owned.handover)
+        if runtime is not None and is_home:
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
@@ -308,6 +290,11 @@ class ViewMoving:
             entering.enter(self._database, owned, artifact.read(self._storage, owned))
 
     def _come_back(self, owned: Owned, runtime: ViewRuntime) -> None:
+        if owned.failure is not None:
+            sqlstate, message = owned.failure
+            runtime.fail(ViewError(SqlError(sqlstate, message), owned.at))
+            runtime.come_back(owned.handover, owned.at)
+            return
         if runtime.handover == owned.handover:
             return
         leaving = artifact.read(self._storage, owned)
@@ -322,6 +309,13 @@ class ViewMoving:
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
 
+    def look_for(self, runtime: ViewRuntime) -> None:
+        """Finds out where a view is now, of which something else was known."""
+        with contextlib.suppress(SqlError), self._lock:
+            owned = self.ownership.get(runtime.shared)
+            if owned is not None:
+                self._settle(owned)
+
     def _is_guest(self, runtime: ViewRuntime) -> bool:
         streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)
         return any(item is not None and home_of(item.stream) for item in streams)
@@ -332,9 +326,6 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     own, held = database.options.server_name, owned.at
     has_come = owned.owner == own and runtime.handover == owned.handover
     worker = owned.owner if owned.taken or has_come else owned.giver
-    if owned.taken:
-        path = position_path(database.shared.folder, owned.home, owned.stream, owned.owner)
-        held = max(held, (database.shared.read(path) or {"upto": 0})["upto"])
     if worker == own:
         runtime.held = None if owned.taken else held
         return

@@ -16,9 +16,10 @@ from executor.separation.artifact import StoredRun
 from executor.separation.slicing import speed_of
 from executor.statistics import all_statistics_of
 from planner.algebra import Relation, Snapshot
+from planner.inputs import inputs_apart
 from planner.leaving import Forecast
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipelined, inputs_apart
+from planner.separation import Pipelined
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import walk
 

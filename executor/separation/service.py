@@ -35,7 +35,7 @@ from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
 from planner.algebra import Join, Relation, Scan, Snapshot
 from planner.expression import Value
-from planner.separation import inputs_apart
+from planner.inputs import inputs_apart
 from planner.statements import Output
 from planner.walk import RELATIONS, walk
 
@@ -88,7 +88,7 @@ class Separation:
         def run(moment: Moment) -> pa.Table:
             return self._run(reader, steps, outputs, reader.bound(plan, moment, parameters), moment)
 
-        return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run))
+        return self._here_or_there(reader, lambda: reader.at_moment(plan, transaction, run, parameters))
 
     def _here_or_there(self, reader: Reader, run: Callable[[], pa.Table]) -> pa.Table | None:
         """The rows of a query that runs in steps, wherever it ends; None where it is to run whole."""

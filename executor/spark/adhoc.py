@@ -108,6 +108,12 @@ def _error(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
     return cast(function("RAISE_ERROR", string(f"{state.value}:{message.value}")), spark_type(node.type))
 
 
+def _takes_structs(node: Call) -> bool:
+    """Whether Spark computes a function of rows: of those of the same types it finds equal what is, NULLs as well."""
+    alike = len({spark_name(item.type) for item in node.arguments}) == 1
+    return node.function in _OF_STRUCTS or (node.function in _EQUALITY and alike)
+
+
 class AdhocPrinter(SparkPrinter):
     """Prints one query."""
 
@@ -186,7 +192,7 @@ class AdhocPrinter(SparkPrinter):
         """No comparison of intervals, which are not equal as their carriers are."""
         if node.function not in _ZONELESS:
             self._require_utc(node, node.arguments)
-        if node.function not in _OF_STRUCTS and any(is_struct(item.type) for item in node.arguments):
+        if any(is_struct(item.type) for item in node.arguments) and not _takes_structs(node):
             raise refuse(node)
         if node.function in self.of_intervals or not any(holds_interval(item.type) for item in node.arguments):
             return SparkPrinter.call(self, node, arguments)
@@ -223,13 +229,12 @@ class AdhocPrinter(SparkPrinter):
         return Block(node.columns, self._derived(select), depth=block.depth + 2)
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
-        """Arrays with their NULLs last, as an element of PostgreSQL's is greater than any other where it is NULL."""
-        if is_struct(key.expression.type):
-            raise unsupported(f"ORDER BY {key.expression.type}")
-        if key.expression.type.element is None:
+        """Arrays and rows with their NULLs last, as PostgreSQL has them."""
+        kind = key.expression.type
+        if kind.element is None and kind.row is None:
             return SparkPrinter._sort_key(self, key, rest)
         found = Printer._sort_key(self, key, rest)
-        found.set("this", ordered(self, found.this, key.expression.type))
+        found.set("this", exp.Var(this=ordered(self.generate(found.this), kind)))
         return found
 
     def cast(self, argument: Expr, node: Cast) -> Expr:

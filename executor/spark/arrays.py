@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, SqlType
+from catalog.types import BOOL, SqlType, array
 from executor.printing.nodes import Build, Expr
 from executor.spark.calls import cast, literal_int, once, refuse
 from planner.expression import Call, Literal
@@ -116,8 +116,20 @@ def require_plain(kind: SqlType) -> None:
         raise unsupported(f"type {kind}")
 
 
-def ordered(dialect: Any, value: Expr, kind: SqlType) -> Expr:
-    """An array as what is ordered like it: a NULL in it is greater than any other element."""
-    if kind.element is not None and kind.element.name in ("json", "jsonb"):
+def ordered(value: str, kind: SqlType, depth: int = 0) -> str:
+    """A value's SQL as what is ordered like it: a NULL in an array or row is greater than any other element or field,
+    and of arrays of several dimensions those of equal elements go by their shapes. Below ``depth`` arrays."""
+    if kind.name in ("json", "jsonb"):
         raise unsupported(f"ORDER BY {kind}")
-    return exp.Var(this=f"TRANSFORM({dialect.generate(value)}, e -> NAMED_STRUCT('n', e IS NULL, 'v', e))")
+    if kind.row is not None:
+        fields = [(place, f"({value}).f{place}", field) for place, (_, field) in enumerate(kind.row.fields, 1)]
+        parts = (f"'n{at}', {item} IS NULL, 'v{at}', {ordered(item, field, depth)}" for at, item, field in fields)
+        return f"IF({value} IS NULL, NULL, NAMED_STRUCT({', '.join(parts)}))"
+    if kind.element is None:
+        return value
+    if kind.name == "shaped":
+        items = ordered(f"({value}).items", array(kind.element), depth)
+        return f"IF({value} IS NULL, NULL, NAMED_STRUCT('v', {items}, 's', ({value}).shape))"
+    item = f"e{depth}"
+    below = ordered(item, kind.element, depth + 1)
+    return f"TRANSFORM({value}, {item} -> NAMED_STRUCT('n', {item} IS NULL, 'v', {below}))"

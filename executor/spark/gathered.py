@@ -31,7 +31,7 @@ Gathering = Callable[[Any, AggregateCall, list[Expr], list[Expr], Around], Expr]
 
 
 def _require_ordered(node: AggregateCall, kind: SqlType) -> None:
-    if kind.element is not None or kind.name in _UNORDERED:
+    if kind.element is not None or kind.row is not None or kind.name in _UNORDERED:
         raise unsupported(f"{node.function}() of {kind} in the order of its values")
 
 

@@ -3,18 +3,28 @@ there."""
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
-from executor.moving import views
+from executor.moving import checkpoints, views
+from executor.moving.elsewhere import answer
+from executor.moving.heirs import Heirs
+from executor.moving.questions import Question, decode_answer, encode_question
+from planner.statements import Query
 from tests.executor.client import Client, open_database
+from tests.executor.test_migration import LEASE, lose
+from tests.executor.test_separation import outcome
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -35,8 +45,16 @@ class Servers:
     def __getitem__(self, name: str) -> Database:
         if name not in self._open:
             shared = {"storage": str(self._folder / "storage"), "server_name": name, "server_lease": 600.0}
-            self._open[name] = open_database(self._folder / name, **shared, **self.options)
+            opened = open_database(self._folder / name, **shared, **self.options, address=name)
+            opened.elsewhere.ask = self._ask
+            self._open[name] = opened
         return self._open[name]
+
+    def _ask(self, address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        """What connections between servers do."""
+        if address not in self._open:
+            raise ConnectionRefusedError("nobody is there")
+        return answer(self._open[address].session("", ""), question)
 
     def client(self, name: str) -> Client:
         return Client(self[name])
@@ -53,6 +71,27 @@ class Servers:
     def close(self) -> None:
         for name in tuple(self._open):
             self.stop(name)
+
+    def lose(self, name: str, by: str) -> None:
+        """The lease of a server has run out, as another finds; it may not know that."""
+        lose(self[name], self[by])
+
+    def copied(self, name: str, view: str) -> None:
+        """A copy of a guest's states is made now."""
+        database = self[name]
+        runtime = next(item for item in database.runtimes() if item.view.name == view)
+        replica = database.replicas.get(runtime.paths[0].path.stream)
+        assert replica is not None
+        database.view_moving.checkpoints.make(runtime, replica)
+
+    def knows(self, view: str) -> bool:
+        """Whether a view has ever left."""
+        return any(entry.view == view for entry in self["a"].view_moving.ownership.all())
+
+    def owner(self, view: str) -> str:
+        """Whose a view is, by its entry."""
+        entries = self["a"].view_moving.ownership.all()
+        return next(entry.owner if entry.taken else "" for entry in entries if entry.view == view)
 
     def migrate(self, source: str, target: str, name: str = "v") -> str:
         _ = self[target]
@@ -106,12 +145,115 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         assert b.run(READ) == rows.wanted()
         rows.insert(a, 4)
         assert b.run(READ) == rows.wanted(), "rows come as they are acknowledged"
-        with pytest.raises(SqlError, match='view "v" is on server "b"'):
-            a.run(READ)
+        assert a.run(READ) == rows.wanted(), "at home, too"
         servers.migrate("b", "a")
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
         wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM v ORDER BY k",
+        "SELECT c, k FROM v WHERE k = 1",
+        "SELECT count(*) FROM v",
+        "SELECT t FROM v WHERE k > 0 AND n > 3 ORDER BY k",
+        "SELECT x.k, y.c FROM v x JOIN v y ON x.k = y.k + 1 WHERE x.c > 0 ORDER BY 1",
+        "SELECT label, c FROM v JOIN d ON x = k ORDER BY 1",
+        "SELECT x, (SELECT sum(n) FROM v WHERE k = x) FROM d ORDER BY 1",
+        "SELECT * FROM w ORDER BY k",
+        "SELECT w.k, v.c FROM w JOIN v ON v.k = w.k WHERE v.k < 2 ORDER BY 1",
+        "SELECT k FROM v WHERE k = (SELECT min(x) FROM d)",
+        "SELECT k FROM v WHERE now() > '2020-01-01' AND k = 1",
+        "SELECT k, 1 / (k - 7) FROM v WHERE 5 / (k + 1) > 2 ORDER BY 1",
+        "SELECT c FROM v WHERE 1 / (k - 1) > 0",
+        "SELECT n FROM u",
+    ],
+)
+def test_what_is_read_at_home(query: str, servers: Servers, a: Client) -> None:
+    a.run("CREATE VIEW w AS SELECT g.k, v.n FROM (SELECT k FROM s GROUP BY k) g JOIN v ON v.k = g.k")
+    a.run("CREATE VIEW u AS SELECT 1 / (sum(n) - 66) AS n FROM s")
+    a.run("CREATE TABLE d (x int, label text); INSERT INTO d VALUES (1, 'one'), (2, 'two')")
+    Rows().insert(a, 12)
+    wanted = outcome(a, query)
+    assert wanted != []
+    for name in ("v", "u"):
+        servers.migrate("a", "b", name)
+    assert outcome(a, query) == wanted
+    writing = servers.client("a")
+    writing.run("BEGIN; INSERT INTO d VALUES (7, 'none'); DELETE FROM d WHERE x = 7")
+    assert outcome(writing, query) == wanted
+    writing.run("ROLLBACK")
+
+
+def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -> None:
+    a.run("CREATE TABLE d (x int); INSERT INTO d VALUES (0), (1), (2)")
+    servers.migrate("a", "b")
+    rows = Rows()
+    for count in (3, 5, 40):
+        rows.insert(a, count)
+        assert a.run(READ) == rows.wanted()
+        assert a.run("SELECT k, c, n, t FROM v JOIN d ON x = k ORDER BY k") == rows.wanted(), "with a table at one LSN"
+    servers.migrate("b", "c")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted(), "wherever it goes"
+
+
+def test_only_what_is_needed_is_asked_for(servers: Servers, a: Client) -> None:
+    Rows().insert(a, 12)
+    servers.migrate("a", "b")
+    answers: list[pa.Table] = []
+    ask = servers["a"].elsewhere.ask
+
+    def listening(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        found = ask(address, question, is_over)
+        answers.append(decode_answer(found).rows)
+        return found
+
+    servers["a"].elsewhere.ask = listening
+    assert a.run("SELECT c FROM v WHERE k = 1") == [(4,)]
+    assert a.run("SELECT count(*) FROM v") == [(3,)]
+    assert [(sorted(rows.column_names), rows.num_rows) for rows in answers] == [(["c", "k"], 1), (["k"], 3)]
+    plan = str(a.run("EXPLAIN SELECT c FROM v"))
+    assert "b (asked for what the query reads)" in plan
+    assert 'on server "b"' in plan
+    about = "SELECT server, home, fresh_lsn, rows_behind FROM millstream.views"
+    assert a.run(about) == [("b", "a", None, None)]
+    assert servers.client("b").run("SELECT server, home FROM millstream.views") == [("b", "a")]
+
+
+def test_an_owner_that_cannot_be_reached(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    servers.stop("b")
+    with pytest.raises(SqlError, match='08001: view "v" is on server "b", which cannot be reached at b') as raised:
+        a.run(READ)
+    assert raised.value.hint is not None
+    _ = servers["b"]
+    assert a.run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"view": "v", "relation": {}, "time_zone": "UTC"}'])
+def test_a_question_that_is_none(data: bytes, a: Client) -> None:
+    with pytest.raises(SqlError, match="08P01"):
+        decode_answer(answer(a.session, data))
+    with pytest.raises(SqlError, match="08P01"):
+        decode_answer(data)
+
+
+def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -> None:
+    """What an answer computes is filters over the view, whatever is asked."""
+    a.run("CREATE TABLE secret (x int)")
+    servers.migrate("a", "b")
+    (runtime,) = servers["b"].runtimes()
+    for text in ("SELECT x FROM secret", "SELECT k FROM v JOIN secret ON x = k", "SELECT DISTINCT k FROM v"):
+        query = a.bind(text)
+        assert isinstance(query, Query)
+        data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
+        with pytest.raises(SqlError, match="08P01"):
+            decode_answer(answer(servers["b"].session("", ""), data))
 
 
 def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:
@@ -268,6 +410,76 @@ def test_a_forged_state_is_not_taken(
     assert a.run(READ) == rows.wanted()
 
 
+def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client) -> None:
+    """From its last copy and the home's log; and who was lost notices, though it lives."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    for is_copied in (True, False):
+        rows.insert(a, 7)
+        if is_copied:
+            servers.copied("b", "v")
+        rows.insert(a, 3)
+        b = servers.client("b")
+        assert b.run(READ) == rows.wanted()
+        servers.lose("b", "a")
+        wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+        assert a.run(READ) == rows.wanted()
+        assert a.run("SELECT server, home FROM millstream.views") == [("a", "a")]
+        wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+        with pytest.raises(SqlError, match=r"55000: server .* must not write to the storage"):
+            servers["b"].view_moving.ownership.delete("0")
+        servers.stop("b")
+        rows.insert(a, 4)
+        servers.migrate("a", "b")
+        rows.insert(a, 4)
+        assert servers.client("b").run(READ) == rows.wanted()
+
+
+def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still while it writes a copy, and its view goes on elsewhere, with newer rows."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+
+    def standing_still(step: str) -> None:
+        if step == "view-copied":
+            monkeypatch.undo()
+            servers.lose("b", "a")
+            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+            rows.insert(a, 5)
+
+    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
+    with pytest.raises(SqlError, match="its lease was taken over"):
+        servers.copied("b", "v")
+    assert a.run(READ) == rows.wanted()
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+
+
+def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    _ = servers["b"]
+    monkeypatch.setattr(servers["b"].view_moving, "_take", lambda *given: None)
+    asked: list[SqlError] = []
+
+    def migrate() -> None:
+        try:
+            servers.migrate("a", "b")
+        except SqlError as error:
+            asked.append(error)
+
+    asking = threading.Thread(target=migrate)
+    asking.start()
+    wait_until(lambda: servers.knows("v"), 20, "the entry")
+    servers.lose("b", "a")
+    asking.join()
+    assert str(asked[0]) == '55000: server "b" cannot take view "v": server "b" is gone'
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
 def test_a_storage_that_cannot_be_read_is_no_forged_state(
     servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +497,101 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
         servers.migrate("a", "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()
+
+
+def lost(by: Database, *names: str) -> None:
+    """Servers that were stopped count as lost."""
+    registry = by.separation.registry
+    with by.shared.exclusive():
+        for name in names:
+            registry._put(replace(registry.require(name), state="lost"))
+
+
+def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
+    """Any server goes on, over the home's log; and what becomes the home's again is all there."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    c = servers.client("c")
+    servers.stop("b")
+    servers.stop("a")
+    lost(servers["c"], "a", "b")
+    wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+    assert c.run(READ) == rows.wanted()
+    again = servers.client("a")
+    rows.insert(again, 5)
+    assert again.run(READ) == rows.wanted()
+    assert c.run(READ) == rows.wanted()
+    servers.migrate("c", "a")
+    assert again.run(READ) == rows.wanted()
+
+
+def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.stop("b")
+    times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
+    heirs = Heirs(servers["a"].separation.registry, lambda: next(times))
+    (entry,) = servers["a"].view_moving.ownership.all()
+    assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
+    after = heirs.entry(entry)
+    assert after is not None
+    assert (after.owner, after.giver, after.taken) == ("a", "b", False)
+    servers["a"].view_moving._heirs = heirs
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+
+
+@pytest.mark.parametrize("name", ["t0.parquet", "manifest.json"])
+def test_a_copy_that_is_not_what_was_written(name: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """It is not taken, nothing of it is computed, and the view goes on where it was when that is back."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    servers.stop("b")
+    (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
+    path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
+    lost(servers["a"], "b")
+    ownership = servers["a"].view_moving.ownership
+
+    def is_refused() -> bool:
+        return any(entry.error is not None and entry.error[0] == "XX001" for entry in ownership.all())
+
+    wait_until(is_refused, 20, "the refusal")
+    rows.insert(a, 5)
+    with pytest.raises(SqlError, match="08001"):
+        a.run(READ)
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert a.run(READ) == rows.wanted()
+
+
+def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
+    """It is the view's value wherever that is, and keeps no log."""
+    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO s VALUES (0, 1, '')")
+    with pytest.raises(SqlError, match="22012"):
+        a.run("SELECT * FROM w")
+    (before,) = servers["a"].view_moving.ownership.all()
+    servers.copied("b", "w")
+    (entry,) = servers["a"].view_moving.ownership.all()
+    assert entry.failure is not None
+    assert entry.failure[0] == "22012"
+    assert entry.at > before.at
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    for _ in range(2):
+        with pytest.raises(SqlError, match="22012"):
+            servers.client("a").run("SELECT * FROM w")
+        servers.stop("a")
 
 
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
@@ -326,28 +633,47 @@ class Scenario:
         self._servers.migrate(self._owners[number], target, f"v{number}")
         self._owners[number] = target
 
+    def lose(self, chance: random.Random) -> None:
+        """A server is gone for the others, which may have made copies of its views' states; it starts again."""
+        lost = chance.choice("bc")
+        if lost in self._servers.running:
+            for number, owner in enumerate(self._owners):
+                if owner == lost:
+                    if chance.randrange(2):
+                        self._servers.copied(lost, f"v{number}")
+                    self._owners[number] = "a"
+            self._servers.lose(lost, "a")
+            for number, owner in enumerate(self._owners):
+                if self._servers.knows(f"v{number}"):
+                    wait_until(lambda v=f"v{number}", o=owner: self._servers.owner(v) == o, 20, "the take-over")
+            self._servers.stop(lost)
+
     def read(self) -> None:
         """All views are what they should be."""
         for number, (shape, owner) in enumerate(zip(SHAPES, self._owners, strict=True)):
             wanted = self._servers.client("a").run(shape.format(order=" ORDER BY i", rows="judge"))
-            found = self._servers.client(owner).run(f"SELECT * FROM v{number}")
-            assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (number, owner)
+            _ = self._servers[owner]
+            for reader in {owner, "a"}:
+                found = self._servers.client(reader).run(f"SELECT * FROM v{number}")
+                assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (number, owner, reader)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_law_over_migrations(seed: int, servers: Servers) -> None:
-    """Random rows, batches, migrations and restarts: each view is its query over the rows that were acknowledged."""
+    """Random rows, batches, migrations, restarts and losses: each view is its query over what was acknowledged."""
     chance = random.Random(seed)
     servers.options |= {"maintenance_rows": chance.choice((1, 50, 100_000)), "log_segment_bytes": 1 << 16}
     scenario = Scenario(servers)
     for _ in range(24):
-        match chance.randrange(6):
+        match chance.randrange(7):
             case 0 | 1:
                 scenario.insert(chance)
             case 2 | 3:
                 scenario.migrate(chance)
             case 4:
                 servers.stop(chance.choice(servers.running or ("a",)))
+            case 5:
+                scenario.lose(chance)
             case _:
                 scenario.read()
     scenario.read()

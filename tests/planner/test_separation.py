@@ -3,13 +3,14 @@ any plan with any cut."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.types import FLOAT8, INT4, INT8, TEXT
+from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT
 from planner.algebra import (
     Aggregate,
     Fixpoint,
@@ -25,15 +26,18 @@ from planner.algebra import (
 )
 from planner.explain import explain_relation
 from planner.expression import ColumnRef, Literal
+from planner.incremental.names import stored_name
+from planner.inputs import inputs_apart
 from planner.rules import optimise
 from planner.rules.support import keep_columns
-from planner.separation import Pipelined, Place, cut, inputs_apart, is_bare, places, remaining, select_state
+from planner.separation import Pipelined, Place, cut, is_bare, places, remaining, select_state
 from planner.statements import Query
 from planner.validate import validate
 from planner.walk import transform, walk
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.builders import agg, call, eq, fresh, join, project, rel, table, where
+from tests.planner.evaluate import bag, evaluate
 from tests.rig.benchmarks import queries
 from tests.rig.tpch import create
 
@@ -180,6 +184,61 @@ def test_inputs_apart(plans: list[Relation]) -> None:
         names = {item.trace for item in walk(apart) if isinstance(item, Snapshot)}
         assert {name for name, _ in inputs} <= names
         assert all(is_bare(rows) and rows.columns for _, rows in inputs)
+
+
+ROWS = [{"a": a, "b": a % 3, "c": a % 2} for a in range(12)]
+
+
+def self_join(left: str, right: str) -> Relation:
+    """A join of two inputs of one table: columns, and a filter on ``a`` behind a slash."""
+    sides = []
+    for text in (left, right):
+        names, _, limit = text.partition("/")
+        leaf = table("t", " ".join(sorted({*names, "a"} if limit else names)))
+        rows: Relation = where(leaf.scan, call("lt", leaf.a, int(limit), type_=BOOL)) if limit else leaf.scan
+        sides.append(project(rows, **{name: getattr(leaf, name) for name in names}))
+    return join("inner", *sides, eq(ColumnRef(sides[0].columns[-1]), ColumnRef(sides[1].columns[-1])))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "read"),
+    [
+        ("ab", "ab", ["t a b"]),
+        ("b/5", "b/5", ["t a b"]),
+        ("ab/5", "ab/7", ["t a b"]),
+        ("ab/5", "b/7", ["t a b", "t b"]),
+        ("abc", "b/5", ["t a b c"]),
+        ("ab", "c", ["t a b c"]),
+        ("a", "abc/5", ["t a", "t a b c"]),
+        ("b/5", "c/7", ["t b", "t c"]),
+    ],
+)
+def test_a_relation_is_read_once_where_that_is_less(left: str, right: str, read: list[str]) -> None:
+    relation = self_join(left, right)
+    apart, inputs = inputs_apart(relation)
+    validate(apart)
+    found = [" ".join(["t", *(column.name for column in rows.columns)]) for _, rows in inputs]
+    assert sorted(found) == read
+    runs = {
+        name: [dict(zip(map(stored_name, rows.columns), row, strict=True)) for row in evaluate(rows, {"t": ROWS})]
+        for name, rows in inputs
+    }
+    assert bag(evaluate(apart, runs)) == bag(evaluate(relation, {"t": ROWS}))
+
+
+def test_of_tpch_what_is_read_twice_leaves_once(plans: list[Relation]) -> None:
+    found = {}
+    for path, plan in zip(QUERIES, plans[:-1], strict=True):
+        read = Counter(node.name for node in walk(plan) if isinstance(node, Scan))
+        left = Counter(node.name for _, rows in inputs_apart(plan)[1] for node in walk(rows) if isinstance(node, Scan))
+        found |= {f"{path.stem} {name}": count for name, count in read.items() if count > 1}
+        assert set(left.values()) <= {1}
+    assert found == {
+        **dict.fromkeys(("q2 supplier", "q2 partsupp", "q2 nation", "q2 region", "q7 nation", "q8 nation"), 2),
+        **dict.fromkeys(("q11 partsupp", "q11 supplier", "q11 nation", "q17 lineitem", "q18 lineitem"), 2),
+        "q21 lineitem": 3,
+        "q22 customer": 2,
+    }
 
 
 # -- where not ---------------------------------------------------------------------------------------------------------

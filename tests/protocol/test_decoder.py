@@ -106,6 +106,16 @@ def test_cancel_request() -> None:
     ]
 
 
+def test_another_server() -> None:
+    decoder = Decoder()
+    decoder.feed(request(80877904, 1, 2) + message("p", b"proof") + message("F", b"question"))
+    assert list(decoder) == [
+        m.PeerRequest(bytes((0, 0, 0, 1, 0, 0, 0, 2))),
+        m.PasswordMessage(b"proof"),
+        m.FunctionCall(b"question"),
+    ]
+
+
 def test_newer_minor_version_is_for_the_server_to_negotiate() -> None:
     data = bytearray(startup(user="a"))
     data[7] = 2

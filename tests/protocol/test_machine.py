@@ -30,6 +30,13 @@ def test_from_tls_request_to_ready() -> None:
     assert machine.transaction == "I"
 
 
+def test_another_server_proves_itself_first() -> None:
+    machine = Machine()
+    assert machine.accept(m.PeerRequest(b""))
+    with pytest.raises(SqlError, match="unexpected message FunctionCall"):
+        machine.accept(m.FunctionCall(b""))
+
+
 def test_statements_before_authentication_are_illegal() -> None:
     machine = Machine()
     with pytest.raises(SqlError, match="unexpected message Query"):

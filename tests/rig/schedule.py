@@ -30,8 +30,25 @@ SHARED: Final[Mapping[str, str]] = {
 LONG: Final = (
     "spark_server",
     "spark",
+    "tests/server/test_cluster_views.py",
     "tests/law/test_tpch.py",
+    "tests/spark/test_connect.py",
+    "tests/server/test_cluster.py",
     "tests/cluster/test_topology.py",
+    "tests/executor/test_moving_views.py",
+    "tests/clients/test_psql.py",
+    "tests/sql/test_scripts.py",
+    "tests/spark/test_process.py",
+    "tests/law/test_crash.py",
+    "tests/law/test_property.py",
+    "tests/spark/test_separation_failures.py",
+    "tests/law/test_altered.py",
+    "tests/law/test_tpch_views.py",
+    "tests/spark/test_maintenance.py",
+    "tests/sql/test_tpch.py",
+    "tests/sql/test_tpcds.py",
+    "tests/executor/test_migration.py",
+    "tests/server/test_main.py",
 )
 
 

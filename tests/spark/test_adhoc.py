@@ -31,6 +31,7 @@ from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 SETUP = """
+CREATE TYPE pair AS (a int, b text);
 CREATE TABLE t (k int, n numeric(15,2), u numeric, x text, f float8, d date, z timestamptz);
 INSERT INTO t WITH RECURSIVE g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < 1000)
     SELECT i % 7, i * 1.25 - 400, i / 3.0, 'x' || i % 5, i * 0.5, date '2024-01-01' + i,
@@ -82,6 +83,14 @@ QUERIES = (
     "ORDER BY a.n, a.k, c.n",
     "SELECT x, row_number() OVER (PARTITION BY initcap(x) ORDER BY to_hex(k), n) FROM t ORDER BY n, k",
     "SELECT k FROM t WHERE to_hex(k) IN (SELECT to_hex(c.k) FROM c) ORDER BY n",
+    "SELECT ROW(k, x)::pair, (ROW(k, x)::pair).b, ARRAY[ARRAY[k, 1], ARRAY[2, NULL]], 't'::regclass, pg_typeof(k), "
+    "ROW(make_interval(days => k), time '01:00', ARRAY[n]) FROM t WHERE n < -390 OR k IS NULL ORDER BY 1 DESC, n",
+    "SELECT p, count(*), array_agg(n ORDER BY p, n) FROM (SELECT ROW(k, x)::pair AS p, n FROM t) q GROUP BY p "
+    "ORDER BY p",
+    "SELECT a.p, count(*) FROM (SELECT ROW(k, x)::pair AS p FROM t) a JOIN (SELECT ROW(k, 'x1')::pair AS p FROM c) b "
+    "ON a.p = b.p GROUP BY 1 ORDER BY 1",
+    "SELECT m, count(*), rank() OVER (ORDER BY m DESC) FROM "
+    "(SELECT ARRAY[ARRAY[k % 2], ARRAY[nullif(k, 0)]] AS m FROM t) q GROUP BY m ORDER BY m",
 )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from catalog.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric
+from catalog.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric, record
 from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
 from executor.spark.adhoc import AdhocPrinter
@@ -185,12 +185,26 @@ def test_errors_of_the_kernel_have_their_sqlstate() -> None:
         ([[(1, 2, 3_000), None], None, []], pa.list_(pa.month_day_nano_interval())),
         ([[1, None], None, [], [3]], pa.list_(pa.time64("us"))),
         ([["a"], None], pa.list_(pa.string())),
+        (
+            [{"f1": (1, 2, 3_000), "f2": [1]}, None, {"f1": None, "f2": [None, 2]}],
+            pa.struct([("f1", pa.month_day_nano_interval()), ("f2", pa.list_(pa.time64("us")))]),
+        ),
     ],
 )
 @pytest.mark.parametrize("skipped", [0, 1])
 def test_carriers_give_back_what_they_were_given(values: list[Any], kind: pa.DataType, skipped: int) -> None:
     given = pa.array(values, kind).slice(skipped)
     assert unpacked(packed(given), kind).equals(given)
+
+
+def test_rows_group_but_where_they_hold_intervals() -> None:
+    kind, spans = record(("a", INT4), ("b", TEXT)), record(("a", INTERVAL))
+    leaf, c = snapshot("s", {"r": kind, "spans": spans})
+    found = sql(printed(Aggregate(leaf, ((column("r", kind), c["r"]),), ()), x=lit(1, INT4)))
+    assert "GROUP BY" in found
+    with pytest.raises(SqlError, match="grouping by record is not supported"):
+        grouped = Aggregate(leaf, ((column("spans", spans), c["spans"]),), ())
+        adhoc(*listed("q", grouped, [lit(1, INT4)]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,179 @@
+"""Copies of guests' states on the storage, from which whoever comes after this server goes on.
+
+Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
+the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
+and a copy that an entry does not name does not count, so that a server that is no longer the view's owner changes
+nothing by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from executor.cluster.failpoints import failpoint
+from executor.moving import artifact, entering
+from executor.moving.artifact import LeavingView
+from executor.moving.ownership import Owned, Ownership
+from executor.moving.replica import Replica
+from executor.views.runtime import ViewRuntime
+from planner.retargeting import retargeted
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+#: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part.
+_LOOK: Final = 0.2
+_PAUSE: Final = 2.0
+_SHARE: Final = 10
+#: Of the bytes of rows that a home lets gather before its writers wait, the part at which a copy is due at once.
+_GATHERED: Final = 4
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Last:
+    """A view's last copy: of which version of its content, after how many bytes of rows, when, and how long it took."""
+
+    runtime: ViewRuntime
+    version: int = -1
+    arrived: int = 0
+    ended: float = 0.0
+    seconds: float = 0.0
+
+
+class Checkpoints:
+    """Those of a server's guests. ``lock`` is held by who writes a view's states to the storage."""
+
+    def __init__(self, database: Database, ownership: Ownership) -> None:
+        self._database = database
+        self._ownership = ownership
+        self.lock = threading.Lock()
+        self._last: dict[int, _Last] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="view-checkpoints", daemon=True)
+
+    def start(self) -> None:
+        """Makes them from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _serve(self) -> None:
+        told = ""
+        while not self._stop.wait(_LOOK):
+            guests = self._guests()
+            self._last = {oid: last for oid, last in self._last.items() if oid in guests}
+            for runtime, replica in guests.values():
+                try:
+                    if self._is_due(runtime, replica):
+                        self.make(runtime, replica)
+                        told = ""
+                except (OSError, SqlError) as error:
+                    if str(error) != told:
+                        _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
+                    told = str(error)
+
+    def _guests(self) -> dict[int, tuple[ViewRuntime, Replica]]:
+        found = {}
+        for runtime in self._database.runtimes():
+            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            if replica is not None and runtime.shared:
+                found[runtime.view.oid] = (runtime, replica)
+        return found
+
+    def _is_due(self, runtime: ViewRuntime, replica: Replica) -> bool:
+        last = self._known(runtime)
+        if replica.arrived - last.arrived > self._database.options.backlog_bytes // _GATHERED:
+            return True
+        return time.monotonic() - last.ended > max(_PAUSE, _SHARE * last.seconds)
+
+    def _known(self, runtime: ViewRuntime) -> _Last:
+        last = self._last.get(runtime.view.oid)
+        if last is None or last.runtime is not runtime:
+            last = self._last[runtime.view.oid] = _Last(runtime)
+        return last
+
+    def make(self, runtime: ViewRuntime, replica: Replica) -> None:
+        """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
+        last, started = self._known(runtime), time.monotonic()
+        with self.lock:
+            before = self._ownership.get(runtime.shared)
+            if before is None or not before.taken or before.owner != self._database.options.server_name:
+                return
+            last.arrived = replica.arrived
+            if runtime.error is not None:
+                self._fail(runtime, replica, before)
+            elif replica.position != before.at or replica.is_behind():
+                self._replace(runtime, replica.stream, before, last)
+        last.ended = time.monotonic()
+        last.seconds = last.ended - started
+
+    def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
+        leaving, version = taken_out(self._database, runtime, stream)
+        if version == last.version:  # no rows of the view's have come: the states are those of the last copy
+            self._ownership.change(before, replace(before, at=leaving.at))
+            return
+        storage = self._database.shared.folder
+        handover = artifact.write(storage, before.name, leaving)
+        failpoint("view-copied")
+        try:
+            self._ownership.change(before, replace(before, handover=handover, at=leaving.at))
+        except BaseException:
+            artifact.delete_one(storage, before.name, handover)
+            raise
+        failpoint("view-kept")
+        last.version = version
+        artifact.delete(storage, before.name, handover)
+
+    def _fail(self, runtime: ViewRuntime, replica: Replica, before: Owned) -> None:
+        """An error is the view's value: no rows matter any more, and its home need not keep them."""
+        assert runtime.error is not None
+        error = runtime.error.error
+        with replica.lock:
+            replica.note()
+        self._database.sequencer.flush().wait()
+        if before.at != replica.position:
+            failure = (error.sqlstate, error.message)
+            self._ownership.change(before, replace(before, failure=failure, at=replica.position))
+
+
+def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+    """A view's states, all at one LSN of its home, which keeps what comes behind it, and the content's version."""
+    view, program = runtime.view, runtime.program
+    replica = database.replicas.get(stream.oid)
+    with contextlib.ExitStack() as stack:
+        if replica is not None:
+            stack.enter_context(replica.lock)
+            replica.catch_up()
+            replica.note()
+        with runtime.lock:
+            with database.sequencer.lock:
+                lsn = at = database.sequencer.visible
+            runtime.advance(lsn)
+            states = {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
+            version = runtime.version
+            if replica is None:
+                runtime.held = lsn
+            else:
+                at = replica.position
+    database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+    if replica is not None:
+        there = entering.as_at_home(stream)
+        view = entering.over(view, stream.oid, there.oid)
+        program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
+        stream = there
+    owner = database.catalog.rights_of(view.oid).owner
+    role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
+    return LeavingView(view, stream, role, at, program, states, runtime.statics), version

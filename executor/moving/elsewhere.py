@@ -1,0 +1,200 @@
+"""Reading at its home a view that another server maintains: that one is asked, and its rows are the view's here.
+
+Owns: what is asked (the columns that a query reads, and the filter above its only scan), who is, and until when. The
+answer has the LSN of this server, the home, that it is of: at least that of every row acknowledged before the question,
+since the other server reads this one's log first. A statement that must have all it reads at one LSN compares that
+with its own. Knows nothing of connections: ``ask`` is given (``server/peers``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from executor.analytics import joined_scans
+from executor.moving.questions import (
+    Answer,
+    Question,
+    decode_answer,
+    decode_question,
+    encode_answer,
+    encode_error,
+    encode_question,
+)
+from executor.plans import Plan
+from executor.separation.artifact import check_call
+from executor.views.runtime import Away, ViewRuntime
+from planner.algebra import Filter, Relation, Scan
+from planner.expression import Column, Parameter, Value
+from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
+from planner.walk import Node, children, replace_parameters, used_columns, walk
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.queries import Reader
+    from executor.session import DatabaseSession
+
+#: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
+#: Raises OSError where it cannot be reached, and Unwanted.
+Ask = Callable[[str, bytes, Callable[[], bool]], bytes]
+
+#: Seconds for which a view is looked for that is on its way, and between two tries.
+_PATIENCE: Final = 5.0
+_WAIT: Final = 0.02
+#: What a server says of a view that it does not maintain.
+_NOT_HERE: Final = "55N01"
+
+
+class Unwanted(Exception):
+    """Nobody wants the answer any more."""
+
+
+def _nobody(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+    raise OSError("this server has no connections to others")
+
+
+class Elsewhere:
+    """The views of this server that others maintain. Safe for many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.ask: Ask = _nobody
+
+    def read(self, plan: Plan, parameters: tuple[Value, ...], reader: Reader) -> dict[int, Answer]:
+        """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, and the
+        error that is the view's value."""
+        found: dict[int, Answer] = {}
+        below = self._database.views_below(plan.views)
+        for oid in below:
+            runtime = self._database.view(oid)
+            if runtime.away is not None:
+                is_alone = oid in plan.views and not self._is_read_by(oid, below)
+                relation = wanted(plan.relation if is_alone else None, runtime, parameters)
+                answer = self._answer(runtime, Question(runtime.shared, relation, reader.time_zone), reader)
+                if answer is not None:
+                    found[oid] = answer
+        return found
+
+    def _is_read_by(self, oid: int, views: Iterable[int]) -> bool:
+        """Whether one of these views reads a view."""
+        database = self._database
+        return any(oid in database.plans.get(database.view(each).program.final).views for each in views)
+
+    def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
+        """The answer to a question; None where the view is here by now."""
+        stream = self._database.streams[runtime.paths[0].path.stream]
+        least, data, deadline = stream.last_lsn, encode_question(question), time.monotonic() + _PATIENCE
+        while (away := runtime.away) is not None:
+            is_late = time.monotonic() > deadline
+            try:
+                found = decode_answer(self._asked(runtime, away, data, reader))
+                if found.at >= least:
+                    return found
+                if is_late:
+                    raise SqlError(
+                        "55000", f'server "{away.server}" has not got all rows of view "{runtime.view.name}"'
+                    )
+            except SqlError as error:
+                if error.sqlstate != _NOT_HERE:
+                    raise
+                if is_late:
+                    raise away.raised(runtime.view) from error
+            except OSError as error:
+                if not self._moved(runtime, away):
+                    raise _unreachable(runtime, away, error) from error
+                continue
+            if not self._moved(runtime, away):
+                time.sleep(_WAIT)
+        return None
+
+    def _asked(self, runtime: ViewRuntime, away: Away, data: bytes, reader: Reader) -> bytes:
+        """The answer of a server; an error of ours, in its form, where the view has gone from there meanwhile."""
+        try:
+            return self.ask(away.address, data, lambda: reader.is_cancelled() or runtime.away != away)
+        except Unwanted:
+            if reader.is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request") from None
+            return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+
+    def _moved(self, runtime: ViewRuntime, away: Away) -> bool:
+        """Looks where the view is; whether that is another server than was known."""
+        self._database.view_moving.look_for(runtime)
+        return runtime.away != away
+
+
+def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
+    where = f" at {away.address}" if away.address else ""
+    message = f'view "{runtime.view.name}" is on server "{away.server}", which cannot be reached{where}: {error}'
+    hint = "When that server is lost, the view comes back from its last checkpoint (millstream.servers, server_lease)."
+    return SqlError("08001", message, hint=hint)
+
+
+def wanted(relation: Relation | None, runtime: ViewRuntime, parameters: tuple[Value, ...]) -> Relation:
+    """What a query needs of a view: the columns of its scans and, where there is one scan, the filter above it; all of
+    it where nobody knows."""
+    view = runtime.view
+    nodes: list[Node] = [] if relation is None else list(walk(relation))
+    scans = [node for node in nodes if isinstance(node, Scan) and (node.kind, node.oid) == ("view", view.oid)]
+    if not scans:
+        columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.columns, 1))
+        return Scan(view.oid, view.name, "view", columns, tuple(item.name for item in view.columns))
+    (scan,) = joined_scans(scans)
+    if not scan.columns:  # rows without columns have no number
+        first = view.columns[0]
+        return replace(scan, columns=(Column(1, first.name, first.type),), sources=(first.name,))
+    above = [node for node in nodes if any(child is scans[0] for child in children(node))]
+    if len(scans) > 1 or len(above) != 1 or not isinstance(above[0], Filter):
+        return scan
+    parts = (replace_parameters(part, parameters) if parameters else part for part in conjuncts(above[0].predicate))
+    test = conjunction(part for part in parts if used_columns(part) <= set(scan.columns) and _can_go(part))
+    return scan if test is None else Filter(scan, test)
+
+
+def _can_go(part: Node) -> bool:
+    """Whether a condition means the same on another server, and can be written down."""
+    if volatility(part) == "volatile" or any(isinstance(node, (*SUBQUERIES, Parameter)) for node in walk(part)):
+        return False
+    try:
+        for node in walk(part):
+            check_call(node)
+    except ValueError:
+        return False
+    return True
+
+
+def answer(session: DatabaseSession, data: bytes) -> bytes:
+    """The answer to a question of a view's home, whatever it is."""
+    try:
+        return encode_answer(_rows(session, decode_question(data)))
+    except SqlError as error:
+        return encode_error(error)
+
+
+def _rows(session: DatabaseSession, question: Question) -> Answer:
+    database, reader = session.database, session.reader
+    runtime = next((item for item in database.runtimes() if item.shared == question.view), None)
+    replica = None if runtime is None else database.replicas.get(runtime.paths[0].path.stream)
+    if runtime is None or replica is None:
+        raise SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
+    reader.time_zone = question.time_zone
+    with replica.lock:  # nothing comes between the rows and where they are up to
+        _, _, table = reader.present(runtime.view.oid)
+        at = replica.position
+    scan = question.scan
+    if not set(scan.sources) <= set(table.column_names):
+        raise SqlError("08P01", "a question of another server is about other columns")
+    rows = table.select(scan.sources)
+    if isinstance(question.relation, Filter):
+        leaf = replace(scan, oid=runtime.view.oid)
+        relation = _over(question.relation, leaf)
+        bindings = {f"v{leaf.oid}": table}
+        rows = database.engine.query(relation, bindings, (), question.time_zone, reader).rename_columns(scan.sources)
+    return Answer(at, rows)
+
+
+def _over(relation: Relation, leaf: Scan) -> Relation:
+    """The filters over another scan."""
+    return replace(relation, input=_over(relation.input, leaf)) if isinstance(relation, Filter) else leaf
