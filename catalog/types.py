@@ -213,8 +213,8 @@ class SqlType:
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); (digits,) of
-    times and (fields, digits) of intervals or (), where only what stores values or is cast to has any
-    (``catalog.precision``); else ().
+    times and (fields, digits) of intervals or (), which only what stores values or is cast to has
+    (``catalog.precision.expressed``); else ().
     ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
     may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
     what a user declared, where ``name`` is ``"enum"``; ``row`` are the fields, where ``name`` is ``"record"``.
