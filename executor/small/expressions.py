@@ -115,7 +115,7 @@ def _function(call: Call) -> Callable[..., Any] | None:
         ):
             return _whole(_ARITHMETIC[name], 1 << _BITS[call.type.name])
         case "neg" if types[0].name in _BITS and types[0].name == call.type.name:
-            return _whole(operator.neg, 1 << _BITS[call.type.name])
+            return _whole(lambda value: -value, 1 << _BITS[call.type.name])
         case name if name in COMPARISONS and _alike(types):
             return _strict(COMPARISONS[name])
         case _:

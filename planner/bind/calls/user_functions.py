@@ -104,17 +104,21 @@ def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
     called = _called(env, node, bind)
-    return None if called is None or not called[0].returns_set else called
+    if called is None:
+        return None
+    function, given, node = called
+    return (function, given, node) if function.returns_set else None
 
 
 def _gathered(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
     """A call's rows as an array of them, or of its only column's values."""
     query = _rows(env, function, given, node)
     relation, kind = query.relation, _declared_rows(env.binding.context.catalog, function)
-    if len(relation.columns) > 1 or kind is not None or relation.columns[0].type.element is not None:
-        pairs = zip(query.outputs, relation.columns, strict=True)
+    columns = list(relation.columns)
+    if len(columns) > 1 or kind is not None or columns[0].type.element is not None:
+        pairs = zip(query.outputs, columns, strict=True)
         named = record(*((output.name, column.type) for output, column in pairs))
-        row = Call("row", tuple(map(ColumnRef, relation.columns)), named if kind is None else kind)
+        row = Call("row", tuple(map(ColumnRef, columns)), named if kind is None else kind)
         relation = Project(relation, ((env.binding.column(function.name, row.type), row),))
     return array_of_query(env, relation, node)
 

@@ -55,7 +55,7 @@ def _database(binding: Binding, name: str) -> int:
     return DATABASE
 
 
-def _require_owner(binding: Binding, name: str) -> None:
+def _require_owner(binding: Binding, name: Any) -> None:
     roles, owner = binding.context.catalog.roles, binding.context.catalog.rights_of(DATABASE).owner
     if not roles.has_role(current_role(binding).oid, owner):
         raise SqlError("42501", f"must be owner of database {name}")
@@ -65,7 +65,8 @@ def _changed(binding: Binding, tag: str, role: int, database: int, node: Any) ->
     before: Roles = binding.context.catalog.roles
     if node.kind == VariableSetKind.VAR_RESET_ALL:
         return ChangeRoles(tag, before, before.without_settings(role, database))
-    name = _CASED.get(node.name.lower(), node.name.lower())
+    written: str = node.name.lower()
+    name = _CASED.get(written, written)
     if name in _IDENTITY:
         raise unsupported(f"{tag} ... SET {name}", "SET it in the session.")
     if node.kind == VariableSetKind.VAR_SET_CURRENT:
