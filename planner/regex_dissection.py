@@ -18,8 +18,9 @@ from planner.regex_tree import Back, Choice, Group, Node, Repeat, captured, pref
 from planner.regex_tree import Sequence as Items
 
 Span = tuple[int, int] | None
-#: Parts that are looked at in one search.
+#: Parts that are looked at in one search, where the text is short; in a long one each costs more.
 STEPS: Final = 200_000
+_LONG: Final = 512
 
 
 class Places(Protocol):
@@ -35,12 +36,12 @@ class Places(Protocol):
 
 
 class Dissection:
-    """One search's in a text."""
+    """One search's in a text, from its beginning on."""
 
     def __init__(self, places: Places, text: str) -> None:
         self._places = places
         self._text = text
-        self._left = STEPS
+        self._left, self._cost = STEPS, 1 + len(text) // _LONG
 
     def matches(self, node: Node, begin: int, end: int, groups: list[Span]) -> bool:
         """Whether a node takes the characters from ``begin`` to ``end``, which the sets say it may; notes its groups.
@@ -74,7 +75,7 @@ class Dissection:
                 raise AssertionError(type(node))
 
     def _step(self) -> None:
-        self._left -= 1
+        self._left -= self._cost
         if self._left < 0:
             raise unsupported("a regular expression with back references that takes this long", "Use several ones.")
 

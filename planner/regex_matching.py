@@ -54,6 +54,7 @@ def find_all(pattern: Pattern, text: str, start: int = 0) -> Iterator[Match]:
 
 def _matches(pattern: Pattern, text: str, start: int) -> Iterator[Match]:
     places = _Text(text)
+    dissection = Dissection(places, text)
     begins = places.before(pattern.root, places.all)
     greedy = preference(pattern.root) is not False
     while start <= len(text):
@@ -65,7 +66,7 @@ def _matches(pattern: Pattern, text: str, start: int) -> Iterator[Match]:
         end = _chosen(ends, greedy)
         groups: list[Span] = [None] * (pattern.groups + 1)
         if refers(pattern.root):
-            found = _dissected(pattern, Dissection(places, text), begin, ends, greedy)
+            found = _dissected(pattern, dissection, begin, ends, greedy)
             if found is None:
                 start = begin + 1
                 continue

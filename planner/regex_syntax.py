@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
-from planner.regex_tree import Back, Char, Choice, Group, Look, Node, Pattern, Point, Repeat, Sequence, anywhere
+from planner.regex_tree import Back, Char, Choice, Group, Look, Node, Pattern, Point, Repeat, Sequence, anywhere, weight
 
 _MOST: Final = 255
 _DEPTH: Final = 200
@@ -36,6 +36,9 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
 _ESCAPES: Final = {"a": "\a", "b": "\b", "B": "\\", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SHORTHANDS: Final = {"d": "digit", "s": "space", "w": "word"}
 _POINTS: Final = {"A": "start", "Z": "end", "m": "word_start", "M": "word_end", "y": "edge", "Y": "inside"}
+#: Nodes that a reference is searched as; groups that refer to groups that do have twice as many each time.
+_HEAVIEST: Final = 500
+_ANYTHING: Final = Repeat(Char(lambda char: True), 0, None, True)
 _COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)+")
 _COMMENT: Final = re.compile(r"\(\?#[^)]*\)")
@@ -270,7 +273,8 @@ class _Reader:
         self.place = digits.end()
         if self.looks or number not in self.closed:
             raise _bad("invalid backreference number")
-        return Back(number, anywhere(self.closed[number]), self.options.ignore_case)
+        like = anywhere(self.closed[number])
+        return Back(number, like if weight(like) <= _HEAVIEST else _ANYTHING, self.options.ignore_case)
 
     def _shorthand(self, letter: str) -> Char:
         inside, by_line = _CLASSES[_SHORTHANDS[letter.lower()]], self.options.by_line

@@ -116,6 +116,21 @@ def anywhere(node: Node) -> Node:
 
 
 @lru_cache(_NODES)
+def weight(node: Node) -> int:
+    """How many nodes are met on the way through it: a reference's own are those of its group, and of those that its
+    group refers to."""
+    match node:
+        case Back():
+            return 1 + weight(node.like)
+        case Group() | Repeat() | Look():
+            return 1 + weight(node.inner)
+        case Sequence(items=inner) | Choice(branches=inner):
+            return 1 + sum(map(weight, inner))
+        case _:
+            return 1
+
+
+@lru_cache(_NODES)
 def captured(node: Node) -> tuple[int, ...]:
     """The numbers of the groups in it."""
     match node:

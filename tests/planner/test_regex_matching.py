@@ -93,6 +93,17 @@ def test_matches(pattern: str, text: str, matches: object) -> None:
     assert _found(pattern, text, "") == matches
 
 
+def test_groups_that_refer_to_each_other_are_found_in_no_time() -> None:
+    pattern = "(a*)" + "".join(rf"(\{number}\{number})" for number in range(1, 40))
+    assert _found(pattern, "b", "") == [[""] * 40] * 2
+
+
+def test_all_places_to_begin_at_share_the_steps() -> None:
+    text = " ".join(["abcdefghijklmnopqrstuvwx"] * 200)
+    with pytest.raises(SqlError, match="back references that takes this long"):
+        _found(r"(\w+)(\w+)(\w+)(\w+)\4\3\2\1", text, "")
+
+
 def test_nothing_backtracks() -> None:
     text = "ab" * 500
     assert len(_found("(a|b|ab)*?$", text, "") or ()) >= 1

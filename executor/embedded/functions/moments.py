@@ -75,7 +75,7 @@ CREATE MACRO ms_rounded_timetz(x, unit) AS ms_timetz(ms_rounded_micros(ms_timetz
 CREATE MACRO ms_cut(x, unit) AS CASE WHEN x < 0 THEN -(-x // unit * unit) ELSE x // unit * unit END;
 CREATE MACRO ms_fitted_interval(x, months, days, cut, rounded) AS ms_interval_total(
     ms_cut(ms_interval_months(x), months), CASE WHEN days THEN ms_interval_day(x) ELSE 0 END,
-    CASE WHEN cut = 0 THEN 0 ELSE ms_rounded_micros(ms_cut(ms_interval_micros(x), cut), rounded) END);
+    CASE WHEN cut = 0 THEN 0 ELSE ms_rounded_micros(ms_cut(ms_interval_micros(x), greatest(cut, 1)), rounded) END);
 """
 
 

@@ -47,3 +47,10 @@ EXECUTE interval_fields_p (30, '3', '1.126');
 EXECUTE interval_fields_p (31, '90 minutes', interval '1.125 s');
 DROP TABLE interval_fields, interval_fields_copy;
 DROP DOMAIN interval_fields_hours;
+
+-- Values that come as parameters.
+PREPARE fields (interval) AS
+    SELECT $1::interval year, $1::interval month, $1::interval day, $1::interval hour to minute, $1::interval second(1);
+EXECUTE fields ('1 year 2 months 3 days 04:05:06.789');
+EXECUTE fields ('-3 days -04:05:06.789');
+DEALLOCATE fields;
