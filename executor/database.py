@@ -365,10 +365,9 @@ class Database:
                     catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
             write.save_catalog(lsn, transaction.catalog_changes, partial(stored_catalog.dump_catalog, catalog))
         self.table_keys.publish(lsn, write.journal)
-        write.commit(lsn)
+        # the next writer finds the catalog
+        write.commit(lsn, None if catalog is None else partial(self._install, catalog, lsn, transaction.views))
         transaction.write = None
-        if catalog is not None:
-            self._install(catalog, lsn, transaction.views)
 
     def _install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
         """A DDL transaction is durable: the catalog, streams and views become what it says."""

@@ -27,12 +27,17 @@ class Planned:
     @property
     def adds_rows(self) -> bool:
         """Whether it is an INSERT or COPY, into a stream or a table."""
-        return isinstance(self.statement, Insert | CopyIn)
+        return isinstance(self._changing, Insert | CopyIn)
 
     @property
     def writes_tables(self) -> bool:
         """Whether it needs the table writer's lock, under which no other transaction changes the catalog."""
-        statement = self.statement.query if isinstance(self.statement, CopyOut) else self.statement
+        statement = self._changing
         if isinstance(statement, Insert | CopyIn):
             return isinstance(statement.target, Table)
         return isinstance(statement, Update | Delete | Merge | Modifying | Truncate | CreateTableAs | ddl.Definition)
+
+    @property
+    def _changing(self) -> Statement:
+        """What may change something: of COPY TO what it copies."""
+        return self.statement.query if isinstance(self.statement, CopyOut) else self.statement

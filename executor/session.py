@@ -384,15 +384,19 @@ class DatabaseSession:
     def awaits_turn(self, statement: RowChange) -> bool:
         """Whether ``change_row_within`` may be possible as soon as those who write tables have ended."""
         transaction = self._block.current
-        is_first = transaction is not None and transaction.write is None and not self.lock_timeout
-        return is_first and not self.serializable and self.database.row_changes.is_by_key(statement)
+        if transaction is None or transaction.write is not None or transaction.repeatable or self.serializable:
+            return False
+        changes = self.database.row_changes
+        return not self.lock_timeout and not changes.is_gathering and changes.is_by_key(statement)
 
     def change_row_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
         """The same at once within the open block, whose commit makes it durable."""
         transaction = self._block.current
         if transaction is None or transaction.failed or transaction.repeatable or self.serializable:
             return False
-        return self.database.row_changes.change_within(transaction, statement, parameters, self.time_zone)
+        changed = self.database.row_changes.change_within(transaction, statement, parameters, self.time_zone)
+        transaction.begun |= changed
+        return changed
 
     def read_within(self, reader: PointReader, parameters: tuple[Value, ...]) -> Row | None:
         """The row of a point read as the open block sees it; None where it is to be read the ordinary way."""
@@ -415,10 +419,12 @@ class DatabaseSession:
         """COMMIT of a block that has changed no more than rows by key, without blocking; ``done`` is called when that
         is durable, or why it is not. False where it must wait: nothing happened."""
         transaction = self._block.current
+        write = None if transaction is None else transaction.write
         if transaction is None or not transaction.is_by_key or self.temporary.tables:
             return False
-        self._block.current, write = None, transaction.write
-        assert write is not None
+        if write is None or not write.journal:  # there is nothing to log
+            return False
+        self._block.current = None
 
         def ended(error: SqlError | None) -> None:
             transaction.release_locks()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Answer = Callable[[bytes], None]
 
 #: Seconds that a statement waits for the tables without a thread, which hears of a cancel as often.
-_SOON: Final = 0.05
+_SOON: Final = 0.01
 _AT_ONCE: Final = ("begin", "savepoint", "release")
 _ENDS: Final = ("commit", "rollback")
 
@@ -62,7 +62,9 @@ def may_wait(session: Session, plan: Plan) -> bool:
     return (
         isinstance(statement, Insert | Update | Delete)
         and session.db.status == "T"
-        and not plan.calls
+        and plan.calls <= SESSION_VALUES
+        and plan.catalog is session.database.catalog
+        and not session.settings.read_only
         and session.db.awaits_turn(statement)
     )
 
@@ -74,17 +76,23 @@ async def answered_in_turn(
     waits on. Raises 57014 where the statement was cancelled meanwhile."""
     loop, turns = session.server.loop, session.database.tables.turns
     until, first = loop.time() + _SOON, False
-    while loop.time() < until:
-        turn = loop.create_future()
-        timer = loop.call_at(until, _decide, turn, False)
-        turns.wait(partial(_decide, turn, True), first)
-        first = await turn
-        timer.cancel()
-        session.end_cancelled()
-        if first and answered(session, plan, values, answer, formats):
-            return True
-        if turns.is_free:  # it is something else
-            return False
+    with session.timed():
+        while loop.time() < until:
+            turn = loop.create_future()
+            timer = loop.call_at(until, _decide, turn, False)
+            turns.wait(partial(_decide, turn, True), first)
+            first = await turn
+            timer.cancel()
+            try:
+                session.end_cancelled()
+                if first and answered(session, plan, values, answer, formats):
+                    return True
+            except BaseException:
+                turns.freed()  # it may be the next one's turn
+                raise
+            if turns.is_free:  # it is something else
+                break
+    turns.freed()
     return False
 
 
@@ -98,7 +106,9 @@ def _decide(turn: asyncio.Future[bool], come: bool) -> bool:
 
 def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:
     action = statement.action
-    if action == "commit" and session.listening.is_silent and session.db.status == "T":
+    if action == "commit" and not session.listening.is_silent:  # others commit in turn with it
+        return False
+    if action == "commit" and session.db.status == "T":
         session.starts_statement(plan)
         if hold(session, session.db.commit_at_once, partial(_committed, session, answer)):
             return True
@@ -113,8 +123,7 @@ def _controlled(session: Session, plan: Plan, statement: TransactionControl, ans
 
 def _committed(session: Session, answer: Answer, error: SqlError | None) -> None:
     if error is None:
-        session.members.commit()
-        session.portals.clear()
+        session.ended("COMMIT")
         answer(command_complete("COMMIT"))
     else:
         session.failed(error)

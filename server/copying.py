@@ -29,7 +29,7 @@ from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
 from planner.statements import CopyIn as CopyInStatement
-from planner.statements import CopyOptions, CopyOut
+from planner.statements import CopyOptions, CopyOut, Query
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
@@ -297,6 +297,8 @@ async def send_out(session: Session, plan: Plan) -> None:
     planned = execution.planned(session, plan)
     statement = planned.statement
     assert isinstance(statement, CopyOut)
+    if not isinstance(statement.query, Query):  # what it changes lasts once its rows have arrived
+        session.begin_implicit()
     if statement.path is not None:
         rows = await session.work(_write_file, session, planned, statement)
         session.connection.send(encoder.command_complete(f"COPY {rows}"))

@@ -376,9 +376,13 @@ class Session:
 
     def _end(self, statement: TransactionControl) -> Result:
         result = self.db.execute(statement)
-        (self.members.commit if result.tag == "COMMIT" else self.members.rollback)()
-        self.portals.clear()
+        self.ended(result.tag)
         return result
+
+    def ended(self, tag: str) -> None:
+        """A block has ended, as its tag says."""
+        (self.members.commit if tag == "COMMIT" else self.members.rollback)()
+        self.portals.clear()
 
     def _begun(self, statement: TransactionControl) -> None:
         self.members.begin()

@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from py4j.protocol import Py4JNetworkError
+
 from executor.spark import jobs
 from executor.spark.classic import ClassicSession
 from executor.spark.connect import ConnectSession
@@ -84,6 +86,8 @@ class Driver:
             answer = handler(request)
         except BaseException as error:
             failure = describe(error)
+            if isinstance(error, Py4JNetworkError):  # the JVM has died, which is nothing that a request is answered
+                self._die(JVM_DIED)
             if failure["kind"] == "engine":
                 traceback.print_exc()
             answer = {"error": failure}

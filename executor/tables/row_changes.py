@@ -87,6 +87,11 @@ class RowChanges:
         group.sync |= sync
         return True
 
+    @property
+    def is_gathering(self) -> bool:
+        """Whether it has the writer's lock itself, which then is hardly ever free."""
+        return self._group is not None or self._commits
+
     def is_by_key(self, statement: RowChange) -> bool:
         """Whether a statement changes one row by key."""
         return self._soon is not None and self._plan_of(statement) is not None
@@ -119,14 +124,22 @@ class RowChanges:
         """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when that is durable,
         or why not. Only once ``serve`` was called."""
 
+        soon, begins = self._soon, True
+        assert soon is not None
+
         def ended(error: Exception | None) -> None:
-            done(None if error is None else _known(error))
+            tell = partial(done, None if error is None else _known(error))
+            if begins:  # who asked is still at it
+                soon(tell)
+            else:
+                tell()
 
         try:
             self._database.commit_rows(write, sync, ended, self._call)
         except Exception as error:
             write.rollback()
             ended(error)
+        begins = False
 
     def _plan_of(self, statement: RowChange) -> RowPlan | None:
         catalog = self._database.catalog

@@ -16,7 +16,7 @@ from psycopg import sql
 from server.config import Address, Config
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
-from tests.server.in_process import House, Peer, opened
+from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, execute
 
 _TABLE = "(k integer PRIMARY KEY, n smallint NOT NULL, name text)"
@@ -176,3 +176,56 @@ def test_who_waits_for_a_block_hears_a_cancel(running: Millstream) -> None:
         first.execute("COMMIT")
         assert second.execute("SELECT n FROM awaited").fetchone() == (4,)
         first.execute("DROP TABLE awaited")
+
+
+def test_notifications_of_blocks_hold_nobody_up(running: Millstream) -> None:
+    """Who commits with something to say waits for others who do: in a thread, never on the event loop."""
+    with running.connect() as client:
+        client.execute("CREATE FOREIGN TABLE told (k integer) SERVER stream")
+        client.execute("CREATE TABLE telling (k integer PRIMARY KEY, n integer)")
+        client.execute("INSERT INTO telling VALUES (1, 0), (2, 0), (3, 0)")
+
+    def run(statements: tuple[str, ...]) -> None:
+        with running.connect() as client:
+            client.execute("SET statement_timeout = '30s'")
+            for _ in range(25):
+                for text in statements:
+                    client.execute(sql.SQL(text))  # type: ignore[arg-type]
+
+    scripts = [
+        ("BEGIN", "INSERT INTO told VALUES (1)", "NOTIFY blocks_told", "COMMIT"),
+        ("BEGIN", "NOTIFY blocks_told", "COMMIT"),
+        *((f"UPDATE telling SET n = n + 1 WHERE k = {key}",) for key in (1, 2)),
+        ("BEGIN", "UPDATE telling SET n = n + 1 WHERE k = 3", "NOTIFY blocks_told", "COMMIT"),
+    ]
+    with ThreadPoolExecutor(len(scripts)) as threads:
+        list(threads.map(run, scripts, timeout=60))
+    with running.connect() as client:
+        assert client.execute("SELECT n FROM telling").fetchall() == [(25,)] * 3
+        client.execute("DROP TABLE telling")
+
+
+def test_many_blocks_in_one_burst_without_waiting_for_the_disk(house: House) -> None:
+    peer, blocks = house.peer(), 150
+    peer.query("SET synchronous_commit = off")
+    peer.query("UPDATE held SET n = 0 WHERE k = 1")
+    texts = ("BEGIN", "UPDATE held SET n = n + 1 WHERE k = 1", "COMMIT")
+    burst = request(*(("Q", text.encode() + b"\0") for _ in range(blocks) for text in texts))
+    data = peer.feed(burst, answers=3 * blocks)
+    assert data.count(b"COMMIT") == blocks
+    assert str(blocks).encode() in peer.query("SELECT n FROM held WHERE k = 1")
+    house.leave()
+
+
+def test_isolation_comes_before_the_first_change(running: Millstream) -> None:
+    with running.connect() as client:
+        client.execute("CREATE TABLE isolated (k integer PRIMARY KEY, n integer)")
+        client.execute("INSERT INTO isolated VALUES (1, 0)")
+        for _ in range(3):  # until its rows are at hand
+            client.execute("UPDATE isolated SET n = n + 1 WHERE k = 1")
+        client.execute("BEGIN")
+        client.execute("UPDATE isolated SET n = n + 1 WHERE k = 1")
+        with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+            client.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        client.execute("ROLLBACK")
+        client.execute("DROP TABLE isolated")

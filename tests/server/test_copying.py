@@ -288,3 +288,13 @@ def test_privileges_on_columns_suffice(sql: Client) -> None:
     sql.execute("RESET ROLE")
     sql.execute("DROP TABLE some_columns")
     sql.execute("DROP ROLE copier")
+
+
+def test_what_cannot_be_written_is_not_deleted(sql: Client) -> None:
+    sql.execute("CREATE TABLE unwritten (a integer)")
+    sql.execute("INSERT INTO unwritten VALUES (1), (2)")
+    with pytest.raises(psycopg.errors.DiskFull):
+        sql.execute("COPY (DELETE FROM unwritten RETURNING a) TO '/dev/full'")
+    assert sql.execute("SELECT count(*) FROM unwritten").fetchone() == (2,)
+    assert copy_out(sql, "COPY (DELETE FROM unwritten RETURNING a) TO STDOUT") == b"1\n2\n"
+    assert sql.execute("SELECT count(*) FROM unwritten").fetchone() == (0,)

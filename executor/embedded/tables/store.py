@@ -113,9 +113,9 @@ class TableStore:
         #: Who has rows by key, once somebody does.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
-        #: What other writers may see and readers not yet.
         #: Who waits on an event loop to write.
         self.turns = Turns(self._is_free)
+        #: What other writers may see and readers not yet.
         self.unsettled = Unsettled(self.turns.freed)
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")

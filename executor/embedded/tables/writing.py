@@ -411,7 +411,7 @@ class WriteTransaction:
         self._store.unlock()
         return True
 
-    def commit(self, lsn: int) -> None:
+    def commit(self, lsn: int, then: Callable[[], None] | None = None) -> None:
         """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""
         if self._broken:
             raise failed_transaction()
@@ -427,7 +427,7 @@ class WriteTransaction:
         except BaseException:
             self.rollback()
             raise
-        self._end(lsn)
+        self._end(lsn, then=then)
 
     def rollback(self, error: SqlError | None = None) -> None:
         """Undoes everything and lets the next writer in; harmless after the end. With ``error`` those fail, too, that
@@ -437,15 +437,19 @@ class WriteTransaction:
                 self._connection.rollback()
             self._end(None, error)
 
-    def _end(self, lsn: int | None, error: SqlError | None = None) -> None:
+    def _end(self, lsn: int | None, error: SqlError | None = None, then: Callable[[], None] | None = None) -> None:
         self._open = False
         if self._connection is not None:
             self._store.release(self._connection)
         self._ended(self, lsn)
-        if self._lsn is None:
-            self._store.unlock()
-        else:
-            self._store.unsettled.settle(self._lsn, error)
+        try:
+            if then is not None:
+                then()
+        finally:
+            if self._lsn is None:
+                self._store.unlock()
+            else:
+                self._store.unsettled.settle(self._lsn, error)
 
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
