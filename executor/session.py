@@ -22,16 +22,15 @@ from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
 from catalog.system.rows import Own
 from executor import changing
 from executor.advisory import EXCLUSIVE, SHARED, Holder
+from executor.at_once import AtOnce
 from executor.block import Block
 from executor.copying import CopySink
 from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
-from executor.embedded.tables.row_plans import RowChange
 from executor.explaining import explain
 from executor.locking import begin_write, lock, lock_table
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
-from executor.points import PointReader
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
 from executor.streams.arriving import ArrivingQuery
@@ -40,7 +39,6 @@ from executor.tables import drawing
 from executor.tables.drawing import Caller
 from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
-from executor.trace.index import Row
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Relation
 from planner.definitions import CreateTableAs, CreateView, Truncate
@@ -81,6 +79,8 @@ class DatabaseSession:
         #: Who maintains the continuous views that this session creates, where they do not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
         self._block = Block(self._new, self._commit)
+        #: What it does without waiting.
+        self.at_once = AtOnce(self, self._block)
         self.sequences = SessionSequences(database.sequences)
         self.temporary = Temporary()
         #: Schemas in which a sequence's name is looked up when a statement runs.
@@ -370,86 +370,6 @@ class DatabaseSession:
             self._block.finish()
 
     # Other ------------------------------------------------------------------------------------------------------
-
-    def change_row(
-        self, statement: RowChange, parameters: tuple[Value, ...], done: Callable[[SqlError | None], None]
-    ) -> bool:
-        """An autocommitted change of one row of a table by key, without blocking; ``done`` is called when it is
-        durable. False when it cannot go that way, or must wait, or changes no row. Raises SqlError for a bad value."""
-        if self._block.current is not None or self.serializable:
-            return False
-        changes = self.database.row_changes
-        return changes.change(statement, parameters, self.time_zone, self.synchronous_commit, done)
-
-    def awaits_turn(self, statement: RowChange) -> bool:
-        """Whether ``change_row_within`` may be possible as soon as those who write tables have ended."""
-        transaction = self._block.current
-        if transaction is None or transaction.write is not None or transaction.repeatable or self.serializable:
-            return False
-        changes = self.database.row_changes
-        return not self.lock_timeout and not changes.is_gathering and changes.is_by_key(statement)
-
-    def change_row_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
-        """The same at once within the open block, whose commit makes it durable."""
-        transaction = self._block.current
-        if transaction is None or transaction.failed or transaction.repeatable or self.serializable:
-            return False
-        changed = self.database.row_changes.change_within(transaction, statement, parameters, self.time_zone)
-        transaction.begun |= changed
-        return changed
-
-    def read_within(self, reader: PointReader, parameters: tuple[Value, ...]) -> Row | None:
-        """The row of a point read as the open block sees it; None where it is to be read the ordinary way."""
-        transaction = self._block.current
-        if transaction is None or transaction.failed or transaction.repeatable or transaction.catalog is not None:
-            return None
-        transaction.begun = True
-        return reader.peek(parameters) if transaction.write is None else reader.within(transaction.write, parameters)
-
-    def ends_at_once(self, action: str) -> bool:
-        """Whether COMMIT or ROLLBACK has nothing to wait for."""
-        transaction = self._block.current
-        if transaction is None or transaction.snapshot is not None or self.temporary.tables:
-            return False
-        if action == "commit" and not transaction.failed:
-            return transaction.is_empty
-        return transaction.write is None or not transaction.write.is_open
-
-    def commit_at_once(self, done: Callable[[SqlError | None], None]) -> bool:
-        """COMMIT of a block that has changed no more than rows by key, without blocking; ``done`` is called when that
-        is durable, or why it is not. False where it must wait: nothing happened."""
-        transaction = self._block.current
-        write = None if transaction is None else transaction.write
-        if transaction is None or not transaction.is_by_key or self.temporary.tables:
-            return False
-        if write is None or not write.journal:  # there is nothing to log
-            return False
-        self._block.current = None
-
-        def ended(error: SqlError | None) -> None:
-            transaction.release_locks()
-            done(error)
-
-        self.database.row_changes.commit(write, self.synchronous_commit, ended)
-        return True
-
-    def append_rows(
-        self, insert: Insert, rows: list[tuple[Value, ...]], done: Callable[[SqlError | None], None]
-    ) -> bool:
-        """Rows of an autocommitted INSERT into a stream, without blocking; ``done`` is called when they are durable.
-
-        False when this INSERT cannot go that way, or must wait. ``rows`` are parameter tuples; raises SqlError for a
-        bad value.
-        """
-        if self._block.current is not None or not isinstance(insert.target, Stream) or insert.literals is None:
-            return False
-        if not self.database.admission.is_open(insert.target.oid):
-            return False
-        return self.database.appender.append(insert, rows, self.synchronous_commit, done)
-
-    def check_row(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
-        """Raises what an INSERT that is appended later would raise for a bad value."""
-        self.database.appender.check(insert, parameters)
 
     def cancel(self) -> None:
         """Interrupts what runs now; may be called from any thread."""

@@ -65,7 +65,7 @@ def change(session: Session, plan: Plan, values: tuple[Value, ...], then: Answer
     """
     statement = plan.statement
     assert isinstance(statement, Update | Delete | Insert)
-    return hold(session, lambda done: session.db.change_row(statement, values, done), then)
+    return hold(session, lambda done: session.db.at_once.change(statement, values, done), then)
 
 
 def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then: Answer) -> bool:
@@ -74,7 +74,7 @@ def append(session: Session, insert: Insert, rows: list[tuple[Value, ...]], then
     ``is_plain`` says whether to try; ``rows`` are one tuple of the plan's parameters for each execution. ``then`` runs
     on the loop's thread and queues the answer, which leaves at once. Raises SqlError for a value that does not fit.
     """
-    return hold(session, lambda done: session.db.append_rows(insert, rows, done), then)
+    return hold(session, lambda done: session.db.at_once.append(insert, rows, done), then)
 
 
 def hold(session: Session, take: Callable[[Answer], bool], then: Answer) -> bool:

@@ -65,7 +65,7 @@ def may_wait(session: Session, plan: Plan) -> bool:
         and plan.calls <= SESSION_VALUES
         and plan.catalog is session.database.catalog
         and not session.settings.read_only
-        and session.db.awaits_turn(statement)
+        and session.db.at_once.awaits_turn(statement)
     )
 
 
@@ -110,9 +110,9 @@ def _controlled(session: Session, plan: Plan, statement: TransactionControl, ans
         return False
     if action == "commit" and session.db.status == "T":
         session.starts_statement(plan)
-        if hold(session, session.db.commit_at_once, partial(_committed, session, answer)):
+        if hold(session, session.db.at_once.commit, partial(_committed, session, answer)):
             return True
-    if action not in _AT_ONCE and not (action in _ENDS and session.db.ends_at_once(action)):
+    if action not in _AT_ONCE and not (action in _ENDS and session.db.at_once.ends(action)):
         return False
     result = run(session, plan, ())
     if result.notices:
@@ -134,7 +134,7 @@ def _read(
 ) -> bool:
     """A point read of a plan that was recognised as one."""
     reader = session.server.points.known(plan) if plan.repeatable else None
-    row = None if reader is None else session.db.read_within(reader, values)
+    row = None if reader is None else session.db.at_once.read_within(reader, values)
     if reader is None or row is None:
         return False
     session.starts_statement(plan)
@@ -153,7 +153,7 @@ def _changed(session: Session, plan: Plan, values: tuple[Value, ...], answer: An
     if plan.calls:
         statement, values = evaluate(session, statement, values), ()
         assert isinstance(statement, Insert | Update | Delete)
-    if not session.db.change_row_within(statement, values):
+    if not session.db.at_once.change_within(statement, values):
         return False
     answer(command_complete(change_tag(plan)))
     return True

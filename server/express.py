@@ -160,8 +160,8 @@ class RowChange:
     def _takes(self, values: tuple[Value, ...]) -> bool:
         statement = self.statement
         if isinstance(statement, Insert) and isinstance(statement.target, Stream):
-            return self.session.db.append_rows(statement, [values], self.done)
-        return self.session.db.change_row(statement, values, self.done)
+            return self.session.db.at_once.append(statement, [values], self.done)
+        return self.session.db.at_once.change(statement, values, self.done)
 
     def _done(self, error: SqlError | None) -> None:
         connection = self.session.connection

@@ -288,7 +288,7 @@ def _append(session: Session, plan: Plan, insert: Insert, values: tuple[Value, .
     tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
     if not session.pending and type(session.connection.peek()) is m.Sync:
         return append(session, insert, [values], partial(_appended, session, Answered(plan, tag, None)))
-    session.db.check_row(insert, values)  # an error is that of its Execute, not of the Sync that appends
+    session.db.at_once.check(insert, values)  # an error is that of its Execute, not of the Sync that appends
     if session.pending and session.pending[-1][0] is insert:
         session.pending[-1][1].append(values)
     else:

@@ -98,7 +98,7 @@ class Appender:
             make(parameters)
 
     def append(self, insert: Insert, rows: list[tuple[Value, ...]], sync: bool, done: Done) -> bool:
-        """Queues one statement's rows; see DatabaseSession.append_rows."""
+        """Queues one statement's rows; see AtOnce.append."""
         makers = self._makers_of(insert)
         if makers is None:
             return False

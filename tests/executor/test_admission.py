@@ -168,10 +168,10 @@ def test_a_short_insert_goes_past_the_worker_threads_only_while_it_need_not_wait
     insert = bind(parse("INSERT INTO s VALUES (1, 1)")[0], Context(resting.catalog)).statement
     assert isinstance(insert, Insert)
     done = threading.Event()
-    assert client.session.append_rows(insert, [()], lambda error: done.set())
+    assert client.session.at_once.append(insert, [()], lambda error: done.set())
     assert done.wait(20)
     client.run(VIEW)
     client.copy("COPY s FROM STDIN", [batch(10_000)])
     (oid,) = resting.streams
     wait_until(lambda: not resting.admission.is_open(oid))
-    assert not client.session.append_rows(insert, [()], lambda error: None)
+    assert not client.session.at_once.append(insert, [()], lambda error: None)

@@ -38,7 +38,7 @@ class Loop:
         (raw,) = parse(text)
         found = bind(raw, Context(self.client.session.catalog, ("public",), (INT4,) * len(rows[0]))).statement
         assert isinstance(found, Insert)
-        assert self.client.session.append_rows(found, list(rows), self.answers.append)
+        assert self.client.session.at_once.append(found, list(rows), self.answers.append)
 
     def calls(self) -> None:
         """Runs what this thread was called for."""
@@ -215,7 +215,7 @@ def test_failing_answer_stops_no_other(loop: Loop) -> None:
     (raw,) = parse("INSERT INTO a VALUES (1, 'x')")
     found = bind(raw, Context(loop.client.session.catalog)).statement
     assert isinstance(found, Insert)
-    assert loop.client.session.append_rows(found, [()], fail)
+    assert loop.client.session.at_once.append(found, [()], fail)
     loop.insert(_A, (2,))
     assert loop.turn(1) == [None]
 

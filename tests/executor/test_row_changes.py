@@ -37,17 +37,17 @@ class Loop:
         """Whether a statement was taken; what it leads to comes with ``turn``."""
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
-        return client.session.change_row(statement, parameters, self.answers.append)
+        return client.session.at_once.change(statement, parameters, self.answers.append)
 
     def within(self, client: Client, text: str, *parameters: Any) -> bool:
         """Whether a statement was run at once within the client's block."""
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
-        return client.session.change_row_within(statement, parameters)
+        return client.session.at_once.change_within(statement, parameters)
 
     def commit(self, client: Client) -> bool:
         """Whether a block was taken to be committed; what it leads to comes with ``turn``."""
-        return client.session.commit_at_once(self.answers.append)
+        return client.session.at_once.commit(self.answers.append)
 
 
 @pytest.fixture

@@ -1,0 +1,111 @@
+"""What a session does on an event loop's thread, waiting for nothing: single rows, and blocks of no more than these.
+
+Owns: whether the session's transaction allows it. How rows become records is ``streams/appender``'s and
+``tables/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.session`` in a worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.objects import Stream
+from executor.block import Block
+from executor.embedded.tables.row_plans import RowChange
+from executor.points import PointReader
+from executor.trace.index import Row
+from planner.expression import Value
+from planner.statements import Insert
+
+if TYPE_CHECKING:
+    from executor.session import DatabaseSession
+
+#: Called when something is durable, or with why it is not.
+Done = Callable[[SqlError | None], None]
+
+
+class AtOnce:
+    """One session's. False and None mean that it must wait, or is not so plain, and that nothing happened."""
+
+    def __init__(self, session: DatabaseSession, block: Block) -> None:
+        self._session = session
+        self._database = session.database
+        self._block = block
+
+    # Alone --------------------------------------------------------------------------------------------------------
+
+    def append(self, insert: Insert, rows: list[tuple[Value, ...]], done: Done) -> bool:
+        """Rows of an autocommitted INSERT into a stream. ``rows`` are parameter tuples. Raises SqlError for a bad
+        value."""
+        if self._block.current is not None or not isinstance(insert.target, Stream) or insert.literals is None:
+            return False
+        if not self._database.admission.is_open(insert.target.oid):
+            return False
+        return self._database.appender.append(insert, rows, self._session.synchronous_commit, done)
+
+    def check(self, insert: Insert, parameters: tuple[Value, ...]) -> None:
+        """Raises what an INSERT that is appended later would raise for a bad value."""
+        self._database.appender.check(insert, parameters)
+
+    def change(self, statement: RowChange, parameters: tuple[Value, ...], done: Done) -> bool:
+        """An autocommitted change of one row of a table by key. False also where it changes none. Raises SqlError for a
+        bad value."""
+        session = self._session
+        if self._block.current is not None or session.serializable:
+            return False
+        changes = self._database.row_changes
+        return changes.change(statement, parameters, session.time_zone, session.synchronous_commit, done)
+
+    # In a block ---------------------------------------------------------------------------------------------------
+
+    def awaits_turn(self, statement: RowChange) -> bool:
+        """Whether ``change_within`` may be possible as soon as those who write tables have ended."""
+        session, transaction = self._session, self._block.current
+        if transaction is None or transaction.write is not None or transaction.repeatable or session.serializable:
+            return False
+        changes = self._database.row_changes
+        return not session.lock_timeout and not changes.is_gathering and changes.is_by_key(statement)
+
+    def change_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
+        """A change of one row by key, which the block's commit makes durable."""
+        session, transaction = self._session, self._block.current
+        if transaction is None or transaction.failed or transaction.repeatable or session.serializable:
+            return False
+        changed = self._database.row_changes.change_within(transaction, statement, parameters, session.time_zone)
+        transaction.begun |= changed
+        return changed
+
+    def read_within(self, reader: PointReader, parameters: tuple[Value, ...]) -> Row | None:
+        """The row of a point read as the block sees it."""
+        transaction = self._block.current
+        if transaction is None or transaction.failed or transaction.repeatable or transaction.catalog is not None:
+            return None
+        transaction.begun = True
+        return reader.peek(parameters) if transaction.write is None else reader.within(transaction.write, parameters)
+
+    def ends(self, action: str) -> bool:
+        """Whether COMMIT or ROLLBACK has nothing to wait for."""
+        transaction = self._block.current
+        if transaction is None or transaction.snapshot is not None or self._session.temporary.tables:
+            return False
+        if action == "commit" and not transaction.failed:
+            return transaction.is_empty
+        return transaction.write is None or not transaction.write.is_open
+
+    def commit(self, done: Done) -> bool:
+        """COMMIT of a block that has changed no more than rows by key."""
+        transaction = self._block.current
+        write = None if transaction is None else transaction.write
+        if transaction is None or not transaction.is_by_key or self._session.temporary.tables:
+            return False
+        if write is None or not write.journal:  # there is nothing to log
+            return False
+        self._block.current = None
+
+        def ended(error: SqlError | None) -> None:
+            transaction.release_locks()
+            done(error)
+
+        self._database.row_changes.commit(write, self._session.synchronous_commit, ended)
+        return True
