@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -67,6 +68,11 @@ class Servers:
     def stop(self, name: str) -> None:
         if name in self._open:
             self._open.pop(name).close()
+
+    def empty(self, name: str) -> None:
+        """A server's own folder is gone, as with a new disk."""
+        self.stop(name)
+        shutil.rmtree(self._folder / name)
 
     def close(self) -> None:
         for name in tuple(self._open):
@@ -592,6 +598,29 @@ def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
         with pytest.raises(SqlError, match="22012"):
             servers.client("a").run("SELECT * FROM w")
         servers.stop("a")
+
+
+def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a: Client) -> None:
+    """What it said of the stream before is not of its new replica, whose oid is the same."""
+    servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
+    rows = Rows()
+    servers.migrate("a", "b")
+    for _ in range(12):
+        rows.insert(a, 1)
+        assert servers.client("b").run(READ) == rows.wanted()
+    oid = next(iter(servers["b"].streams))
+    servers["b"].replicas.release(servers["b"].sequencer.visible)
+    assert list(servers["b"].shared.folder.glob("followed/a.*.b.json"))
+    servers.empty("b")
+    lost(servers["a"], "b")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    servers.migrate("a", "b")
+    assert list(servers["b"].streams) == [oid]
+    for _ in range(3):
+        rows.insert(a, 1)
+        assert servers.client("b").run(READ) == rows.wanted()
+    servers.stop("b")
+    assert servers.client("b").run(READ) == rows.wanted()
 
 
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
