@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from catalog.catalog import Catalog
@@ -51,6 +52,8 @@ _WAIT: Final = 0.02
 _NOTE: Final = 1.0
 #: SQLSTATE classes that say nothing of the view: what they prevented is tried again.
 _PASSING: Final = ("57", "55P03")
+#: Seconds until a view of a server that is gone is tried again after another error, but for a copy that is wrong.
+_AGAIN: Final = 5.0
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,8 +75,8 @@ class ViewMoving:
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(database, self.ownership)
         self._heirs = Heirs(self._registry)
-        #: Handovers of views of servers that are gone, which this one could not take.
-        self._refused: set[str] = set()
+        #: Handovers that this server could not take, and until when it leaves them to others.
+        self._refused: dict[str, float] = {}
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
 
     def start(self) -> None:
@@ -235,7 +238,7 @@ class ViewMoving:
     def _inherited(self, owned: Owned) -> Owned:
         """A view's entry, which becomes this server's where nobody else can go on with it."""
         after = self._heirs.entry(owned)
-        if after is None or owned.handover in self._refused:
+        if after is None or time.monotonic() < self._refused.get(owned.handover, 0):
             return owned
         _LOGGER.warning("view %s of server %s, which is gone, is taken over", owned.view, owned.owner)
         self.ownership.change(owned, after)
@@ -255,8 +258,21 @@ class ViewMoving:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+        elif runtime is None and owned.owner == self._registry.name:
+            self._restore(owned)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
+
+    def _restore(self, owned: Owned) -> None:
+        """A guest that this server has taken is not here: its folder is new. It comes back from its copy, or else its
+        home has it."""
+        until = self._refused.get(owned.handover)
+        if until is None and owned.failure is None:
+            self._take(owned, None)
+        elif until is None or until < time.monotonic():
+            self._refused[owned.handover] = time.monotonic() + _AGAIN
+            home = replace(owned, owner=owned.home, giver=owned.owner, taken=False, error=None)
+            self.ownership.change(owned, home)
 
     def _take(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """This server goes on with a view, or says why not."""
@@ -271,9 +287,9 @@ class ViewMoving:
             if error.sqlstate.startswith(_PASSING):
                 raise
             _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.giver, error)
-            self._refused.add(owned.handover)
-            told = (error.sqlstate, error.message)
-            self.ownership.change(owned, replace(owned, owner=owned.giver, taken=True, error=told))
+            self._refused[owned.handover] = inf if error.sqlstate == "XX001" else time.monotonic() + _AGAIN
+            told, before = (error.sqlstate, error.message), owned.owner if owned.taken else owned.giver
+            self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
         taken = replace(owned, taken=True)

@@ -18,9 +18,11 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
-from executor.moving import checkpoints, views
+from executor.moving import artifact, checkpoints, entering, views
+from executor.moving.artifact import LeavingView
 from executor.moving.elsewhere import answer
 from executor.moving.heirs import Heirs
+from executor.moving.ownership import Owned
 from executor.moving.questions import Question, decode_answer, encode_question
 from planner.statements import Query
 from tests.executor.client import Client, open_database
@@ -621,6 +623,70 @@ def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a
         assert servers.client("b").run(READ) == rows.wanted()
     servers.stop("b")
     assert servers.client("b").run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_server_that_comes_back_empty_within_its_lease(
+    is_refused: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view is there again from its last copy; where that is not possible, at home."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    rows.insert(a, 5)
+    servers.empty("b")
+
+    def refusing(*given: object) -> None:
+        raise SqlError("42P07", "it exists")
+
+    if is_refused:
+        monkeypatch.setattr(entering, "enter", refusing)
+        monkeypatch.setattr(views, "_AGAIN", 0.2)
+    b = servers.client("b")
+    wait_until(lambda: bool(servers["b"].runtimes()) or servers.owner("v") == "a", 20, "the view")
+    assert servers.owner("v") == ("a" if is_refused else "b")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    if not is_refused:
+        assert b.run(READ) == rows.wanted()
+
+
+def test_an_error_that_rows_made_is_not_lost_with_a_folder(servers: Servers, a: Client) -> None:
+    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO s VALUES (0, 1, '')")
+    with pytest.raises(SqlError, match="22012"):
+        servers.client("b").run("SELECT * FROM w")
+    servers.copied("b", "w")
+    servers.empty("b")
+    _ = servers["b"]
+    wait_until(lambda: servers.owner("w") == "a", 20, "the view's coming home")
+    with pytest.raises(SqlError, match="22012"):
+        a.run("SELECT * FROM w")
+
+
+def test_a_passing_error_of_the_storage_prevents_no_take_over(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    errors = iter([SqlError("58030", "input/output error"), SqlError("53100", "no space left on device")])
+    read = artifact.read
+
+    def failing(storage: Path, owned: Owned) -> LeavingView:
+        for error in errors:
+            raise error
+        return read(storage, owned)
+
+    monkeypatch.setattr(artifact, "read", failing)
+    monkeypatch.setattr(views, "_AGAIN", 0.2)
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
 
 
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
