@@ -139,6 +139,8 @@ class ViewMoving:
             runtime.held = held
             raise
         failpoint("view-given")
+        if before is not None:
+            artifact.delete_one(self._storage, before.name, before.handover)
         return entry.name
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
@@ -294,9 +296,8 @@ class ViewMoving:
         failpoint("view-begun")
         taken = replace(owned, taken=True)
         self.ownership.change(owned, taken)
-        is_home = owned.home == self._registry.name
-        artifact.delete(self._storage, owned.name, "" if is_home else owned.handover)
-        if runtime is not None and is_home:
+        if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
+            artifact.delete(self._storage, owned.name)
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:

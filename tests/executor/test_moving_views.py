@@ -465,6 +465,47 @@ def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch:
     wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
 
 
+def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still when its copy is named; the view goes home and on to a third server, which is lost as well."""
+    rows = Rows()
+    servers.migrate("a", "b")
+    _ = servers["c"]
+    for name in ("b", "c"):
+        servers[name].view_moving.checkpoints.close()
+    rows.insert(a, 5)
+
+    def standing_still(step: str) -> None:
+        if step == "view-kept":
+            monkeypatch.undo()
+            servers.lose("b", "a")
+            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+            servers.migrate("a", "c")
+
+    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
+    servers.copied("b", "v")
+    rows.insert(a, 5)
+    servers.lose("c", "a")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_no_copy_stays_that_is_not_needed(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    for source, target in ("ab", "bc", "cb"):
+        _ = servers[target]
+        servers[target].view_moving.checkpoints.close()
+        servers.migrate(source, target)
+        (entry,) = servers["a"].view_moving.ownership.all()
+        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
+        rows.insert(a, 5)
+        servers.copied(target, "v")
+        (entry,) = servers["a"].view_moving.ownership.all()
+        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
+    servers.migrate("b", "a")
+    wait_until(lambda: not list((tmp_path / "storage").glob("views/*/*")), 20, "the last copy's end")
+
+
 def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows()
     rows.insert(a, 5)
