@@ -208,6 +208,29 @@ def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -
     assert a.run(READ) == rows.wanted(), "wherever it goes"
 
 
+def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client) -> None:
+    """The rows between the two are no longer at hand."""
+    a.run("CREATE TABLE d (x int)")
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    rows = Rows()
+    rows.insert(a, 5)
+    reading = servers.client("a")
+    reading.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM d")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    (runtime,) = servers["a"].runtimes()
+    (entry,) = servers["a"].view_moving.ownership.all()
+    wait_until(lambda: runtime.held == entry.at, 20, "the home's knowing of the copy")
+    (stream,) = servers["a"].streams.values()
+    stream.feed.release(entry.at)
+    rows.insert(a, 5)
+    with pytest.raises(SqlError, match="40001"):
+        reading.run("SELECT k FROM v")
+    reading.run("ROLLBACK")
+    assert reading.run(READ) == rows.wanted()
+
+
 def test_only_what_is_needed_is_asked_for(servers: Servers, a: Client) -> None:
     Rows().insert(a, 12)
     servers.migrate("a", "b")
