@@ -77,6 +77,8 @@ class ViewMoving:
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
+        #: What prevented the last step of a view, by its name among servers.
+        self._told: dict[str, str] = {}
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
 
     def start(self) -> None:
@@ -230,12 +232,22 @@ class ViewMoving:
             entries = {owned.name: owned for owned in self.ownership.all()}
             # What others have is left first: a replica that only it needs may lack what its home has forgotten.
             for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):
-                self._settle(self._inherited(owned))
+                self._try(owned)
             self._drain()
             for runtime in self._database.runtimes():
                 is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
                 if is_dropped and self.ownership.get(runtime.shared) is None:
                     entering.leave(self._database, runtime)
+
+    def _try(self, owned: Owned) -> None:
+        """What is done for one view; what prevents that prevents nothing for others."""
+        try:
+            self._settle(self._inherited(owned))
+            self._told.pop(owned.name, None)
+        except SqlError as error:
+            if self._told.get(owned.name) != str(error):
+                _LOGGER.warning("view %s does not go or come: %s", owned.view, error)
+            self._told[owned.name] = str(error)
 
     def _inherited(self, owned: Owned) -> Owned:
         """A view's entry, which becomes this server's where nobody else can go on with it."""

@@ -753,6 +753,30 @@ def test_a_passing_error_of_the_storage_prevents_no_take_over(
     assert a.run(READ) == rows.wanted()
 
 
+def test_what_prevents_a_view_prevents_no_other(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    for name in ("v", "w"):
+        servers.migrate("a", "b", name)
+    first = servers["a"].view_moving.ownership.all()[0].view
+    ownership, is_there = servers["a"].view_moving.ownership, threading.Event()
+    change = ownership.change
+
+    def failing(before: Owned | None, after: Owned) -> None:
+        if after.view == first and not is_there.is_set():
+            raise SqlError("55P03", "a lock is kept")
+        change(before, after)
+
+    monkeypatch.setattr(ownership, "change", failing)
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w" if first == "v" else "v") == "a", 20, "the other's take-over")
+    is_there.set()
+    wait_until(lambda: servers.owner(first) == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+    assert a.run("SELECT * FROM w") == [(5,)]
+
+
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
 SHAPES = (
     "SELECT k, count(*) AS c, sum(n) AS n, avg(d) AS d, min(t) AS a, array_agg(t{order}) AS b FROM {rows} GROUP BY k",
