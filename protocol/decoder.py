@@ -45,10 +45,10 @@ _uint16 = Struct(">H").unpack_from  # counts go to 65535
 _int32 = Struct(">i").unpack_from
 
 _CANCEL: Final = 80877102
-_SSL: Final = 80877103
+SSL: Final = 80877103
 _GSSENC: Final = 80877104
 #: Ours: in the range of the three above, which no protocol version has.
-_PEER: Final = 80877904
+PEER: Final = 80877904
 _COPY_DATA: Final = ord("d")
 #: The first byte of TLS (a record of its handshake), which no start-up packet has.
 _HANDSHAKE: Final = 0x16
@@ -186,7 +186,7 @@ class Decoder:
             return None
         self._position = end
         code = _int32(buffer, start + 4)[0]
-        if code == _SSL:
+        if code == SSL:
             return SSLRequest()
         if code == _GSSENC:
             return GSSENCRequest()
@@ -194,7 +194,7 @@ class Decoder:
             if not 13 <= length <= 12 + _LONGEST_KEY:
                 raise _invalid("invalid length of cancel request packet")
             return CancelRequest(_int32(buffer, start + 8)[0], buffer[start + 12 : end])
-        if code == _PEER:
+        if code == PEER:
             self._startup = False
             return PeerRequest(buffer[start + 8 : end])
         message = _startup(buffer, start + 4, end)

@@ -1,7 +1,9 @@
 """Servers of one storage that ask each other, on the port where their clients come.
 
 Owns: how one proves to another that it has the storage's key, and the way of a question and its answer. Both sides
-prove it, over a number of the other's (challenge and response; HMAC is RFC 2104's). Knows nothing of what is asked
+prove it, over a number of the other's (challenge and response; HMAC is RFC 2104's) and the certificate of who answers
+(channel binding, RFC 5056), so that nobody stands between them: who answers takes its own, also where the connection
+is not encrypted, since somebody may have told who asks that it cannot be. Knows nothing of what is asked
 (``executor/moving/elsewhere``).
 
     asks      PeerRequest: its nonce
@@ -26,19 +28,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from catalog.errors import SqlError
 from protocol import encoder
+from protocol.decoder import PEER, SSL
 from protocol.messages import FrontendMessage, FunctionCall, Terminate
+from server.tls import fingerprint
 
 if TYPE_CHECKING:
     from executor.database import Database
     from server.connection import Connection
 
-#: Codes of start-up packets (protocol/decoder).
-_PEER: Final = 80877904
-_SSL: Final = 80877103
 _NONCE: Final = 32
 _PROOF: Final = 32
-#: Bytes of an answer in one message.
+#: Bytes of an answer in one message, and of a message from who has not proved itself.
 _PIECE: Final = 1 << 20
+_UNKNOWN: Final = 1000
 #: Seconds until a connection must be there, until the other has said who it is (it may stand still, and then be taken
 #: over, which is a better end), and between two looks whether an answer is still wanted.
 _CONNECT: Final = 5.0
@@ -50,9 +52,9 @@ _IDLE: Final = 4
 _message: Final = Struct(">ci")
 
 
-def proof(key: bytes, side: Literal["asks", "answers"], asking: bytes, answering: bytes) -> bytes:
-    """What shows that a side has the key, over both nonces."""
-    return hmac.digest(key, side.encode() + asking + answering, "sha256")
+def proof(key: bytes, side: Literal["asks", "answers"], asking: bytes, answering: bytes, binding: bytes) -> bytes:
+    """What shows that a side has the key, over both nonces and the fingerprint of who answers (empty without TLS)."""
+    return hmac.digest(key, side.encode() + asking + answering + binding, "sha256")
 
 
 # -- who is asked ------------------------------------------------------------------------------------------------------
@@ -61,13 +63,14 @@ def proof(key: bytes, side: Literal["asks", "answers"], asking: bytes, answering
 class Meeting:
     """A server that has said that it is one, until it has proved it."""
 
-    def __init__(self, key: bytes, nonce: bytes) -> None:
-        """Raises 08P01 for a nonce that is none."""
+    def __init__(self, key: bytes, nonce: bytes, binding: bytes) -> None:
+        """``binding`` is the fingerprint of this server's certificate. Raises 08P01 for a nonce that is none."""
         if len(nonce) != _NONCE:
             raise SqlError("08P01", "invalid length of startup packet")
         self._own = secrets.token_bytes(_NONCE)
-        self._proof = proof(key, "asks", nonce, self._own)
-        self.greeting = encoder.authentication_sasl_continue(self._own + proof(key, "answers", nonce, self._own))
+        self._proof = proof(key, "asks", nonce, self._own, binding)
+        shown = proof(key, "answers", nonce, self._own, binding)
+        self.greeting = encoder.authentication_sasl_continue(self._own + shown)
 
     def require(self, given: bytes) -> None:
         """Raises 28000 for a proof that is none."""
@@ -204,17 +207,21 @@ class _Asking:
                 raise TimeoutError("it does not answer")
             return is_over()
 
-        self._socket.sendall(pack(">ii", 8, _SSL))
+        binding = b""
+        self._socket.sendall(pack(">ii", 8, SSL))
         if self._take(1, is_late) == encoder.ENCRYPTION_YES:
-            self._socket = _encrypted(self._socket, host)
+            if self._received:
+                raise ConnectionError("it sends bytes before they are encrypted")
+            encrypted = _encrypted(self._socket, host)
+            self._socket, binding = encrypted, fingerprint(encrypted.getpeercert(True) or b"")
         nonce = secrets.token_bytes(_NONCE)
-        self._socket.sendall(pack(">ii", 8 + _NONCE, _PEER) + nonce)
-        kind, body = self._next(is_late)
+        self._socket.sendall(pack(">ii", 8 + _NONCE, PEER) + nonce)
+        kind, body = self._next(is_late, _UNKNOWN)
         other, proved = body[4 : 4 + _NONCE], body[4 + _NONCE :]
-        if kind != b"R" or not hmac.compare_digest(proved, proof(key, "answers", nonce, other)):
+        if kind != b"R" or not hmac.compare_digest(proved, proof(key, "answers", nonce, other, binding)):
             raise ConnectionError("who answers there is no server of this storage")
-        self._send(b"p", proof(key, "asks", nonce, other))
-        if self._next(is_late)[0] != b"R":
+        self._send(b"p", proof(key, "asks", nonce, other, binding))
+        if self._next(is_late, _UNKNOWN)[0] != b"R":
             raise ConnectionError("it does not take this server for one of its storage")
 
     def ask(self, question: bytes, is_over: Callable[[], bool]) -> bytes:
@@ -231,8 +238,10 @@ class _Asking:
         self._socket.settimeout(_CONNECT)
         self._socket.sendall(_message.pack(kind, len(body) + 4) + body)
 
-    def _next(self, is_over: Callable[[], bool]) -> tuple[bytes, bytes]:
+    def _next(self, is_over: Callable[[], bool], longest: int = _PIECE + 4) -> tuple[bytes, bytes]:
         kind, length = _message.unpack(self._take(_message.size, is_over))
+        if not 4 <= length <= longest:
+            raise ConnectionError("who answers there is no server of this storage")
         return kind, self._take(length - 4, is_over)
 
     def _take(self, count: int, is_over: Callable[[], bool]) -> bytes:
@@ -252,8 +261,8 @@ class _Asking:
         return taken
 
 
-def _encrypted(plain: socket.socket, host: str) -> socket.socket:
-    """TLS as in sslmode=require: who the other is, its proof shows."""
+def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
+    """TLS as in sslmode=require: whose the certificate is, the other's proof shows."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -144,7 +144,10 @@ class Startup:
     async def _meet(self, nonce: bytes) -> None:
         """Another server of the storage is there, or who wants to be taken for one."""
         database = await self._connection.server.wait_open()
-        self._meeting = Meeting(database.shared.key, nonce)
+        if not database.options.storage:
+            raise SqlError("28000", "this server shares no storage with others")
+        layer = self._connection.tunnel or self._connection.server.access.secured
+        self._meeting = Meeting(database.shared.key, nonce, b"" if layer is None else layer.fingerprint)
         self._connection.send(self._meeting.greeting)
 
     async def _greet(self, meeting: Meeting, given: bytes) -> None:

@@ -50,10 +50,12 @@ class TlsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """What every connection's TLS has: the context, and the certificate's hash (None: its algorithm has none)."""
+    """What every connection's TLS has: the context, the certificate's hash (None: its algorithm has none), and that by
+    which servers know it."""
 
     context: ssl.SSLContext
     end_point: bytes | None
+    fingerprint: bytes
 
 
 def load(certificate: Path, key: Path, authority: Path | None, least: str) -> Secured:
@@ -79,7 +81,7 @@ def load(certificate: Path, key: Path, authority: Path | None, least: str) -> Se
         except OSError as error:
             raise TlsError(f"ssl_ca_file = {authority}: {_reason(error)}") from None
         context.verify_mode = ssl.CERT_OPTIONAL
-    return Secured(context, end_point(der))
+    return Secured(context, end_point(der), fingerprint(der))
 
 
 def _reason(error: Exception) -> str:
@@ -108,6 +110,11 @@ def _require_private(key: Path) -> None:
     allowed = 0o640 if status.st_uid == 0 else 0o600
     if status.st_mode & 0o777 & ~allowed:
         raise TlsError(f"ssl_key_file = {key}: group or others may read it; its mode must be {allowed:o} or less")
+
+
+def fingerprint(der: bytes) -> bytes:
+    """A certificate's SHA-256, whatever it is signed with."""
+    return hashlib.sha256(der).digest()
 
 
 def end_point(der: bytes) -> bytes | None:
@@ -143,6 +150,7 @@ class Tunnel(asyncio.Protocol):
         self._is_open = False
         self._is_closed = False
         self.end_point = secured.end_point
+        self.fingerprint = secured.fingerprint
 
     # -- the transport's calls -------------------------------------------------------------------------------------
 

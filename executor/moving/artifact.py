@@ -131,9 +131,7 @@ def delete_one(storage: Path, name: str, handover: str) -> None:
     shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
 
 
-def delete(storage: Path, name: str, kept: str = "") -> None:
-    """Forgets what a view left in all handovers but one."""
-    folder = storage / FOLDER / name
-    for path in list(folder.glob("*")):
-        if path.name != kept:
-            shutil.rmtree(path, ignore_errors=True)
+def delete(storage: Path, name: str) -> None:
+    """Forgets what a view left in all handovers."""
+    for path in list((storage / FOLDER / name).glob("*")):
+        shutil.rmtree(path, ignore_errors=True)

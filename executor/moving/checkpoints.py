@@ -135,7 +135,7 @@ class Checkpoints:
             raise
         failpoint("view-kept")
         last.version = version
-        artifact.delete(storage, before.name, handover)
+        artifact.delete_one(storage, before.name, before.handover)  # whoever is the owner by now has others
 
     def _fail(self, runtime: ViewRuntime, replica: Replica, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""

@@ -21,7 +21,7 @@ from executor.definitions import ddl
 from executor.locking import begin_write
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
-from executor.moving.replica import Replica
+from executor.moving.replica import Replica, position_path
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
@@ -70,6 +70,11 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
             stream = replace(stream, oid=ddl.free_oid(database, catalog, stream))
             ddl.add_object(transaction, catalog, stream)
             transaction.parts.append(Followed(stream.oid, leaving.at))
+            # An earlier replica's may lie there, of a folder that was lost.
+            options = database.options
+            position_path(options.storage_directory, owned.home, owned.stream, options.server_name).unlink(
+                missing_ok=True
+            )
         else:
             stack.enter_context(replica.lock)  # it stays where it is until the view is there
             stream = replica.stream

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from catalog.catalog import Catalog
@@ -51,6 +52,8 @@ _WAIT: Final = 0.02
 _NOTE: Final = 1.0
 #: SQLSTATE classes that say nothing of the view: what they prevented is tried again.
 _PASSING: Final = ("57", "55P03")
+#: Seconds until a view of a server that is gone is tried again after another error, but for a copy that is wrong.
+_AGAIN: Final = 5.0
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,8 +75,10 @@ class ViewMoving:
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(database, self.ownership)
         self._heirs = Heirs(self._registry)
-        #: Handovers of views of servers that are gone, which this one could not take.
-        self._refused: set[str] = set()
+        #: Handovers that this server could not take, and until when it leaves them to others.
+        self._refused: dict[str, float] = {}
+        #: What prevented the last step of a view, by its name among servers.
+        self._told: dict[str, str] = {}
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
 
     def start(self) -> None:
@@ -136,6 +141,8 @@ class ViewMoving:
             runtime.held = held
             raise
         failpoint("view-given")
+        if before is not None:
+            artifact.delete_one(self._storage, before.name, before.handover)
         return entry.name
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
@@ -225,17 +232,27 @@ class ViewMoving:
             entries = {owned.name: owned for owned in self.ownership.all()}
             # What others have is left first: a replica that only it needs may lack what its home has forgotten.
             for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):
-                self._settle(self._inherited(owned))
+                self._try(owned)
             self._drain()
             for runtime in self._database.runtimes():
                 is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
                 if is_dropped and self.ownership.get(runtime.shared) is None:
                     entering.leave(self._database, runtime)
 
+    def _try(self, owned: Owned) -> None:
+        """What is done for one view; what prevents that prevents nothing for others."""
+        try:
+            self._settle(self._inherited(owned))
+            self._told.pop(owned.name, None)
+        except SqlError as error:
+            if self._told.get(owned.name) != str(error):
+                _LOGGER.warning("view %s does not go or come: %s", owned.view, error)
+            self._told[owned.name] = str(error)
+
     def _inherited(self, owned: Owned) -> Owned:
         """A view's entry, which becomes this server's where nobody else can go on with it."""
         after = self._heirs.entry(owned)
-        if after is None or owned.handover in self._refused:
+        if after is None or time.monotonic() < self._refused.get(owned.handover, 0):
             return owned
         _LOGGER.warning("view %s of server %s, which is gone, is taken over", owned.view, owned.owner)
         self.ownership.change(owned, after)
@@ -255,8 +272,21 @@ class ViewMoving:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+        elif runtime is None and owned.owner == self._registry.name:
+            self._restore(owned)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
+
+    def _restore(self, owned: Owned) -> None:
+        """A guest that this server has taken is not here: its folder is new. It comes back from its copy, or else its
+        home has it."""
+        until = self._refused.get(owned.handover)
+        if until is None and owned.failure is None:
+            self._take(owned, None)
+        elif until is None or until < time.monotonic():
+            self._refused[owned.handover] = time.monotonic() + _AGAIN
+            home = replace(owned, owner=owned.home, giver=owned.owner, taken=False, error=None)
+            self.ownership.change(owned, home)
 
     def _take(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """This server goes on with a view, or says why not."""
@@ -271,16 +301,15 @@ class ViewMoving:
             if error.sqlstate.startswith(_PASSING):
                 raise
             _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.giver, error)
-            self._refused.add(owned.handover)
-            told = (error.sqlstate, error.message)
-            self.ownership.change(owned, replace(owned, owner=owned.giver, taken=True, error=told))
+            self._refused[owned.handover] = inf if error.sqlstate == "XX001" else time.monotonic() + _AGAIN
+            told, before = (error.sqlstate, error.message), owned.owner if owned.taken else owned.giver
+            self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
         taken = replace(owned, taken=True)
         self.ownership.change(owned, taken)
-        is_home = owned.home == self._registry.name
-        artifact.delete(self._storage, owned.name, "" if is_home else owned.handover)
-        if runtime is not None and is_home:
+        if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
+            artifact.delete(self._storage, owned.name)
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:

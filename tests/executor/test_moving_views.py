@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,9 +18,11 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
-from executor.moving import checkpoints, views
+from executor.moving import artifact, checkpoints, entering, views
+from executor.moving.artifact import LeavingView
 from executor.moving.elsewhere import answer
 from executor.moving.heirs import Heirs
+from executor.moving.ownership import Owned
 from executor.moving.questions import Question, decode_answer, encode_question
 from planner.statements import Query
 from tests.executor.client import Client, open_database
@@ -67,6 +70,11 @@ class Servers:
     def stop(self, name: str) -> None:
         if name in self._open:
             self._open.pop(name).close()
+
+    def empty(self, name: str) -> None:
+        """A server's own folder is gone, as with a new disk."""
+        self.stop(name)
+        shutil.rmtree(self._folder / name)
 
     def close(self) -> None:
         for name in tuple(self._open):
@@ -198,6 +206,29 @@ def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -
     servers.migrate("b", "c")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted(), "wherever it goes"
+
+
+def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client) -> None:
+    """The rows between the two are no longer at hand."""
+    a.run("CREATE TABLE d (x int)")
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    rows = Rows()
+    rows.insert(a, 5)
+    reading = servers.client("a")
+    reading.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM d")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    (runtime,) = servers["a"].runtimes()
+    (entry,) = servers["a"].view_moving.ownership.all()
+    wait_until(lambda: runtime.held == entry.at, 20, "the home's knowing of the copy")
+    (stream,) = servers["a"].streams.values()
+    stream.feed.release(entry.at)
+    rows.insert(a, 5)
+    with pytest.raises(SqlError, match="40001"):
+        reading.run("SELECT k FROM v")
+    reading.run("ROLLBACK")
+    assert reading.run(READ) == rows.wanted()
 
 
 def test_only_what_is_needed_is_asked_for(servers: Servers, a: Client) -> None:
@@ -457,6 +488,47 @@ def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch:
     wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
 
 
+def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still when its copy is named; the view goes home and on to a third server, which is lost as well."""
+    rows = Rows()
+    servers.migrate("a", "b")
+    _ = servers["c"]
+    for name in ("b", "c"):
+        servers[name].view_moving.checkpoints.close()
+    rows.insert(a, 5)
+
+    def standing_still(step: str) -> None:
+        if step == "view-kept":
+            monkeypatch.undo()
+            servers.lose("b", "a")
+            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+            servers.migrate("a", "c")
+
+    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
+    servers.copied("b", "v")
+    rows.insert(a, 5)
+    servers.lose("c", "a")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_no_copy_stays_that_is_not_needed(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    for source, target in ("ab", "bc", "cb"):
+        _ = servers[target]
+        servers[target].view_moving.checkpoints.close()
+        servers.migrate(source, target)
+        (entry,) = servers["a"].view_moving.ownership.all()
+        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
+        rows.insert(a, 5)
+        servers.copied(target, "v")
+        (entry,) = servers["a"].view_moving.ownership.all()
+        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
+    servers.migrate("b", "a")
+    wait_until(lambda: not list((tmp_path / "storage").glob("views/*/*")), 20, "the last copy's end")
+
+
 def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows()
     rows.insert(a, 5)
@@ -592,6 +664,117 @@ def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
         with pytest.raises(SqlError, match="22012"):
             servers.client("a").run("SELECT * FROM w")
         servers.stop("a")
+
+
+def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a: Client) -> None:
+    """What it said of the stream before is not of its new replica, whose oid is the same."""
+    servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
+    rows = Rows()
+    servers.migrate("a", "b")
+    for _ in range(12):
+        rows.insert(a, 1)
+        assert servers.client("b").run(READ) == rows.wanted()
+    oid = next(iter(servers["b"].streams))
+    servers["b"].replicas.release(servers["b"].sequencer.visible)
+    assert list(servers["b"].shared.folder.glob("followed/a.*.b.json"))
+    servers.empty("b")
+    lost(servers["a"], "b")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    servers.migrate("a", "b")
+    assert list(servers["b"].streams) == [oid]
+    for _ in range(3):
+        rows.insert(a, 1)
+        assert servers.client("b").run(READ) == rows.wanted()
+    servers.stop("b")
+    assert servers.client("b").run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_server_that_comes_back_empty_within_its_lease(
+    is_refused: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view is there again from its last copy; where that is not possible, at home."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    rows.insert(a, 5)
+    servers.empty("b")
+
+    def refusing(*given: object) -> None:
+        raise SqlError("42P07", "it exists")
+
+    if is_refused:
+        monkeypatch.setattr(entering, "enter", refusing)
+        monkeypatch.setattr(views, "_AGAIN", 0.2)
+    b = servers.client("b")
+    wait_until(lambda: bool(servers["b"].runtimes()) or servers.owner("v") == "a", 20, "the view")
+    assert servers.owner("v") == ("a" if is_refused else "b")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    if not is_refused:
+        assert b.run(READ) == rows.wanted()
+
+
+def test_an_error_that_rows_made_is_not_lost_with_a_folder(servers: Servers, a: Client) -> None:
+    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO s VALUES (0, 1, '')")
+    with pytest.raises(SqlError, match="22012"):
+        servers.client("b").run("SELECT * FROM w")
+    servers.copied("b", "w")
+    servers.empty("b")
+    _ = servers["b"]
+    wait_until(lambda: servers.owner("w") == "a", 20, "the view's coming home")
+    with pytest.raises(SqlError, match="22012"):
+        a.run("SELECT * FROM w")
+
+
+def test_a_passing_error_of_the_storage_prevents_no_take_over(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    errors = iter([SqlError("58030", "input/output error"), SqlError("53100", "no space left on device")])
+    read = artifact.read
+
+    def failing(storage: Path, owned: Owned) -> LeavingView:
+        for error in errors:
+            raise error
+        return read(storage, owned)
+
+    monkeypatch.setattr(artifact, "read", failing)
+    monkeypatch.setattr(views, "_AGAIN", 0.2)
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_what_prevents_a_view_prevents_no_other(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    for name in ("v", "w"):
+        servers.migrate("a", "b", name)
+    first = servers["a"].view_moving.ownership.all()[0].view
+    ownership, is_there = servers["a"].view_moving.ownership, threading.Event()
+    change = ownership.change
+
+    def failing(before: Owned | None, after: Owned) -> None:
+        if after.view == first and not is_there.is_set():
+            raise SqlError("55P03", "a lock is kept")
+        change(before, after)
+
+    monkeypatch.setattr(ownership, "change", failing)
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w" if first == "v" else "v") == "a", 20, "the other's take-over")
+    is_there.set()
+    wait_until(lambda: servers.owner(first) == "a", 20, "the take-over")
+    assert a.run(READ) == rows.wanted()
+    assert a.run("SELECT * FROM w") == [(5,)]
 
 
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
+import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,7 +19,9 @@ import pytest
 from catalog.errors import SqlError
 from executor.moving.elsewhere import Unwanted
 from executor.moving.questions import decode_answer
+from protocol.decoder import SSL
 from server.peers import Peers, proof
+from tests.rig.beside import Beside
 from tests.rig.server import Millstream
 from tests.server.test_cluster import server
 from tests.server.test_cluster_views import SETUP, Writer, migrate, require
@@ -69,7 +74,7 @@ def test_who_has_another_key_is_not(running: Millstream) -> None:
 
 @pytest.mark.parametrize(
     ("nonce", "given", "code"),
-    [(b"x" * 32, b"", "28000"), (b"x" * 32, proof(b"key", "asks", b"x" * 32, b""), "28000"), (b"x", b"", "08P01")],
+    [(b"x" * 32, b"", "28000"), (b"x" * 32, proof(b"key", "asks", b"x" * 32, b"", b""), "28000"), (b"x", b"", "08P01")],
 )
 def test_a_proof_that_is_none(nonce: bytes, given: bytes, code: str, running: Millstream) -> None:
     with Wire(running.port) as wire:
@@ -97,6 +102,101 @@ def test_nobody_is_there() -> None:
     for address in ("127.0.0.1:1", "127.0.0.1", ""):
         with pytest.raises(OSError, match=r"refused|no address"):
             Peers(b"").ask(address, b"", lambda: False)
+
+
+def test_who_shares_no_storage_answers_nobody() -> None:
+    with Millstream(settings={"spark_enabled": False}) as alone:
+        key = (alone.data / "shared" / "key").read_bytes()
+        with pytest.raises(ConnectionError, match="no server of this storage"):
+            Peers(key).ask(address_of(alone), b"", lambda: False)
+
+
+@pytest.mark.parametrize("answered", [b"R\0\0\0\3", b"R\0\0\0\0", b"R\x7f\xff\xff\xff", b"R\xff\xff\xff\xff"])
+def test_who_is_no_server_of_ours(answered: bytes) -> None:
+    """Nothing is kept of what it sends, and nobody waits for it."""
+
+    def answering(one: socket.socket, _: int) -> None:
+        one.sendall(b"N")
+        one.recv(100)
+        one.sendall(answered)
+
+    with Relay(answering) as relay, pytest.raises(ConnectionError, match="no server of this storage"):
+        Peers(b"key").ask(relay.address, b"", lambda: False)
+
+
+def test_bytes_before_tls() -> None:
+    relay = Relay(lambda one, _: one.sendall(b"SR"))
+    with relay, pytest.raises(ConnectionError, match="before they are encrypted"):
+        Peers(b"key").ask(relay.address, b"", lambda: False)
+
+
+class Relay:
+    """Somebody between two servers, for one connection."""
+
+    def __init__(self, work: Callable[[socket.socket, int], object], port: int = 0) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self._work, self._port = work, port
+
+    def __enter__(self) -> Relay:
+        self._running = Beside(self._run)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._running.result()
+        self._listening.close()
+
+    def _run(self) -> None:
+        one, _ = self._listening.accept()
+        with one, contextlib.suppress(OSError):
+            one.settimeout(20)
+            one.recv(8)  # SSLRequest
+            self._work(one, self._port)
+
+
+def without_tls(one: socket.socket, port: int) -> None:
+    """Says that there is none, and passes on what comes."""
+    one.sendall(b"N")
+    with socket.create_connection(("127.0.0.1", port), 20) as other:
+        passed_on(one, other)
+
+
+def passed_on(one: socket.socket, other: socket.socket) -> None:
+    while data := one.recv(10_000):
+        other.sendall(data)
+        one.sendall(other.recv(10_000))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_nobody_stands_between_two_servers(certificates: Path, tmp_path: Path) -> None:
+    """Neither without TLS nor with another certificate."""
+
+    def with_another(one: socket.socket, port: int) -> None:
+        one.sendall(b"S")
+        own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        own.load_cert_chain(certificates / "alice.crt", certificates / "alice.key")
+        asks = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        asks.check_hostname, asks.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection(("127.0.0.1", port), 20) as other:
+            other.sendall(struct.pack(">ii", 8, SSL))
+            assert other.recv(1) == b"S"
+            with own.wrap_socket(one, server_side=True) as asking, asks.wrap_socket(other) as answering:
+                passed_on(asking, answering)
+
+    own = {"ssl": True, "ssl_cert_file": certificates / "localhost.crt", "ssl_key_file": certificates / "localhost.key"}
+    with server(tmp_path, "one") as one:
+        plain = one.port
+        peers = Peers((tmp_path / "key").read_bytes())
+        with Relay(without_tls, plain) as relay:
+            assert sqlstate(peers.ask(relay.address, b"", lambda: False)) == "08P01"
+            peers.close()
+        one.settings |= own
+        one.restart()
+        assert sqlstate(peers.ask(address_of(one), b"", lambda: False)) == "08P01"
+        for between in (without_tls, with_another):
+            with Relay(between, one.port) as relay, pytest.raises(ConnectionError, match="no server of this storage"):
+                peers.ask(relay.address, b"", lambda: False)
+        peers.close()
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
