@@ -102,12 +102,13 @@ class RowChanges:
         """Changes one row within an open transaction. False where it is not so plain, or would have to wait: nothing
         happened."""
         plan = None if self._soon is None else self._plan_of(statement)
-        write = begun = transaction.write
-        if plan is not None and write is None:
-            write = self._database.tables.begin_at_once()
-        if plan is None or write is None:
+        if plan is None:
             return False
-        if begun is None:
+        write, is_first = transaction.write, transaction.write is None
+        if write is None:
+            write = self._database.tables.begin_at_once()
+            if write is None:
+                return False
             transaction.write_with(write)
         try:
             if write.is_by_key and write.is_alone:
@@ -115,7 +116,7 @@ class RowChanges:
                 return True
         except (NotByKey, SqlError, *FAILURES):  # the ordinary way says what is wrong
             pass
-        if begun is None:
+        if is_first:
             write.rollback()
             transaction.write = None
         return False
@@ -123,7 +124,6 @@ class RowChanges:
     def commit(self, write: WriteTransaction, sync: bool, done: Done) -> None:
         """Commits a transaction that has changed rows by key, without waiting; ``done`` is told when that is durable,
         or why not. Only once ``serve`` was called."""
-
         soon, begins = self._soon, True
         assert soon is not None
 
@@ -145,8 +145,8 @@ class RowChanges:
         catalog = self._database.catalog
         known = self._plans.get(id(statement))
         if known is None or known[0] is not statement or known[1] is not catalog:
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
+            if len(self._plans) >= _PLANS:  # the oldest: statements with now() are others each time
+                del self._plans[next(iter(self._plans))]
             plan = row_plan(statement, self._database.tables.definitions)
             known = self._plans[id(statement)] = (statement, catalog, plan)
         return known[2]

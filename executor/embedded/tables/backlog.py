@@ -106,7 +106,7 @@ class _Waiting:
 
 
 class Backlog:
-    """What waits for DuckDB. Whoever adds has the table writer's lock, and waits for nobody; ``apply`` is for any
+    """What waits for DuckDB. Whoever adds has the sequencer's lock, and waits for nobody; ``apply`` is for any
     thread."""
 
     def __init__(self, connect: Callable[[], Connection], release: Callable[[Connection], None]) -> None:
