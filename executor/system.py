@@ -73,7 +73,7 @@ def _views(database: Database) -> Rows:
                 None if runtime.error is None else runtime.error.error.sqlstate,
                 None if runtime.error is None else runtime.error.error.message,
                 None if runtime.error is None else runtime.error.lsn,
-                database.options.server_name if runtime.away is None else runtime.away.server,
+                database.options.server_name if runtime.away is None else runtime.away.server or None,
                 next((home for home in map(home_of, streams) if home), database.options.server_name),
             )
         )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SqlError
-from catalog.names import split_name
-from catalog.objects import View
 from catalog.roles import SIGNAL_BACKEND
 from executor.separation.running import Wish
 from planner.expression import Value
@@ -68,21 +66,6 @@ def migrate(session: Session, process: Value, server: Value) -> str | None:
     """Another server goes on with another session's query, whose client gets its rows as if it had stayed: the query's
     id; None where it ended before it could leave."""
     return None if server is None else _leave(session, process, "migrate", str(server))
-
-
-def migrate_view(session: Session, name: Value, server: Value) -> str | None:
-    """Another server maintains a continuous view from now on; the view's name."""
-    if name is None or server is None:
-        return None
-    schema, relation = split_name(str(name))
-    catalog = session.db.catalog
-    view = catalog.require(relation, schema, session.settings.search_path())
-    if not isinstance(view, View) or not view.continuous:
-        raise SqlError("42809", f'"{relation}" is not a continuous view')
-    own = catalog.roles.find(session.user)
-    if own is None or not catalog.roles.has_role(own.oid, catalog.rights_of(view.oid).owner):
-        raise SqlError("42501", f"must be owner of view {relation}")
-    return session.database.view_moving.migrate(view, str(server), session.is_cancelled)
 
 
 def drain(session: Session, server: Value) -> int | None:

@@ -89,6 +89,10 @@ class Elsewhere:
         least, data, deadline = stream.last_lsn, encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:
             is_late = time.monotonic() > deadline
+            if not away.server:
+                if not self._moved(runtime, away):
+                    raise away.raised(runtime.view)
+                continue
             try:
                 found = decode_answer(self._asked(runtime, away, data, reader))
                 if found.at >= least:

@@ -17,6 +17,8 @@ from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 
 FOLDER: Final = "views"
+#: The owner of a view that is suspended.
+NOBODY: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Owned:
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
     where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
     are of the home's LSN ``at``; ``giver`` is who had the view before, and ``error`` why an owner gave it back, with
-    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that."""
+    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that. ``copied``: the view is
+    at its home, and the states on the storage are a copy from which another server can go on."""
 
     name: str
     view: str
@@ -37,6 +40,12 @@ class Owned:
     taken: bool = False
     error: tuple[str, str] | None = None
     failure: tuple[str, str] | None = None
+    copied: bool = False
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether nobody maintains it, nor is to."""
+        return self.owner == NOBODY
 
 
 class Ownership:
@@ -100,6 +109,6 @@ def read_owned(storage: Storage, name: str) -> Owned | None:
         found = Owned(**document, error=error, failure=failure)
     except (TypeError, ValueError) as error:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
-    if found.name != name or type(found.at) is not int or type(found.stream) is not int:
+    if found.name != name or (type(found.at), type(found.stream), type(found.copied)) != (int, int, bool):
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written')
     return found

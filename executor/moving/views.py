@@ -32,7 +32,7 @@ from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, taken_out
 from executor.moving.heirs import Heirs
-from executor.moving.ownership import Owned, Ownership
+from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
@@ -103,29 +103,104 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            name = self._give(runtime, target)
+            given = self._give(runtime, target)
+        self._wait_taken(given, is_cancelled)
+        return qualified(view)
+
+    def _wait_taken(self, given: Owned, is_cancelled: Callable[[], bool]) -> None:
+        """Returns when a view's new owner has begun with it. Raises 55000, 57014, and why it could not."""
         while True:
-            found = self.ownership.get(name)
+            found = self.ownership.get(given.name)
             if found is None or found.taken:
                 break
             if is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             time.sleep(_WAIT)
         if found is None:
-            raise SqlError("55000", f'view "{view.name}" was dropped meanwhile')
+            raise SqlError("55000", f'view "{given.view}" was dropped meanwhile')
         if found.error is not None:
             sqlstate, message = found.error
-            raise SqlError(sqlstate, f'server "{target}" cannot take view "{view.name}": {message}')
+            raise SqlError(sqlstate, f'server "{given.owner}" cannot take view "{given.view}": {message}')
         with self._lock:
             self._settle(found)
+
+    def suspend(self, view: View) -> str:
+        """Nobody maintains a view any more, until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
+        with self._lock:
+            runtime = self._database.view(view.oid)
+            runtime.check()
+            given = self._give(runtime, NOBODY)
+            failpoint("view-suspended")
+            self._try(given)
         return qualified(view)
 
-    def _give(self, runtime: ViewRuntime, target: str) -> str:
-        """Writes the states and the entry; the view's name among servers."""
+    def suspended(self) -> list[Owned]:
+        """The views of the storage that nobody maintains."""
+        return [owned for owned in self.ownership.all() if owned.is_suspended]
+
+    def resume(self, owned: Owned, is_cancelled: Callable[[], bool]) -> None:
+        """This server goes on with a suspended view. Raises 55000 where another does, 57014 (it goes on all the same),
+        and what prevents it, after which the view is suspended as before."""
+        given = replace(owned, owner=self._registry.name, giver=NOBODY, taken=False, error=None)
+        self.ownership.change(owned, given)
+        failpoint("view-resumed")
+        self._wait_taken(given, is_cancelled)
+
+    def checkpoint(self, view: View) -> str:
+        """A copy of a view's states is on the storage, of now or later, and another one whenever that is due, from
+        which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
+        with self._lock:
+            runtime = self._database.view(view.oid)
+            runtime.check()
+            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            if replica is None:
+                self._begin_copies(runtime)
+        self.checkpoints.make(runtime, replica)
+        return qualified(view)
+
+    def _begin_copies(self, runtime: ViewRuntime) -> None:
+        """Of a view that is at its home. Nobody goes on from a copy before there is one."""
+        before = self.ownership.get(runtime.shared) if runtime.shared else None
+        if before is not None and not before.taken:
+            raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
+        if before is not None and before.copied:
+            return
+        with self.checkpoints.lock:
+            held = runtime.held
+            try:
+                leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+                entry = before or self._entry(runtime, leaving)
+                handover = artifact.write(self._storage, entry.name, leaving)
+                failpoint("view-written")
+                after = replace(entry, handover=handover, at=leaving.at, taken=True, error=None, copied=True)
+                self.ownership.change(before, after)
+            except BaseException:
+                runtime.held = held
+                raise
+            failpoint("view-copied")
+            self._settle(after)
+
+    def forget(self, view: View) -> bool:
+        """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
+        one. Raises 55000 for a view that is elsewhere."""
+        with self._lock, self.checkpoints.lock:
+            runtime = self._database.view(view.oid)
+            before = self.ownership.get(runtime.shared) if runtime.shared else None
+            if before is None or not before.copied:
+                runtime.check()
+                return False
+            after = replace(before, copied=False, error=None)
+            self.ownership.change(before, after)
+            artifact.delete(self._storage, after.name)
+            self._settle(after)
+            return True
+
+    def _give(self, runtime: ViewRuntime, target: str) -> Owned:
+        """Writes the states and the entry; the latter."""
         with self.checkpoints.lock:
             return self._given_to(runtime, target)
 
-    def _given_to(self, runtime: ViewRuntime, target: str) -> str:
+    def _given_to(self, runtime: ViewRuntime, target: str) -> Owned:
         before = self.ownership.get(runtime.shared) if runtime.shared else None
         if before is not None and not before.taken:
             raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
@@ -136,14 +211,15 @@ class ViewMoving:
             handover = artifact.write(self._storage, entry.name, leaving)
             failpoint("view-written")
             given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
-            self.ownership.change(before, replace(given, taken=False, error=None))
+            given = replace(given, taken=target == NOBODY, error=None, copied=False)
+            self.ownership.change(before, given)
         except BaseException:
             runtime.held = held
             raise
         failpoint("view-given")
         if before is not None:
             artifact.delete_one(self._storage, before.name, before.handover)
-        return entry.name
+        return given
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
         """Of a view that has never left. It knows its name before anybody else does."""
@@ -189,7 +265,8 @@ class ViewMoving:
                 if entry is not None and entry.error is not None and entry.name in self._given:
                     self.left -= 1
                     raise SqlError(*entry.error)
-                self._given.add(self._give(runtime, home if home in targets else targets[place % len(targets)]))
+                target = home if home in targets else targets[place % len(targets)]
+                self._given.add(self._give(runtime, target).name)
                 self.left += 1
             except SqlError as error:
                 if not error.sqlstate.startswith(_PASSING):
@@ -306,7 +383,7 @@ class ViewMoving:
             self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
-        taken = replace(owned, taken=True)
+        taken = replace(owned, taken=True, copied=False)
         self.ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
             artifact.delete(self._storage, owned.name)
@@ -356,8 +433,9 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     own, held = database.options.server_name, owned.at
     has_come = owned.owner == own and runtime.handover == owned.handover
     worker = owned.owner if owned.taken or has_come else owned.giver
+    database.versions.suspend(runtime.view.oid, worker == NOBODY)
     if worker == own:
-        runtime.held = None if owned.taken else held
+        runtime.held = None if owned.taken and not owned.copied else held
         return
     if runtime.away is None:
         database.indexes.forget(runtime.view.oid)

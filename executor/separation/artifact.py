@@ -239,6 +239,11 @@ def _delete_others(folder: Path, named: set[str]) -> None:
 # -- manifest ----------------------------------------------------------------------------------------------------------
 
 
+def is_query_id(text: str) -> bool:
+    """Whether a text is an id that a query may have."""
+    return _ID.fullmatch(text) is not None
+
+
 def digest(content: Any) -> str:
     """The checksum of a JSON document."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))

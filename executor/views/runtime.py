@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.names import quote_name
 from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
@@ -81,17 +82,26 @@ class ViewError:
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Another server maintains a view."""
+    """Another server maintains a view, or nobody while it is suspended: then ``server`` is ''."""
 
     server: str
     address: str
 
     def raised(self, view: View) -> SqlError:
         """What a read here raises."""
+        if not self.server:
+            return view_suspended(view)
         where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
         return SqlError(
             "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
         )
+
+
+def view_suspended(view: View) -> SqlError:
+    """What is said of a view that nobody maintains now."""
+    name = ".".join(map(quote_name, (view.schema, view.name))).replace("'", "''")
+    hint = f"SELECT millstream.resume('{name}') lets it go on."
+    return SqlError("55000", f'view "{view.name}" is suspended', hint=hint)
 
 
 #: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.

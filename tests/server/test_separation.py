@@ -138,7 +138,7 @@ def test_what_is_no_query_that_can_leave(client: psycopg.Connection[Any]) -> Non
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         client.execute("SELECT millstream.suspend(%s)", (client.info.backend_pid,))
     assert client.execute("SELECT millstream.suspend(NULL)").fetchone() == (None,)
-    for call in ("millstream.suspend('a'::text)", "millstream.suspend()", "suspend(1)", "millstream.suspends(1)"):
+    for call in ("millstream.suspend('a'::bytea)", "millstream.suspend()", "suspend(1)", "millstream.suspends(1)"):
         with pytest.raises(psycopg.errors.UndefinedFunction):
             client.execute(f"SELECT {call}".encode())
 
