@@ -86,6 +86,7 @@ class SeparatedQuery:
     outputs: tuple[Output, ...]
     relation: Relation
     runs: Mapping[str, StoredRun]
+    way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
 
     @property
     def rows(self) -> int:
@@ -267,7 +268,7 @@ def _encoded(query: SeparatedQuery) -> dict[str, Any]:
 def _decoded(content: Any) -> SeparatedQuery:
     runs = {name: _decoded_run(run) for name, run in content["runs"].items()}
     names = [item.name for item in fields(SeparatedQuery) if item.name not in _PARTS]
-    plain = {name: decode(content[name], _CLASSES) for name in names}
+    plain = {name: decode(content[name], _CLASSES) for name in names if name in content}
     return SeparatedQuery(**{**plain, "relation": decode_relation(content["plan"]), "runs": runs})
 
 
