@@ -44,6 +44,11 @@ class Versions:
         found = self.suspended
         return bool(found) and any(not found.isdisjoint(self.reads.get(oid, (oid,))) for oid in oids)
 
+    def stir(self, oid: int) -> None:
+        """A view may show something else now, though nothing below it has changed: it is on another server."""
+        for event in self._waiting.get(oid, ()):
+            event.set()
+
     def wake(self, oids: Iterable[int], event: threading.Event) -> None:
         """``event`` is set from now on when one of these changes. Under the sequencer's lock, as ``leave``."""
         for oid in oids:

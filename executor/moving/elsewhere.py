@@ -78,6 +78,18 @@ class Elsewhere:
                     found[oid] = answer
         return found
 
+    def whole(self, oids: Iterable[int], reader: Reader) -> dict[int, Answer]:
+        """All rows of those of some views that others maintain, by oid. Raises as ``read`` does."""
+        found = {}
+        for oid in oids:
+            runtime = self._database.view(oid)
+            if runtime.away is not None:
+                question = Question(runtime.shared, wanted(None, runtime, ()), reader.time_zone)
+                answer = self._answer(runtime, question, reader)
+                if answer is not None:
+                    found[oid] = answer
+        return found
+
     def _is_read_by(self, oid: int, views: Iterable[int]) -> bool:
         """Whether one of these views reads a view."""
         database = self._database

@@ -415,6 +415,7 @@ class ViewMoving:
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
+        self._database.versions.stir(runtime.view.oid)
 
     def look_for(self, runtime: ViewRuntime) -> None:
         """Finds out where a view is now, of which something else was known."""
@@ -439,7 +440,10 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
         return
     if runtime.away is None:
         database.indexes.forget(runtime.view.oid)
-    runtime.leave(Away(worker, address), held)
+    before, away = runtime.away, Away(worker, address)
+    runtime.leave(away, held)
+    if before != away:
+        database.versions.stir(runtime.view.oid)
 
 
 def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
