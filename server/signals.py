@@ -69,10 +69,17 @@ def migrate(session: Session, process: Value, server: Value) -> str | None:
 
 
 def drain(session: Session, server: Value) -> int | None:
-    """All queries that can leave a server; how many did."""
+    """All queries and views that can leave a server; how many did. NOTICEs say so while they do."""
     if not is_superuser(session):
         raise SqlError("42501", "permission denied for function drain")
-    return None if server is None else session.database.separation.moving.drain(str(server), session.is_cancelled)
+    if server is None:
+        return None
+
+    def tell(moved: int) -> None:
+        have = "query or view has" if moved == 1 else "queries and views have"
+        session.notices.report(SqlError("00000", f'server "{server}": {moved} {have} left'))
+
+    return session.database.separation.moving.drain(str(server), session.is_cancelled, tell)
 
 
 def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> str | None:

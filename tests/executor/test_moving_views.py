@@ -867,7 +867,9 @@ def test_a_drained_server_has_no_views(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     b = servers.client("b")
-    assert servers["b"].separation.moving.drain("a", lambda: False) == 1, "the other one cannot leave"
+    told: list[int] = []
+    assert servers["b"].separation.moving.drain("a", lambda: False, told.append) == 1, "the other one cannot leave"
+    assert told == [1]
     rows.insert(a, 5)
     assert b.run(READ) == rows.wanted()
     assert a.run("SELECT name, server, home FROM millstream.views ORDER BY name") == [("v", "b", "a"), ("w", "a", "a")]
