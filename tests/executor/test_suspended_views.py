@@ -102,6 +102,7 @@ def test_it_outlives_servers(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     suspend(servers, "a")
+    again = a
     for _ in range(2):
         servers.stop("a")
         again = servers.client("a")
