@@ -153,18 +153,21 @@ class ViewMoving:
             runtime = self._database.view(view.oid)
             runtime.check()
             replica = self._database.replicas.get(runtime.paths[0].path.stream)
-            if replica is None:
-                self._begin_copies(runtime)
+            before = self._entry_at_rest(runtime)
+            if replica is None and (before is None or not before.copied):
+                self._begin_copies(runtime, before)
         self.checkpoints.make(runtime, replica)
         return qualified(view)
 
-    def _begin_copies(self, runtime: ViewRuntime) -> None:
+    def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
+        """A view's entry, if it has one. Raises 55000 where it is on its way."""
+        found = self.ownership.get(runtime.shared) if runtime.shared else None
+        if found is not None and not found.taken:
+            raise SqlError("55000", f'view "{found.view}" is on its way to server "{found.owner}"')
+        return found
+
+    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None) -> None:
         """Of a view that is at its home. Nobody goes on from a copy before there is one."""
-        before = self.ownership.get(runtime.shared) if runtime.shared else None
-        if before is not None and not before.taken:
-            raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
-        if before is not None and before.copied:
-            return
         with self.checkpoints.lock:
             held = runtime.held
             try:
@@ -201,9 +204,7 @@ class ViewMoving:
             return self._given_to(runtime, target)
 
     def _given_to(self, runtime: ViewRuntime, target: str) -> Owned:
-        before = self.ownership.get(runtime.shared) if runtime.shared else None
-        if before is not None and not before.taken:
-            raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
+        before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
             leaving, _ = taken_out(self._database, runtime, self._pin(runtime))

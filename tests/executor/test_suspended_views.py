@@ -273,6 +273,25 @@ def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_pa
     wait_until(lambda: runtime.held is None, 20, "that the log is kept for nobody")
 
 
+def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
+    """The log need not be kept for such a view, and nobody takes it over."""
+    a.run("CREATE VIEW u AS SELECT 1 / (k - 7) AS k, count(*) FROM s GROUP BY 1")
+    moving = servers["a"].view_moving
+    moving.checkpoint(view_of(servers["a"], "u"))
+    a.run("INSERT INTO s VALUES (7, 1, '')")
+    runtime = servers["a"].view(view_of(servers["a"], "u").oid)
+
+    def is_told() -> bool:
+        (owned,) = moving.ownership.all()
+        return owned.failure is not None and runtime.held == owned.at == servers["a"].sequencer.visible
+
+    wait_until(is_told, 20, "the entry that says so")
+    with pytest.raises(SqlError, match="22012"):
+        moving.checkpoint(view_of(servers["a"], "u"))
+    assert moving.forget(view_of(servers["a"], "u"))
+    assert runtime.held is None
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_law(seed: int, servers: Servers) -> None:
     """Whatever is done with a view, it is its query over what was acknowledged."""
