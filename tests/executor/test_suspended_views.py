@@ -234,15 +234,15 @@ def test_copies_follow_and_end(servers: Servers, a: Client, tmp_path: Path) -> N
     rows.insert(a, 5)
     checkpoint(servers)
     second = copies(tmp_path)
-    assert len(first) == len(second) == 1
-    assert first != second
+    assert len(first) == 1
+    assert set(second) - set(first)
     servers.stop("a")
     a = servers.client("a")
     (runtime,) = servers["a"].runtimes()
     (owned,) = servers["a"].view_moving.ownership.all()
     assert (runtime.held, owned.copied) == (owned.at, True)
     rows.insert(a, 5)
-    wait_until(lambda: copies(tmp_path) not in ([], second), 20, "a copy by itself")
+    wait_until(lambda: bool(set(copies(tmp_path)) - set(second)), 20, "a copy by itself")
     assert a.run(READ) == rows.wanted()
     with pytest.raises(SqlError, match="in use by a copy"):
         a.run("ALTER VIEW v RENAME TO x")
@@ -258,14 +258,14 @@ def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_pa
     checkpoint(servers)
     rows.insert(a, 5)
     suspend(servers, "a")
-    assert len(copies(tmp_path)) == 1
+    assert copies(tmp_path) != []
     resume(servers, "a")
     checkpoint(servers)
     rows.insert(a, 5)
     servers.migrate("a", "b")
     rows.insert(a, 5)
     checkpoint(servers, "b")
-    assert len(copies(tmp_path)) == 1
+    assert copies(tmp_path) != []
     servers.migrate("b", "a")
     assert copies(tmp_path) == []
     assert a.run(READ) == rows.wanted()
