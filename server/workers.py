@@ -18,11 +18,11 @@ class Workers(ThreadPoolExecutor):
         self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> Future[_Result]:
         """Calls in a thread; RuntimeError in place of StopIteration."""
-        return super().submit(_ended, fn, *args, **kwargs)
 
+        def ended() -> _Result:
+            try:
+                return fn(*args, **kwargs)
+            except StopIteration as error:
+                raise RuntimeError("StopIteration") from error
 
-def _ended(function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-    try:
-        return function(*arguments, **named)
-    except StopIteration as error:
-        raise RuntimeError("StopIteration") from error
+        return super().submit(ended)
