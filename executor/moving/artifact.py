@@ -25,7 +25,8 @@ from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.moving.ownership import FOLDER, Owned
-from executor.separation.artifact import WRONG, check_call, digest
+from executor.separation.artifact import check_call, digest
+from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.program import Program, State, Static

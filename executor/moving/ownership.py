@@ -52,15 +52,7 @@ class Ownership:
 
     def all(self) -> list[Owned]:
         """All that can be read."""
-        found = []
-        for path in sorted((self._storage.folder / FOLDER).glob("*.json")):
-            try:
-                item = self.get(path.stem)
-            except SqlError:
-                continue  # who asks for that view hears why
-            if item is not None:
-                found.append(item)
-        return found
+        return all_owned(self._storage)
 
     def change(self, before: Owned | None, after: Owned) -> None:
         """An entry is as it was known, and becomes another one. Raises 55000 where it is not, and for a zombie."""
@@ -88,6 +80,19 @@ def _error(told: object) -> tuple[str, str] | None:
 
 def _path(storage: Storage, name: str) -> Path:
     return storage.folder / FOLDER / f"{name}.json"
+
+
+def all_owned(storage: Storage) -> list[Owned]:
+    """All entries that can be read, also before this server has joined the others."""
+    found = []
+    for path in sorted((storage.folder / FOLDER).glob("*.json")):
+        try:
+            item = read_owned(storage, path.stem)
+        except SqlError:
+            continue  # who asks for that view hears why
+        if item is not None:
+            found.append(item)
+    return found
 
 
 def read_owned(storage: Storage, name: str) -> Owned | None:

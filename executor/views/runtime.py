@@ -68,13 +68,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ViewError:
-    """Why a view has no value any more, and where in the log that happened (architecture, section 5)."""
+    """Why a view has no value any more, and where in the log that happened (architecture, section 5); 0 where that was
+    not in the log."""
 
     error: SqlError
     lsn: int
 
     def raised(self) -> SqlError:
         """What a read raises."""
+        if not self.lsn:  # no row did it
+            return self.error
         detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
