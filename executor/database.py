@@ -418,7 +418,14 @@ class Database:
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
         runtime.shared, runtime.handover = stored.shared, stored.handover
-        owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+        try:
+            owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            # Nobody knows where it is: until somebody does, another server may need what comes behind its states.
+            owned, runtime.held = None, min(stored.frontiers.values())
+            runtime.fail(ViewError(error, 0))
         if owned is not None and owned.home == self.options.server_name:
             place(self, runtime, owned)
         runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)

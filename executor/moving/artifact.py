@@ -13,7 +13,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,9 +85,9 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
     return handover
 
 
-def read(storage: Path, owned: Owned) -> LeavingView:
+def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
     """An artifact, all of it checked; none of its stream's rows came between it and the LSN of the entry, of which it
-    is now. Raises XX001, and 0A000 for a format of a later version."""
+    is now, unless it is an older one. Raises XX001, and 0A000 for a format of a later version."""
     folder = storage / FOLDER / owned.name / owned.handover
     try:
         document = json.loads((folder / _MANIFEST).read_bytes())
@@ -95,7 +95,8 @@ def read(storage: Path, owned: Owned) -> LeavingView:
             raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
         if document["sha256"] != digest(document["view"]):
             raise ValueError("its checksum is another one")
-        return _decoded(document["view"], folder, owned)
+        found = _decoded(document["view"], folder, owned)
+        return found if is_older else replace(found, at=owned.at)
     except FileNotFoundError as error:
         raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
     except OSError as error:
@@ -124,12 +125,13 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, stream, str(content["role"]), owned.at, program, states, statics)
+    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:
     """Forgets what a view left in one handover."""
-    shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
+    if handover:
+        shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
 
 
 def delete(storage: Path, name: str) -> None:

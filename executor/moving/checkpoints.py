@@ -21,7 +21,7 @@ from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica
+from executor.moving.replica import Replica, as_at_home
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
 
@@ -89,7 +89,7 @@ class Checkpoints:
         found = {}
         for runtime in self._database.runtimes():
             replica = self._database.replicas.get(runtime.paths[0].path.stream)
-            if replica is not None and runtime.shared:
+            if replica is not None and runtime.shared and not runtime.is_lost:
                 found[runtime.view.oid] = (runtime, replica)
         return found
 
@@ -129,13 +129,13 @@ class Checkpoints:
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         try:
-            self._ownership.change(before, replace(before, handover=handover, at=leaving.at))
+            self._ownership.change(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
         except BaseException:
             artifact.delete_one(storage, before.name, handover)
             raise
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage, before.name, before.handover)  # whoever is the owner by now has others
+        artifact.delete_one(storage, before.name, before.older)  # whoever is the owner by now has others
 
     def _fail(self, runtime: ViewRuntime, replica: Replica, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""
@@ -170,7 +170,7 @@ def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple
                 at = replica.position
     database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = entering.as_at_home(stream)
+        there = as_at_home(stream)
         view = entering.over(view, stream.oid, there.oid)
         program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
         stream = there

@@ -23,8 +23,9 @@ FOLDER: Final = "views"
 class Owned:
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
     where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
-    are of the home's LSN ``at``; ``giver`` is who had the view before, and ``error`` why an owner gave it back, with
-    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that."""
+    are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view
+    before, and ``error`` why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's
+    value, if rows have made one that."""
 
     name: str
     view: str
@@ -37,6 +38,7 @@ class Owned:
     taken: bool = False
     error: tuple[str, str] | None = None
     failure: tuple[str, str] | None = None
+    older: str = ""
 
 
 class Ownership:

@@ -28,7 +28,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
 from catalog.objects import Stream, View, qualified
 from executor.cluster.failpoints import failpoint
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, taken_out
 from executor.moving.heirs import Heirs
@@ -77,6 +77,8 @@ class ViewMoving:
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
+        #: Those of this server's guests that are damaged here and on the storage: their homes have been asked.
+        self._returned: set[str] = set()
         #: What prevented the last step of a view, by its name among servers.
         self._told: dict[str, str] = {}
         self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
@@ -136,13 +138,14 @@ class ViewMoving:
             handover = artifact.write(self._storage, entry.name, leaving)
             failpoint("view-written")
             given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
+            given = replace(given, older="" if before is None else before.handover)
             self.ownership.change(before, replace(given, taken=False, error=None))
         except BaseException:
             runtime.held = held
             raise
         failpoint("view-given")
         if before is not None:
-            artifact.delete_one(self._storage, before.name, before.handover)
+            artifact.delete_one(self._storage, before.name, before.older)
         return entry.name
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
@@ -235,9 +238,19 @@ class ViewMoving:
                 self._try(owned)
             self._drain()
             for runtime in self._database.runtimes():
-                is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
-                if is_dropped and self.ownership.get(runtime.shared) is None:
-                    entering.leave(self._database, runtime)
+                if runtime.shared and runtime.shared not in entries and self._is_guest(runtime):
+                    self._leave_dropped(runtime)
+
+    def _leave_dropped(self, runtime: ViewRuntime) -> None:
+        """A guest's entry is not there, or cannot be read: then nobody knows."""
+        try:
+            is_dropped = self.ownership.get(runtime.shared) is None
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+        else:
+            if is_dropped:
+                entering.leave(self._database, runtime)
 
     def _try(self, owned: Owned) -> None:
         """What is done for one view; what prevents that prevents nothing for others."""
@@ -265,26 +278,28 @@ class ViewMoving:
         if owned.home == self._registry.name and runtime is None:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
-        elif runtime is not None and owned.owner == self._registry.name and owned.taken and owned.error is not None:
-            if owned.home == self._registry.name:
-                place(self._database, runtime, owned)
+        elif runtime is not None and owned.owner == owned.home == self._registry.name and owned.taken:
+            place(self._database, runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
-        elif runtime is None and owned.owner == self._registry.name:
-            self._restore(owned)
+        elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
+            self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
 
-    def _restore(self, owned: Owned) -> None:
-        """A guest that this server has taken is not here: its folder is new. It comes back from its copy, or else its
-        home has it."""
+    def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
+        """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
+        copy, or else its home has it."""
         until = self._refused.get(owned.handover)
         if until is None and owned.failure is None:
-            self._take(owned, None)
-        elif until is None or until < time.monotonic():
-            self._refused[owned.handover] = time.monotonic() + _AGAIN
+            self._take(owned, runtime)
+        elif until is None or until < time.monotonic() or (until == inf and owned.handover not in self._returned):
+            if until == inf:
+                self._returned.add(owned.handover)
+            else:
+                self._refused[owned.handover] = time.monotonic() + _AGAIN
             home = replace(owned, owner=owned.home, giver=owned.owner, taken=False, error=None)
             self.ownership.change(owned, home)
 
@@ -313,11 +328,12 @@ class ViewMoving:
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
-        if runtime is not None and runtime.handover != owned.handover:  # as it was here before
+        if runtime is not None and runtime.handover == owned.handover:
+            return
+        leaving = rebuilding.read(self._database, owned, None)
+        if runtime is not None:  # as it was here before
             entering.leave(self._database, runtime)
-            runtime = None
-        if runtime is None:
-            entering.enter(self._database, owned, artifact.read(self._storage, owned))
+        entering.enter(self._database, owned, leaving)
 
     def _come_back(self, owned: Owned, runtime: ViewRuntime) -> None:
         if owned.failure is not None:
@@ -327,7 +343,7 @@ class ViewMoving:
             return
         if runtime.handover == owned.handover:
             return
-        leaving = artifact.read(self._storage, owned)
+        leaving = rebuilding.read(self._database, owned, runtime)
         program = runtime.program
         (path,) = program.paths
         own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{runtime.view.oid}")

@@ -225,6 +225,11 @@ class ViewRuntime:
                     self._advance_path(progress, lsn)
             self.check()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its files are damaged."""
+        return self.error is not None and not self.error.lsn
+
     def check(self) -> None:
         """Raises the view's error, if it has one, and 55000 where it is on another server."""
         if self.away is not None:

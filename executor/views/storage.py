@@ -278,6 +278,13 @@ class ViewStore:
         frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
         return StoredView(program, frontiers, shared=content.shared, handover=content.handover)
 
+    def begun(self, oid: int, lsn: int) -> StoredView:
+        """A view as it was created at an LSN, without a row. Raises XX001."""
+        program, files = self.program(oid)
+        return StoredView(
+            program, {path.stream: lsn for path in program.paths}, self._load_statics(oid, program, files)
+        )
+
     def close(self, oid: int) -> None:
         """A view's files stay as they are, and nothing is added."""
         self._open.pop(oid, None)

@@ -12,6 +12,7 @@ from catalog.errors import SqlError
 from executor.database import Database
 from executor.trace.checked import pack, unpack
 from tests.executor.client import Client, open_database
+from tests.executor.damaging import DAMAGES
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -47,26 +48,6 @@ class Rows:
     def whole(self) -> list[tuple[object, ...]]:
         """Of ``w``."""
         return [(self._count, sum(range(self._count)))]
-
-
-def flip(path: Path) -> None:
-    """One byte in the middle is another one."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def cut(path: Path) -> None:
-    """Its second half is missing."""
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def empty(path: Path) -> None:
-    """Nothing is in it."""
-    path.write_bytes(b"")
-
-
-DAMAGES: tuple[Callable[[Path], None], ...] = (flip, cut, empty, Path.unlink)
 
 
 class Server:
