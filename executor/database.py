@@ -177,7 +177,8 @@ class Database:
 
     def reads_of(self, oid: int) -> tuple[int, ...]:
         """Everything whose change may change what a relation shows, itself included."""
-        return self.versions.reads.get(oid, (oid,))
+        found = self.versions.reads.get(oid)
+        return tuple(self._closure(oid)) if found is None else found  # of a view that is just being created, or no view
 
     def _refresh_reads(self) -> None:
         """For each view, everything whose change may change its result."""

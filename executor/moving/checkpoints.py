@@ -22,6 +22,7 @@ from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.replica import Replica, as_at_home
+from executor.periodic import Periodic
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
 
@@ -57,8 +58,8 @@ class Checkpoints:
         self._ownership = ownership
         self.lock = threading.Lock()
         self._last: dict[int, _Last] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="view-checkpoints", daemon=True)
+        self._told = ""
+        self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
     def start(self) -> None:
         """Makes them from now on."""
@@ -66,24 +67,20 @@ class Checkpoints:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
 
-    def _serve(self) -> None:
-        told = ""
-        while not self._stop.wait(_LOOK):
-            guests = self._guests()
-            self._last = {oid: last for oid, last in self._last.items() if oid in guests}
-            for runtime, replica in guests.values():
-                try:
-                    if self._is_due(runtime, replica):
-                        self.make(runtime, replica)
-                        told = ""
-                except (OSError, SqlError) as error:
-                    if str(error) != told:
-                        _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
-                    told = str(error)
+    def _round(self) -> None:
+        guests = self._guests()
+        self._last = {oid: last for oid, last in self._last.items() if oid in guests}
+        for runtime, replica in guests.values():
+            try:
+                if self._is_due(runtime, replica):
+                    self.make(runtime, replica)
+                    self._told = ""
+            except (OSError, SqlError) as error:
+                if str(error) != self._told:
+                    _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
+                self._told = str(error)
 
     def _guests(self) -> dict[int, tuple[ViewRuntime, Replica]]:
         found = {}

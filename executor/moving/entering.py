@@ -90,14 +90,21 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
 
 
 def _stream_of(owned: Owned, leaving: LeavingView) -> Stream:
-    return replace(leaving.stream, oid=0, options=(*leaving.stream.options, *replicated(owned.home, owned.stream)))
+    """The replica. Its rows were let pass by their domains at home."""
+    columns = tuple(replace(column, domain=0) for column in leaving.stream.columns)
+    return replace(
+        leaving.stream, oid=0, columns=columns, options=(*leaving.stream.options, *replicated(owned.home, owned.stream))
+    )
 
 
 def over(view: View, stream: int, other: int) -> View:
     """A view with what it says of a stream said of another one, by their oids. What else it was created from does not
-    exist where that is."""
+    exist where that is: its program has functions and domains as what they stand for."""
     return replace(
         view,
+        columns=tuple(replace(column, domain=0) for column in view.columns),
+        types=(),
+        functions=(),
         depends_on=(other,),
         names=tuple((schema, name, other) for schema, name, oid in view.names if oid == stream),
         reads=tuple((other, columns) for oid, columns in view.reads if oid == stream),

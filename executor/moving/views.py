@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Final
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
-from catalog.objects import Stream, View, qualified
+from catalog.objects import Domain, Stream, View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, taken_out
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
+from executor.periodic import Periodic
 from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
@@ -68,7 +69,6 @@ class ViewMoving:
         self.ownership = Ownership(database.shared, self._registry)
         #: Held by who takes a step.
         self._lock = threading.RLock()
-        self._stop = threading.Event()
         #: While this server is drained: views that stay, and how many others have left.
         self._staying: set[int] = set()
         self.left = 0
@@ -81,7 +81,10 @@ class ViewMoving:
         self._returned: set[str] = set()
         #: What prevented the last step of a view, by its name among servers.
         self._told: dict[str, str] = {}
-        self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
+        #: What prevented the last round.
+        self._prevented = ""
+        self._note = Pace(_NOTE)
+        self._thread = Periodic("views", _LOOK, self._round)
 
     def start(self) -> None:
         """Does from now on what the storage says."""
@@ -90,10 +93,8 @@ class ViewMoving:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._stop.set()
         self.checkpoints.close()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
         self._database.replicas.close()
 
     # Giving -----------------------------------------------------------------------------------------------------
@@ -201,17 +202,15 @@ class ViewMoving:
 
     # Taking -----------------------------------------------------------------------------------------------------
 
-    def _serve(self) -> None:
-        note, told = Pace(_NOTE), ""
-        while not self._stop.wait(_LOOK):
-            self._keep_up(note.is_due())
-            try:
-                self._look()
-                told = ""
-            except (OSError, SqlError) as error:
-                if str(error) != told:
-                    _LOGGER.warning("views do not go or come: %s", error)
-                told = str(error)
+    def _round(self) -> None:
+        self._keep_up(self._note.is_due())
+        try:
+            self._look()
+            self._prevented = ""
+        except (OSError, SqlError) as error:
+            if str(error) != self._prevented:
+                _LOGGER.warning("views do not go or come: %s", error)
+            self._prevented = str(error)
 
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
@@ -225,7 +224,7 @@ class ViewMoving:
                 if runtime is not None:
                     runtime.error = None
             except SqlError as error:
-                if runtime is not None and runtime.error is None and not self._stop.is_set():
+                if runtime is not None and runtime.error is None and not self._thread.is_ending:
                     _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
                     runtime.error = error.message
 
@@ -393,8 +392,7 @@ def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
     if is_followed(stream):
         raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
     kinds = [column.type for column in (*stream.columns, *view.columns)]
-    if view.types or view.functions or any(column.domain for column in stream.columns):
-        raise unsupported(f'migrating view "{view.name}", which uses types or functions of users', instead)
-    if any(holds(kind, is_declared) for kind in kinds):
+    domains = {item.oid for item in catalog.types.values() if isinstance(item, Domain)}
+    if any(oid not in domains for *_, oid in view.types) or any(holds(kind, is_declared) for kind in kinds):
         raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
     return stream

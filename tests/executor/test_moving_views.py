@@ -4,6 +4,7 @@ there."""
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -290,6 +291,36 @@ def test_a_table_below_the_grouping_goes_along(servers: Servers, a: Client) -> N
     assert a.run("SELECT * FROM w ORDER BY label") == wanted
 
 
+def test_domains_and_functions_go_along(servers: Servers, a: Client) -> None:
+    """As what they stand for; at home they are there."""
+    a.run(
+        "CREATE DOMAIN plain AS int; CREATE DOMAIN few AS int CHECK (value < 50 AND value > 0);"
+        "CREATE FUNCTION twice(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x * 2';"
+        "CREATE FOREIGN TABLE z (x plain, y int) SERVER stream;"
+        "CREATE VIEW w AS SELECT x, sum(twice(y)) AS y, max(y::few) AS m FROM z GROUP BY x"
+    )
+    a.run("INSERT INTO z VALUES (1, 2), (2, 3)")
+    wanted = a.run("SELECT x, y, m FROM w ORDER BY x")
+    for target in "bc":
+        servers.migrate("a", target, "w")
+        a.run("INSERT INTO z VALUES (1, 5)")
+        wanted = a.run("SELECT x, y, m FROM w ORDER BY x")
+        there = servers.client(target)
+        assert there.run("SELECT x, y, m FROM w ORDER BY x") == wanted
+        assert there.run("SELECT pg_get_viewdef('w'::regclass)") == a.run("SELECT pg_get_viewdef('w'::regclass)")
+        assert there.run("SELECT x FROM w WHERE x = 2") == [(2,)]
+        servers.stop(target)
+        assert servers.client(target).run("SELECT x, y, m FROM w ORDER BY x") == wanted
+        servers.migrate(target, "a", "w")
+        assert a.run("SELECT x, y, m FROM w ORDER BY x") == wanted
+    assert wanted == [(1, 24, 5), (2, 6, 3)]
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO z VALUES (3, 0)")
+    for name in "ab":
+        with pytest.raises(SqlError, match="23514"):
+            servers.client(name).run("SELECT * FROM w")
+
+
 def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
@@ -320,6 +351,12 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
             "CREATE TYPE e AS ENUM ('a'); CREATE FOREIGN TABLE z (x e) SERVER stream;"
             "CREATE VIEW w AS SELECT x, count(*) FROM z GROUP BY x",
             "types",
+        ),
+        (
+            "CREATE FOREIGN TABLE z (x int) SERVER stream;"
+            "CREATE VIEW w AS SELECT k FROM (SELECT k, count(*) AS c FROM s GROUP BY k) a"
+            " JOIN (SELECT x, count(*) AS d FROM z GROUP BY x) b ON k = x",
+            "several streams",
         ),
     ],
 )
