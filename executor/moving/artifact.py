@@ -13,7 +13,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -26,7 +26,8 @@ from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.moving.ownership import FOLDER, Owned
-from executor.separation.artifact import WRONG, check_call, digest
+from executor.separation.artifact import check_call, digest
+from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.program import Program, State, Static
@@ -86,10 +87,11 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
     return handover
 
 
-def read(storage: Path, owned: Owned) -> LeavingView:
+def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
     """An artifact, all of it checked; none of its stream's rows came between it and the LSN of the entry, of which it
-    is now. Raises XX001, and 0A000 for a format of a later version."""
-    return _read(storage, owned, partial(_decoded, owned=owned))
+    is now, unless it is an older one. Raises XX001, and 0A000 for a format of a later version."""
+    found = _read(storage, owned, partial(_decoded, owned=owned))
+    return found if is_older else replace(found, at=owned.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, stream, str(content["role"]), owned.at, program, states, statics)
+    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:

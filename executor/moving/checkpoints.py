@@ -22,7 +22,8 @@ from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica
+from executor.moving.replica import Replica, as_at_home
+from executor.periodic import Periodic
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
 
@@ -59,8 +60,8 @@ class Checkpoints:
         self._ownership = ownership
         self.lock = threading.Lock()
         self._last: dict[int, _Last] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="view-checkpoints", daemon=True)
+        self._told = ""
+        self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
     def start(self) -> None:
         """Makes them from now on."""
@@ -68,31 +69,27 @@ class Checkpoints:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
 
-    def _serve(self) -> None:
-        told = ""
-        while not self._stop.wait(_LOOK):
-            copied = self._copied()
-            self._last = {oid: last for oid, last in self._last.items() if oid in copied}
-            for runtime, replica in copied.values():
-                try:
-                    if self._is_due(runtime, replica):
-                        self.make(runtime, replica)
-                        told = ""
-                except (OSError, SqlError) as error:
-                    if str(error) != told:
-                        _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
-                    told = str(error)
+    def _round(self) -> None:
+        copied = self._copied()
+        self._last = {oid: last for oid, last in self._last.items() if oid in copied}
+        for runtime, replica in copied.values():
+            try:
+                if self._is_due(runtime, replica):
+                    self.make(runtime, replica)
+                    self._told = ""
+            except (OSError, SqlError) as error:
+                if str(error) != self._told:
+                    _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
+                self._told = str(error)
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
         for runtime in self._database.runtimes():
             replica = self._database.replicas.get(runtime.paths[0].path.stream)
             is_kept = runtime.held is not None and runtime.away is None
-            if runtime.shared and (replica is not None or is_kept):
+            if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
         return found
 
@@ -145,13 +142,13 @@ class Checkpoints:
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         try:
-            self._ownership.change(before, replace(before, handover=handover, at=leaving.at))
+            self._ownership.change(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
         except BaseException:
             artifact.delete_one(storage, before.name, handover)
             raise
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage, before.name, before.handover)  # whoever is the owner by now has others
+        artifact.delete_one(storage, before.name, before.older)  # whoever is the owner by now has others
 
     def _fail(self, runtime: ViewRuntime, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""
@@ -188,7 +185,7 @@ def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple
                 at = replica.position
     database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = entering.as_at_home(stream)
+        there = as_at_home(stream)
         view = entering.over(view, stream.oid, there.oid)
         program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
         stream = there

@@ -117,10 +117,10 @@ class Elsewhere:
                 if error.sqlstate != _NOT_HERE:
                     raise
                 if is_late:
-                    raise away.raised(runtime.view) from error
+                    raise self._damage(runtime, away) or away.raised(runtime.view) from error
             except OSError as error:
                 if not self._moved(runtime, away):
-                    raise _unreachable(runtime, away, error) from error
+                    raise self._damage(runtime, away) or _unreachable(runtime, away, error) from error
                 continue
             if not self._moved(runtime, away):
                 time.sleep(_WAIT)
@@ -134,6 +134,18 @@ class Elsewhere:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
             return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+
+    def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
+        """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
+        moving = self._database.view_moving
+        owned = moving.ownership.get(runtime.shared)
+        if owned is None or owned.error is None or owned.error[0] != "XX001":
+            return None
+        hint = f'Start server "{away.server}" again with its data folder; or drop the view, and create it again.'
+        message = (
+            f'view "{runtime.view.name}" is on server "{away.server}", which does not answer, and its copy is damaged'
+        )
+        return SqlError("XX001", message, owned.error[1], hint)
 
     def _moved(self, runtime: ViewRuntime, away: Away) -> bool:
         """Looks where the view is; whether that is another server than was known."""

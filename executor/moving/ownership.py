@@ -25,9 +25,10 @@ NOBODY: Final = ""
 class Owned:
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
     where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
-    are of the home's LSN ``at``; ``giver`` is who had the view before, and ``error`` why an owner gave it back, with
-    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that. ``copied``: the view is
-    at its home, and the states on the storage are a copy from which another server can go on."""
+    are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view
+    before, and ``error`` why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's
+    value, if rows have made one that. ``copied``: the view is at its home, and the states on the storage are a copy
+    from which another server can go on."""
 
     name: str
     view: str
@@ -40,6 +41,7 @@ class Owned:
     taken: bool = False
     error: tuple[str, str] | None = None
     failure: tuple[str, str] | None = None
+    older: str = ""
     copied: bool = False
 
     @property
@@ -61,15 +63,7 @@ class Ownership:
 
     def all(self) -> list[Owned]:
         """All that can be read."""
-        found = []
-        for path in sorted((self._storage.folder / FOLDER).glob("*.json")):
-            try:
-                item = self.get(path.stem)
-            except SqlError:
-                continue  # who asks for that view hears why
-            if item is not None:
-                found.append(item)
-        return found
+        return all_owned(self._storage)
 
     def change(self, before: Owned | None, after: Owned) -> None:
         """An entry is as it was known, and becomes another one. Raises 55000 where it is not, and for a zombie."""
@@ -97,6 +91,19 @@ def _error(told: object) -> tuple[str, str] | None:
 
 def _path(storage: Storage, name: str) -> Path:
     return storage.folder / FOLDER / f"{name}.json"
+
+
+def all_owned(storage: Storage) -> list[Owned]:
+    """All entries that can be read, also before this server has joined the others."""
+    found = []
+    for path in sorted((storage.folder / FOLDER).glob("*.json")):
+        try:
+            item = read_owned(storage, path.stem)
+        except SqlError:
+            continue  # who asks for that view hears why
+        if item is not None:
+            found.append(item)
+    return found
 
 
 def read_owned(storage: Storage, name: str) -> Owned | None:

@@ -33,6 +33,7 @@ from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
@@ -51,8 +52,6 @@ _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
 #: What a plan may call, but for what differs from call to call.
 _CALLED: Final = FUNCTIONS.keys() | FINALS
-#: What reading a document raises that is not what was written.
-WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)

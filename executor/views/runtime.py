@@ -69,13 +69,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ViewError:
-    """Why a view has no value any more, and where in the log that happened (architecture, section 5)."""
+    """Why a view has no value any more, and where in the log that happened (architecture, section 5); 0 where that was
+    not in the log."""
 
     error: SqlError
     lsn: int
 
     def raised(self) -> SqlError:
         """What a read raises."""
+        if not self.lsn:  # no row did it
+            return self.error
         detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
@@ -231,6 +234,11 @@ class ViewRuntime:
                 if progress.reached < lsn:
                     self._advance_path(progress, lsn)
             self.check()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its files are damaged."""
+        return self.error is not None and not self.error.lsn
 
     def check(self) -> None:
         """Raises the view's error, if it has one, and 55000 where it is on another server."""
