@@ -13,13 +13,12 @@ from catalog.objects import View
 from executor.database import Database
 from executor.views.watch import Name
 from tests.executor.client import Client
+from tests.executor.moving import READ, Rows, Servers
 from tests.executor.test_changes import Subscriber
-from tests.executor.test_moving_views import READ, Rows, Servers, a, servers
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["a", "servers"]
 NAME = Name("v", ("public",), "millstream")
 
 
