@@ -105,9 +105,8 @@ class CopySink:
         of those that keep theirs. Raises 23502.
         """
         complete, target = self._complete(batch), self.statement.target
-        if self._completion is None and self.statement.where is not None:
-            mask = self._mask(pa.Table.from_batches([complete]))
-            complete = complete if mask is None else complete.filter(mask.combine_chunks())
+        if self._completion is None and (mask := self._mask(pa.Table.from_batches([complete]))) is not None:
+            complete = complete.filter(mask.combine_chunks())
         if not isinstance(target, Stream):
             return Prepared(complete, None)
         ddl.check_not_null(target, complete)

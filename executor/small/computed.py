@@ -37,19 +37,17 @@ class Rows:
 
     def of_chosen(self, whole: Vector) -> Vector:
         """What all of the delta's rows have, for those that count."""
-        return whole if self.chosen is None else _at(whole, self.chosen)
+        if self.chosen is None:
+            return whole
+        null = None if whole.null is None else whole.null[self.chosen]
+        return Vector(whole.values[self.chosen], null, whole.limit)
 
-    def choose(self, places: Values) -> Rows:
-        """Those of the rows at ``places``, in that order."""
-        rows = Rows(len(places), self.arrays, places if self.chosen is None else self.chosen[places])
-        rows._vectors = {source: _at(vector, places) for source, vector in self._vectors.items()}
+    def choose(self, chosen: Values) -> Rows:
+        """Those rows alone."""
+        assert self.chosen is None
+        rows = Rows(len(chosen), self.arrays, chosen)
+        rows._vectors = {source: rows.of_chosen(whole) for source, whole in self._vectors.items()}
         return rows
-
-
-def _at(whole: Vector, places: Values) -> Vector:
-    """A vector's values at some places."""
-    null = None if whole.null is None else whole.null[places]
-    return Vector(whole.values[places], null, whole.limit)
 
 
 @dataclass(frozen=True, slots=True)

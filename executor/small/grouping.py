@@ -31,13 +31,15 @@ _GROUPS: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows that lie group by group: each group's begin at ``starts``, ``sizes`` of them."""
+    """Rows by group: in ``order`` (None: as they are) each group's begin at ``starts``, ``sizes`` of them."""
 
+    order: Values | None
     starts: Values
     sizes: Values
 
-    def over(self, fold: np.ufunc, values: Values) -> Values:
+    def over(self, fold: np.ufunc, vector_values: Values) -> Values:
         """One value for each group."""
+        values = vector_values if self.order is None else vector_values[self.order]
         if values.dtype == np.float64:
             with np.errstate(over="ignore"):  # an infinite sum is told from the column
                 return fold.reduceat(values, self.starts)
@@ -77,8 +79,8 @@ class Grouping:
             if len(chosen) < rows.count:
                 rows = rows.choose(chosen)
         keys = [rows.arrays[source] for source in self.keys]
-        rows, groups = _grouped(rows, keys)
-        arrays = [] if rows.chosen is None else _taken(keys, rows.chosen[groups.starts])
+        groups, firsts = _grouped(rows, keys)
+        arrays = [key.take(pa.array(firsts)) for key in keys]
         arrays += [aggregate(rows, groups) for aggregate in self.aggregates]
         return pa.Table.from_arrays(arrays, schema=self.nothing.schema)
 
@@ -87,10 +89,11 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _grouped(rows: Rows, keys: Sequence[pa.Array]) -> tuple[Rows, Groups]:
-    """The rows in an order by group; as they are where there are no keys."""
+def _grouped(rows: Rows, keys: Sequence[pa.Array]) -> tuple[Groups, Values]:
+    """The rows by group, and for each group a place in the delta that has its keys."""
     if not keys:
-        return rows, Groups(np.zeros(1, np.int64), np.array([rows.count]))
+        start = np.zeros(1, np.int64)
+        return Groups(None, start, np.array([rows.count])), start
     codes, count = np.zeros(1, np.int64), 1
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
@@ -101,15 +104,11 @@ def _grouped(rows: Rows, keys: Sequence[pa.Array]) -> tuple[Rows, Groups]:
     if rows.chosen is not None:
         codes = codes[rows.chosen]
     order = np.argsort(codes.astype(np.int16) if count < 2**15 else codes, kind="stable")
-    codes = codes[order]
-    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
-    return rows.choose(order), Groups(starts, np.diff(starts, append=len(codes)))
-
-
-def _taken(columns: Sequence[pa.Array], places: Values) -> list[pa.Array]:
-    """Some values of each column."""
-    chosen = pa.array(places)
-    return [column.take(chosen) for column in columns]
+    sorted_codes = codes[order]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_codes[1:] != sorted_codes[:-1])))
+    sizes = np.diff(starts, append=len(codes))
+    firsts = order[starts]
+    return Groups(order, starts, sizes), firsts if rows.chosen is None else rows.chosen[firsts]
 
 
 def grouping_of(relation: Relation) -> Grouping | None:

@@ -7,7 +7,6 @@ none, nor does a continuous view of the tables that it reads.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,18 +21,8 @@ _HINT = "Use NULL or a far date."
 def require_finite(batches: Iterable[pa.RecordBatch], where: str) -> None:
     """Raises 0A000 for an infinite date or timestamp anywhere in the rows; ``where`` they are."""
     for batch in batches:
-        if any(_has_infinite(batch.column(place)) for place in _moments(batch.schema)):
+        if any(map(_has_infinite, batch.columns)):
             raise unsupported(f"an infinite date or timestamp in {where}", _HINT)
-
-
-@lru_cache(maxsize=256)
-def _moments(schema: pa.Schema) -> tuple[int, ...]:
-    """Which columns may hold dates or timestamps."""
-    return tuple(place for place, kind in enumerate(schema.types) if _may_be_infinite(kind))
-
-
-def _may_be_infinite(kind: pa.DataType) -> bool:
-    return pa.types.is_nested(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
 
 
 def _has_infinite(column: pa.Array) -> bool:

@@ -73,10 +73,7 @@ def column_from_strings(strings: pa.Array, type_: SqlType, timezone: str = "") -
 
 def _exceeds(strings: pa.Array, length: int) -> bool:
     """Whether some text may have more than ``length`` characters: it has more bytes."""
-    if not len(strings):
-        return False
-    bounds = offsets(strings)
-    return bool((bounds[1:] - bounds[:-1]).max() > length)
+    return len(strings) > 0 and int(np.diff(offsets(strings)).max()) > length
 
 
 def _ends_in_blank(strings: pa.Array) -> bool:
