@@ -15,10 +15,10 @@ from tests.executor.client import Client
 CUT = {
     "SELECT t.name, count(*), sum(s.n) FROM s JOIN t ON s.k = t.k GROUP BY t.name": 1,
     "SELECT t.name, count(*), sum(s.n) FROM t JOIN s ON s.k = t.k AND t.m > s.n GROUP BY t.name": 1,
-    "SELECT t.name, count(*), count(t.k) AS met, sum(s.n) FROM s LEFT JOIN t ON t.k = s.k AND s.n > 0 GROUP BY t.name": 1,
+    "SELECT name, count(*), count(t.k) AS met, sum(n) FROM s LEFT JOIN t ON t.k = s.k AND n > 0 GROUP BY name": 1,
     "SELECT s.n, count(*) FROM s WHERE k IN (SELECT k FROM t WHERE m > 3) GROUP BY s.n": 1,
     "SELECT n, count(*) FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND t.m > 3) GROUP BY n": 1,
-    "SELECT t.name, u.name AS other, count(*) FROM s JOIN t ON t.k = s.k JOIN t AS u ON u.m = s.n GROUP BY 1, 2": 2,
+    "SELECT t.name, u.name AS x, count(*) FROM s JOIN t ON t.k = s.k JOIN t AS u ON u.m = s.n GROUP BY 1, 2": 2,
     "SELECT t.name, count(*) FROM s JOIN t ON t.k + 1 = s.k GROUP BY t.name": 0,
     "SELECT t.name, count(*) FROM s JOIN t ON t.name = s.n::text GROUP BY t.name": 0,
 }
