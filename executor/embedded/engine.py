@@ -28,6 +28,7 @@ from catalog.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.embedded.reducing import Reduction, reductions_of
 from executor.engine import Inputs, Job, JobResult
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
@@ -58,12 +59,14 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a job's statement reads, found once: the engine's names of its deltas; whether its rows are unique by the
-    key of the state that they go to; and where numpy may compute it over a few rows, how."""
+    """What a job's statement reads, found once: the engine's names of its deltas; the static inputs that a few rows of
+    them need in part; whether its rows are unique by the key of the state that they go to; and where numpy may compute
+    it over a few rows, how."""
 
     statement: Statement
     state: State
     deltas: tuple[str, ...]
+    reductions: tuple[Reduction, ...]
     unique: bool
     small: Grouping | None
 
@@ -273,7 +276,9 @@ class EmbeddedEngine:
             if known is None or known.state is not state:
                 deltas = {leaf_name(item) for item in walk(statement.relation) if isinstance(item, Delta)}
                 unique = _groups_by(statement.relation, state)
-                known = Reading(statement, state, tuple(deltas), unique, grouping_of(statement.relation))
+                relation = statement.relation
+                small, reductions = grouping_of(relation), reductions_of(relation)
+                known = Reading(statement, state, tuple(deltas), reductions, unique, small)
                 self._readings[id(statement)] = known
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)
@@ -309,8 +314,11 @@ def _leaves(inputs: Inputs, reading: Reading) -> Mapping[str, pa.Table]:
     for name, table in inputs.statics.items():
         assert isinstance(table, pa.Table)
         found[f"s_{name}"] = table
-    assert isinstance(inputs.delta, pa.Table)
-    return found | dict.fromkeys(reading.deltas, inputs.delta)
+    delta = inputs.delta
+    assert not isinstance(delta, tuple)
+    if delta.num_rows <= FEW_ROWS:
+        found |= {item.leaf: item.reduced(found[item.leaf], delta) for item in reading.reductions if item.leaf in found}
+    return found | dict.fromkeys(reading.deltas, delta)
 
 
 def _groups_by(relation: Relation, state: State) -> bool:

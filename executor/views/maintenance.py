@@ -42,7 +42,9 @@ RELEASE: Final = 1.0
 PAUSE: Final = 1.0
 #: Seconds until a view is tried again after a failure such as a missing file.
 RETRY: Final = 5.0
-#: Seconds for which loading may hold background work back.
+#: Seconds for which readers that have processed a view's rows may be about to process the next one's.
+READING: Final = 0.25
+#: Seconds for which loading and reading may hold background work back.
 LONGEST_WAIT: Final = 15.0
 
 _DROPPED: Final = "the view was dropped meanwhile"
@@ -139,8 +141,8 @@ class Maintenance:
         if not due:
             self.jobs.resume(name)
             return False
-        if self._is_loading(stream) and not pressed:
-            self._postpone(stream, due, "rows are being loaded: background work waits for an idle core")
+        if self._is_busy(stream) and not pressed:
+            self._postpone(stream, due, "rows are being loaded or read: background work waits for an idle core")
             return False
         spark = [task for task in due if self._wants_spark(task)]
         if spark and self.spark is not None and self.spark.status().state == "starting":
@@ -158,10 +160,16 @@ class Maintenance:
             self._database.admission.moved()
         return bool(spark or embedded)
 
-    def _is_loading(self, stream: StreamRuntime) -> bool:
-        """Whether background work should leave the processor to a COPY, and has not been put off for too long."""
-        wait = self._database.is_busy and not is_followed(stream.stream)
+    def _is_busy(self, stream: StreamRuntime) -> bool:
+        """Whether background work should leave the processor to a COPY, or to readers who process themselves what it
+        would process at the same time, and has not been put off for too long."""
+        wait = (self._database.is_busy and not is_followed(stream.stream)) or self._is_read(stream)
         return wait and self.jobs.postponed_for(qualified(stream.stream)) < LONGEST_WAIT
+
+    def _is_read(self, stream: StreamRuntime) -> bool:
+        """Whether readers bring the stream's views up to date, one after the other."""
+        since = time.monotonic() - READING
+        return any(view.is_read or view.last_read > since for view in self._database.views_on(stream.stream.oid))
 
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
         for runtime in self._database.views_on(stream.stream.oid):

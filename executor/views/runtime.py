@@ -8,7 +8,9 @@ Owns: the in-memory content of a view's states (a cache of what traces and log s
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
+#: Rows of a reader's run from which on it takes a processor for so long that background work had better wait.
+MANY_ROWS = 65536
 #: Runs that are kept for who follows a view, before all of it must be looked at.
 FOLLOWED_RUNS = 1024
 
@@ -175,6 +179,8 @@ class ViewRuntime:
         #: Who keeps the runs that are added to the only state.
         self.followers: tuple[Follower, ...] = ()
         self.index: ViewIndex | None = None
+        #: Whether a reader processes many rows now, and the monotonic second at which one last had.
+        self.is_read, self.last_read = False, -math.inf
         self._load = load
         #: Streams whose paths read a row's place.
         self._placed = {path.stream for path in program.paths if reads_places(path)}
@@ -249,9 +255,10 @@ class ViewRuntime:
 
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
-        feed = self.feeds[progress.path.stream]
-        if self.error is not None or feed.rows(after, lsn) == 0:
+        rows = self.feeds[progress.path.stream].rows(after, lsn)
+        if self.error is not None or rows == 0:
             return
+        self.is_read = rows >= MANY_ROWS
         try:
             tables = self._run_path(progress.path, after, lsn, lambda state: self.contents[state.name].tables)
         except SqlError as error:
@@ -263,6 +270,9 @@ class ViewRuntime:
         except BaseException:
             progress.reached = after
             raise
+        finally:
+            if self.is_read:
+                self.is_read, self.last_read = False, time.monotonic()
         self._add(tables)
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))

@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 
 from catalog.types import SqlType
 from protocol.compute import constant, pc
+from protocol.copy.doubles import decimals_of, is_double
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
@@ -30,7 +31,7 @@ from protocol.values.registry import decode_text_column
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
-_HEXADECIMAL: Final = (0x7830, 0x5830)  # 0x and 0X as little-endian numbers
+_ZERO, _X, _LOWER = (np.uint8(byte) for byte in (0x30, 0x78, 0x20))
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
 
@@ -68,8 +69,10 @@ class FastParser:
     def _parse_typed(self, block: Block) -> list[pa.Array] | None:
         """The columns where every value is written as usual."""
         try:
-            columns = self._read(block, self.typed)
-            if not self._is_trusted(columns, block):
+            read = zip(self._read(block, self.typed), self.target.types, strict=True)
+            found = [_of_double(column, type_) for column, type_ in read]
+            columns = [column for column in found if column is not None]
+            if len(columns) < len(found) or not self._is_trusted(columns, block):
                 return None
             return self._decoded(columns)
         except (pa.ArrowInvalid, ColumnError):
@@ -182,7 +185,14 @@ def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
 
 
 def _csv_type(type_: SqlType) -> pa.DataType:
+    if is_double(type_):
+        return pa.float64()
     return type_.arrow if type_.name in _NATIVE else pa.string()
+
+
+def _of_double(column: pa.Array, type_: SqlType) -> pa.Array | None:
+    """A column of decimals that were read as doubles, all others as they are; None where it must be read otherwise."""
+    return decimals_of(column, type_) if column.type == pa.float64() and type_.name == "numeric" else column
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -234,11 +244,9 @@ def _escapes_structure(data: bytes, delimiter: str) -> bool:
 
 
 def _has_hexadecimal(data: bytes) -> bool:
-    for offset in (0, 1):
-        pairs = np.frombuffer(data, "<u2", (len(data) - offset) // 2, offset) if len(data) > offset else np.empty(0)
-        if any((pairs == digits).any() for digits in _HEXADECIMAL):
-            return True
-    return False
+    """Whether 0x or 0X is somewhere."""
+    values = np.frombuffer(data, np.uint8)
+    return bool((((values[1:] | _LOWER) == _X) & (values[:-1] == _ZERO)).any())
 
 
 def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
@@ -252,7 +260,7 @@ def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
         return (values != 0).all() or not (b"e-" in data or b"E-" in data)
     if type_.name == "date" and len(column):
         return bool(vector(column, "<i4").min() >= _FIRST_DAY)
-    if type_.name == "numeric" and len(column):
+    if type_.name == "numeric" and len(column) and not is_double(type_):
         return _fits_precision(column, type_)
     return True
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 
 from executor.database import Database
 from executor.options import Options
+from executor.views import runtime as runtime_module
 from executor.views.maintenance import Task
 from executor.views.runtime import Progress, ViewRuntime
 from tests.executor.client import Client
@@ -71,6 +74,24 @@ def test_readers_cut_their_runs_where_a_job_ends(database: Database) -> None:
     commit(database, pending.after, pending.upto, pending.tables)
     assert (progress.durable, progress.pending) == (last, [])
     assert total(database) == [(2,)]
+
+
+def test_background_work_waits_for_readers_who_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_module, "MANY_ROWS", 1)
+    with closing(Database(Options(tmp_path, spark_enabled=False, maintenance_rows=1))) as opened:
+        Client(opened).run(f"{STREAM}; {VIEW}")
+        runtime, progress = path_of(opened)
+        (stream,) = opened.streams.values()
+        insert(opened)
+        assert total(opened) == [(1,)]
+        assert (runtime.is_read, runtime.last_read > 0) == (False, True)
+        runtime.is_read = True
+        assert not opened.maintenance._maintain(stream)
+        assert opened.maintenance.jobs.all()[-1].status == "postponed"
+        runtime.is_read, runtime.last_read = False, -math.inf
+        assert opened.maintenance._maintain(stream)
+        assert progress.durable == opened.sequencer.visible
+        assert total(opened) == [(1,)]
 
 
 @pytest.mark.slow

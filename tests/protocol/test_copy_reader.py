@@ -274,6 +274,43 @@ FIELDS = st.sampled_from(["1", "", " 2", "x", '"1"', '""', '"a""b"', '"a\nb"', '
 LINES = st.lists(st.lists(FIELDS, min_size=1, max_size=3).map(",".join), min_size=1, max_size=5)
 
 
+#: Decimals as they are written, and what is nearly one.
+NUMBERS = st.one_of(
+    st.from_regex(r"[-+]?[0-9]{1,16}(\.[0-9]{0,4})?", fullmatch=True),
+    st.from_regex(r"[-+]?[0-9]{0,3}\.[0-9]{1,3}(0|5|49|50)[0-9]{0,22}", fullmatch=True),
+    st.sampled_from(["", "-0", "NaN", "inf", "-Infinity", "1e3", "1e-400", "1e400", "0x1", " 7.5 ", "1d2", "1_0", "."]),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(NUMBERS, min_size=1, max_size=4), st.sampled_from([(5, 2), (15, 2), (15, 0), (15, 15), (9, 3)]))
+def test_decimals_read_as_doubles_are_those_of_the_texts(texts: list[str], digits: tuple[int, int]) -> None:
+    types = {"a": numeric(*digits), "b": by_name("text")}
+    data = "".join(f"{text},x\n" for text in texts).encode()
+    target = CopyTarget(tuple(types.values()), tuple(types), "t")
+    try:
+        expected = parse_exactly(Block(data, 1), target, CSV)
+    except SqlError as error:
+        assert fails(data, types, CSV).message == error.message
+    else:
+        assert read(data, types, CSV) == list(zip(*[column.to_pylist() for column in expected], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.285", "0.29"),
+        ("1.005", "1.01"),
+        ("0.00499999999999999999999", "0.00"),
+        ("1.0000000000000000000001", "1.00"),
+        ("9999999999999.99", "9999999999999.99"),
+        ("-9999999999999.98", "-9999999999999.98"),
+    ],
+)
+def test_decimals_at_the_edge_of_doubles(text: str, value: str) -> None:
+    assert read(f"{text}\n".encode(), {"a": numeric(15, 2)}, CSV) == [(Decimal(value),)]
+
+
 def _first_end(text: str) -> str:
     """How the first line ends, which says how all do; nothing where quotes stay open."""
     quoted = False
