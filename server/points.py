@@ -101,9 +101,10 @@ class Rows:
 
     def answer(self, row: Row) -> bytes:
         """DataRow and CommandComplete of a row."""
-        table, place = row
+        place = row.place
         if place is None:
             return _NONE
+        table = row.table
         tables = self._tables
         if not tables or tables[-1].table is not table:
             if table.num_rows < 1 << _SHIFT:

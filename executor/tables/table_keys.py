@@ -23,8 +23,9 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
 from executor.embedded.connection import Parameters
-from executor.embedded.tables.journal import Changed, Entry
-from executor.tables.keyed_rows import WORN_ROWS, Columns, Key, KeyedRows
+from executor.embedded.tables.journal import Entry, RowsChanged
+from executor.tables.keyed_rows import WORN_ROWS, KeyedRows
+from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
 from planner.algebra import Relation
 
@@ -53,7 +54,7 @@ class TableKeys:
         self._rows: dict[int, KeyedRows] = {}
         self._interests: dict[int, _Interest] = {}
         #: Changes of tables that are being read, since their snapshot; None: what is read is of no use any more.
-        self._building: dict[int, list[tuple[int, Changed]] | None] = {}
+        self._building: dict[int, list[tuple[int, RowsChanged]] | None] = {}
         self._lock = threading.Lock()
 
     # Reading ----------------------------------------------------------------------------------------------------
@@ -179,13 +180,13 @@ class TableKeys:
             table = getattr(entry, "table", None)
             if table is None or is_temporary(table):
                 continue
-            if isinstance(entry, Changed):
+            if isinstance(entry, RowsChanged):
                 self._change(lsn, entry)
             else:
                 self._drop(table.oid)
 
-    def _change(self, lsn: int, entry: Changed) -> None:
-        oid, count = entry.table.oid, entry.deleted.num_rows + entry.inserted.num_rows
+    def _change(self, lsn: int, entry: RowsChanged) -> None:
+        oid, count = entry.table.oid, sum(entry.counts)
         missed, rows = self._building.get(oid), self._rows.get(oid)
         if missed is not None and count > WORN_ROWS:
             self._building[oid] = None
