@@ -85,6 +85,7 @@ class Database:
         self.options = options
         self.plans = PlanCache()
         directory, spill = options.server_directory, options.spill_directory
+        self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
@@ -323,7 +324,7 @@ class Database:
                 size += len(part.inserted) + len(part.deleted)
             elif isinstance(part, TableChange):
                 size += sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
-        require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
+        require_space(self._directory, self.tables.space_for(size), "write to the tables")
 
     def _prepare_views(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist."""

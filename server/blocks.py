@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError
 from planner.expression import Value
 from planner.functions import SESSION_VALUES
-from planner.statements import Delete, Insert, Query, TransactionControl, Update
+from planner.statements import Delete, Insert, Query, Statement, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.appending import change_tag, hold
 from server.execution import run
-from server.functions import evaluate
+from server.functions import values_of
 from server.planning import Plan
 from server.rows import described
 
@@ -58,7 +58,7 @@ def answered(
 
 def may_wait(session: Session, plan: Plan) -> bool:
     """Whether ``answered`` is to be tried again when those who write tables have ended."""
-    statement = plan.statement
+    statement = _steady(plan)
     return (
         isinstance(statement, Insert | Update | Delete)
         and session.db.status == "T"
@@ -104,6 +104,13 @@ def _decide(turn: asyncio.Future[bool], come: bool) -> bool:
     return True
 
 
+def _steady(plan: Plan) -> Statement | None:
+    """The statement, as one that is the same each time; None where there is none."""
+    if plan.filled is not None:
+        return plan.filled.statement
+    return None if plan.calls else plan.statement
+
+
 def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:
     action = statement.action
     if action == "commit" and not session.listening.is_silent:  # others commit in turn with it
@@ -145,14 +152,12 @@ def _read(
 
 
 def _changed(session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer) -> bool:
-    statement = plan.statement
-    assert isinstance(statement, Insert | Update | Delete)
-    if session.settings.read_only:
+    statement = _steady(plan)
+    if session.settings.read_only or not isinstance(statement, Insert | Update | Delete):
         return False
     session.starts_statement(plan)
-    if plan.calls:
-        statement, values = evaluate(session, statement, values), ()
-        assert isinstance(statement, Insert | Update | Delete)
+    if plan.filled is not None:
+        values += values_of(session, plan.filled)
     if not session.db.at_once.change_within(statement, values):
         return False
     answer(command_complete(change_tag(plan)))

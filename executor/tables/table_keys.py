@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096
+#: Reads by key that an engine answers in the time in which it changes a row by key: a transaction of its own.
+_READS_PER_CHANGE: Final = 16
 
 
 @dataclass(slots=True)
@@ -75,10 +77,10 @@ class TableKeys:
             rows = self._rows.get(table.oid)
             return None if rows is None or rows.definition is not table else rows.get(columns, key)
 
-    def prepare(self, table: Table) -> KeyedRows | None:
-        """A table's keyed rows, read now if that is due."""
+    def prepare(self, table: Table, weight: int = 1) -> KeyedRows | None:
+        """A table's keyed rows, read now if that is due; ``weight``: how many reads an engine could answer instead."""
         rows = self._rows.get(table.oid)
-        if rows is None and not self._is_due(table.oid):
+        if rows is None and not self._is_due(table.oid, weight):
             return None
         if rows is None or rows.is_worn:
             rows = self._build(table) or rows
@@ -86,7 +88,7 @@ class TableKeys:
 
     def find(self, table: Table) -> KeyedRows | None:
         """A table's rows for the one who has the table writer's lock: all that is committed, visible or about to be."""
-        rows = self.prepare(table)
+        rows = self.prepare(table, _READS_PER_CHANGE)
         return rows if rows is not None and rows.is_of(table) else None
 
     def at_hand(self, table: Table) -> KeyedRows | None:
@@ -100,7 +102,7 @@ class TableKeys:
         """A relation's rows over bound leaves."""
         return self._database.engine.query_few(relation, bindings, time_zone, None, parameters)
 
-    def _is_due(self, oid: int) -> bool:
+    def _is_due(self, oid: int, weight: int) -> bool:
         """Whether reads by key have cost about as much as reading the whole table does."""
         if not self._limit:
             return False
@@ -112,7 +114,7 @@ class TableKeys:
             interest = _Interest(enough=enough)
         with self._lock:
             interest = self._interests.setdefault(oid, interest)
-            interest.reads += 1
+            interest.reads += weight
             return interest.enough is not None and interest.reads >= interest.enough
 
     # Building ---------------------------------------------------------------------------------------------------

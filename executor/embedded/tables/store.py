@@ -106,6 +106,7 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
         self._path = path
+        self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
@@ -251,7 +252,7 @@ class TableStore:
         database unusable until the next start.
         """
         need = _MARGIN + 2 * (size + self.backlog.size)
-        log = _size(self._path.with_name(self._path.name + ".wal"))
+        log = _size(self._log_path)
         if log + need >= _CHECKPOINT:
             need += log + min(_size(self._path), _MOST_REWRITTEN)
         return need
