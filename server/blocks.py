@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 #: Takes rows and CommandComplete, once, before this returns or on the loop's thread later.
 Answer = Callable[[bytes], None]
 
-#: Seconds that a statement waits for the tables without a thread, which hears of a cancel as often.
-_SOON: Final = 0.01
+#: Seconds that a statement waits for the tables without a thread: with some clients each waits for all the others'
+#: blocks, and whoever takes a thread pays two switches for every statement.
+_SOON: Final = 1.0
+#: Seconds between its looks at whether it was cancelled.
+_LOOKS: Final = 0.02
 _AT_ONCE: Final = ("begin", "savepoint", "release")
 _ENDS: Final = ("commit", "rollback")
 
@@ -79,28 +82,36 @@ async def answered_in_turn(
     with session.timed():
         while loop.time() < until:
             turn = loop.create_future()
-            timer = loop.call_at(until, _decide, turn, False)
-            turns.wait(partial(_decide, turn, True), first)
-            first = await turn
-            timer.cancel()
+            turns.wait(partial(_come, turn), first)
             try:
-                session.end_cancelled()
+                first = await _is_called(session, turn, until)
                 if first and answered(session, plan, values, answer, formats):
                     return True
             except BaseException:
                 turns.freed()  # it may be the next one's turn
                 raise
+            finally:
+                turn.cancel()
             if turns.is_free:  # it is something else
                 break
     turns.freed()
     return False
 
 
-def _decide(turn: asyncio.Future[bool], come: bool) -> bool:
-    """Whether it was not decided before."""
+async def _is_called(session: Session, turn: asyncio.Future[None], until: float) -> bool:
+    """Whether one's turn comes before a time of the loop's. Raises 57014."""
+    loop = session.server.loop
+    while not turn.done() and loop.time() < until:
+        await asyncio.wait((turn,), timeout=_LOOKS)
+        session.end_cancelled()
+    return turn.done()
+
+
+def _come(turn: asyncio.Future[None]) -> bool:
+    """Whether somebody still waits for a turn that has come."""
     if turn.done():
         return False
-    turn.set_result(come)
+    turn.set_result(None)
     return True
 
 

@@ -118,7 +118,7 @@ class TableStore:
         #: Who waits on an event loop to write.
         self.turns = Turns(self._is_free)
         #: What other writers may see and readers not yet.
-        self.unsettled = Unsettled(self.turns.freed)
+        self.unsettled = Unsettled()
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -271,7 +271,7 @@ class TableStore:
         self.turns.freed()
 
     def _is_free(self) -> bool:
-        return not self._writer.locked() and not self.unsettled.last
+        return not self._writer.locked()
 
     def close(self) -> None:
         """Closes the file; nothing may run."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from catalog.errors import SqlError
@@ -27,9 +27,7 @@ class Unsettled:
     """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
     under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
-    def __init__(self, settled: Callable[[], None]) -> None:
-        """``settled`` is called when none is left."""
-        self._tell = settled
+    def __init__(self) -> None:
         self._settled: Final = threading.Condition()
         #: By LSN, in its order.
         self._journals: dict[int, Sequence[RowsChanged]] = {}
@@ -73,8 +71,6 @@ class Unsettled:
                 for key in itertools.chain(*entry.keys(columns)):
                     if changed.get(key, (0,))[0] == lsn:
                         changed.pop(key, None)
-        if not self._journals:
-            self._tell()
 
     def wait(self, upto: int, chain: Chain) -> None:
         """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""
