@@ -47,6 +47,14 @@ class ValueRow(Row):
             self._table = self.shape.table_of([self.values])
         return self._table
 
+    def select(self, names: Sequence[str]) -> pa.Table:
+        """Some of its columns, each once, as a table of this row alone."""
+        schema, arrays = self.shape.schema, dict[str, pa.Array]()
+        for name in names:
+            place = schema.get_field_index(name)
+            arrays[name] = pa.array([self.values[place]], schema.types[place])
+        return pa.table(arrays)
+
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
