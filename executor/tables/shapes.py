@@ -89,7 +89,7 @@ def identity_of(table: Table) -> Columns | None:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether Python has all values of a type, or says that it has not: 24:00 becomes midnight there."""
+    """Whether Python has all values of a type, or says that it has not: a time of 24:00 would become midnight."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
