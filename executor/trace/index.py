@@ -39,13 +39,6 @@ class Row:
         """The rows that it is one of."""
         return self._table
 
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        table = self.table
-        found: int = table.nbytes // max(table.num_rows, 1)
-        return found
-
     def is_in(self, table: pa.Table) -> bool:
         """Whether it is a row of this table object."""
         return self._table is table

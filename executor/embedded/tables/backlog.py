@@ -46,11 +46,16 @@ class NetRows:
         self._rows: dict[Key, tuple[Row | None, Row | None]] = {}
         self._came: list[Row] = []
         self._tables: list[pa.Table] = []
+        self._loose = 0  # rows that only came
+        #: About how many bytes the changes take.
+        self.size = 0
 
     def add(self, change: RowsChanged) -> None:
         """One more change."""
+        self.size += change.size
         if self._key is None:
             assert not change.counts[0]
+            self._loose += change.counts[1]
             if isinstance(change, Changed):
                 self._tables.append(change.inserted)
             else:
@@ -68,6 +73,8 @@ class NetRows:
         """What later changes come to."""
         self._came += later._came
         self._tables += later._tables
+        self._loose += later._loose
+        self.size += later.size
         rows = self._rows
         for key, (before, after) in later._rows.items():
             known = rows.get(key)
@@ -76,15 +83,7 @@ class NetRows:
     @property
     def count(self) -> int:
         """How many rows have changed."""
-        whole: int = sum([rows.num_rows for rows in self._tables])
-        return len(self._rows) + len(self._came) + whole
-
-    @property
-    def size(self) -> int:
-        """About how many bytes they take."""
-        rows = [row for both in self._rows.values() for row in both if row is not None]
-        whole: int = sum([rows.nbytes for rows in self._tables])
-        return sum([row.size for row in rows + self._came]) + whole
+        return len(self._rows) + self._loose
 
     @property
     def went(self) -> list[Row]:
@@ -145,6 +144,7 @@ class _Waiting:
     """Transactions' rows on their way: of the LSNs from ``first`` (0: of none) to ``last``, since ``since``."""
 
     nets: dict[int, NetRows] = field(default_factory=dict)
+    rows: int = 0
     size: int = 0
     first: int = 0
     last: int = 0
@@ -156,16 +156,13 @@ class _Waiting:
             known = self.nets.get(change.table.oid)
             if known is None:
                 known = self.nets[change.table.oid] = NetRows(change.table)
+            self.rows -= known.count
             known.also(change)
+            self.rows += known.count
             self.size += change.size
         if not self.first:
             self.first, self.since = lsn, time.monotonic()
         self.last = lsn
-
-    @property
-    def rows(self) -> int:
-        """How many rows have changed."""
-        return sum([net.count for net in self.nets.values()])
 
 
 class Backlog:

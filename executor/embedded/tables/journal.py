@@ -47,6 +47,12 @@ class Changed:
         """How many rows went, and how many came."""
         return self.deleted.num_rows, self.inserted.num_rows
 
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        found: int = self.deleted.nbytes + self.inserted.nbytes
+        return found
+
     def went(self) -> list[Row]:
         """The rows that went."""
         return [Row(self.deleted, place) for place in range(self.deleted.num_rows)]
@@ -88,6 +94,11 @@ class ChangedRow:
     def counts(self) -> tuple[int, int]:
         """How many rows went, and how many came."""
         return int(self.old is not None), int(self.new is not None)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        return sum([row.size for row in (self.old, self.new) if row is not None])
 
     def went(self) -> tuple[ValueRow, ...]:
         """The row that went."""
