@@ -36,6 +36,7 @@ from executor.commit.records import (
     Spooled,
     StreamRows,
     TableChange,
+    TableValues,
     TransactionRecord,
 )
 from executor.commit.recovery import StreamReader
@@ -85,6 +86,7 @@ class Database:
         self.options = options
         self.plans = PlanCache()
         directory, spill = options.server_directory, options.spill_directory
+        self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
@@ -318,9 +320,13 @@ class Database:
 
     def _require_space(self, record: TransactionRecord) -> None:
         """Tables and definitions follow the log's record and must not fail behind it. Raises 53100."""
-        tables = [table for part in record if isinstance(part, TableChange) for table in (part.inserted, part.deleted)]
-        size = sum(table.nbytes for table in tables if table is not None)
-        require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
+        size = 0
+        for part in record:
+            if isinstance(part, TableValues):
+                size += len(part.inserted) + len(part.deleted)
+            elif isinstance(part, TableChange):
+                size += sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
+        require_space(self._directory, self.tables.space_for(size), "write to the tables")
 
     def _prepare_views(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist."""
@@ -335,7 +341,7 @@ class Database:
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
-            elif isinstance(part, TableChange):
+            elif isinstance(part, TableChange | TableValues):
                 self.tables_lsn = lsn
                 self.versions.change(part.table, lsn)
         if transaction is not None and transaction.write is not None:

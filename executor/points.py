@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from catalog.catalog import Catalog
 from catalog.objects import Table, is_temporary
 from executor.small.values import INTEGERS, KEYS
-from executor.tables.keyed_rows import keys_of
+from executor.tables.shapes import keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import Filter, Project, Relation, Scan
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value

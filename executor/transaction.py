@@ -16,7 +16,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.roles import BOOTSTRAP
-from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TableChange, TransactionRecord
+from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.tables.temporary import Temporary
@@ -123,7 +123,7 @@ class Transaction:
         """What its commit logs."""
         parts: list[Part] = list(self.parts)
         if self.write is not None:
-            parts += [TableChange(*change) for change in self.write.changes()]
+            parts += self.write.record()
             parts += [CatalogChange(json.dumps({"rebuild": oid})) for oid in sorted(self.write.rebuilt)]
         parts += [CatalogChange(document) for document in self.catalog_changes]
         return tuple(parts)

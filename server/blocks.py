@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError
 from planner.expression import Value
 from planner.functions import SESSION_VALUES
-from planner.statements import Delete, Insert, Query, TransactionControl, Update
+from planner.statements import Delete, Insert, Query, Statement, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.appending import change_tag, hold
 from server.execution import run
-from server.functions import evaluate
+from server.functions import values_of
 from server.planning import Plan
 from server.rows import described
 
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 #: Takes rows and CommandComplete, once, before this returns or on the loop's thread later.
 Answer = Callable[[bytes], None]
 
-#: Seconds that a statement waits for the tables without a thread, which hears of a cancel as often.
-_SOON: Final = 0.01
+#: Seconds that a statement waits for the tables without a thread: with some clients each waits for all the others'
+#: blocks, and whoever takes a thread pays two switches for every statement.
+_SOON: Final = 1.0
+#: Seconds between its looks at whether it was cancelled.
+_LOOKS: Final = 0.02
 _AT_ONCE: Final = ("begin", "savepoint", "release")
 _ENDS: Final = ("commit", "rollback")
 
@@ -58,7 +61,7 @@ def answered(
 
 def may_wait(session: Session, plan: Plan) -> bool:
     """Whether ``answered`` is to be tried again when those who write tables have ended."""
-    statement = plan.statement
+    statement = _steady(plan)
     return (
         isinstance(statement, Insert | Update | Delete)
         and session.db.status == "T"
@@ -79,33 +82,48 @@ async def answered_in_turn(
     with session.timed():
         while loop.time() < until:
             turn = loop.create_future()
-            timer = loop.call_at(until, _decide, turn, False)
-            turns.wait(partial(_decide, turn, True), first)
-            session.db.awaits_writer = True
+            turns.wait(partial(_come, turn), first)
             try:
-                first = await turn
-            finally:
-                session.db.awaits_writer = False
-            timer.cancel()
-            try:
-                session.end_cancelled()
+                first = await _is_called(session, turn, until)
                 if first and answered(session, plan, values, answer, formats):
                     return True
             except BaseException:
                 turns.freed()  # it may be the next one's turn
                 raise
+            finally:
+                turn.cancel()
             if turns.is_free:  # it is something else
                 break
     turns.freed()
     return False
 
 
-def _decide(turn: asyncio.Future[bool], come: bool) -> bool:
-    """Whether it was not decided before."""
+async def _is_called(session: Session, turn: asyncio.Future[None], until: float) -> bool:
+    """Whether one's turn comes before a time of the loop's. Raises 57014."""
+    loop = session.server.loop
+    session.db.awaits_writer = True
+    try:
+        while not turn.done() and loop.time() < until:
+            await asyncio.wait((turn,), timeout=_LOOKS)
+            session.end_cancelled()
+    finally:
+        session.db.awaits_writer = False
+    return turn.done()
+
+
+def _come(turn: asyncio.Future[None]) -> bool:
+    """Whether somebody still waits for a turn that has come."""
     if turn.done():
         return False
-    turn.set_result(come)
+    turn.set_result(None)
     return True
+
+
+def _steady(plan: Plan) -> Statement | None:
+    """The statement, as one that is the same each time; None where there is none."""
+    if plan.filled is not None:
+        return plan.filled.statement
+    return None if plan.calls else plan.statement
 
 
 def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:
@@ -149,14 +167,12 @@ def _read(
 
 
 def _changed(session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer) -> bool:
-    statement = plan.statement
-    assert isinstance(statement, Insert | Update | Delete)
-    if session.settings.read_only:
+    statement = _steady(plan)
+    if session.settings.read_only or not isinstance(statement, Insert | Update | Delete):
         return False
     session.starts_statement(plan)
-    if plan.calls:
-        statement, values = evaluate(session, statement, values), ()
-        assert isinstance(statement, Insert | Update | Delete)
+    if plan.filled is not None:
+        values += values_of(session, plan.filled)
     if not session.db.at_once.change_within(statement, values):
         return False
     answer(command_complete(change_tag(plan)))

@@ -25,7 +25,7 @@ from planner.statements import Statement
 from server import named_views, signals
 from server.identity import take_on
 from server.parameters import SERVER_VERSION
-from server.planning import replace_parameters
+from server.planning import Filled, replace_parameters
 from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ def evaluate(
 
     result: Statement = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), change)
     return result
+
+
+def values_of(session: Session, filled: Filled) -> tuple[Value, ...]:
+    """What the calls of a statement come to now."""
+    return tuple([_FUNCTIONS[function](session, *arguments) for function, arguments in filled.calls])
 
 
 def _with_known_columns(node: Any) -> Any:

@@ -21,8 +21,8 @@ from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, WindowCall
-from planner.functions import SESSION_FUNCTIONS
+from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, Value, WindowCall
+from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
 from planner.statement_nodes import rewrite, roots
@@ -63,6 +63,15 @@ class Bounded(Generic[_Value]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Filled:
+    """A statement in which calls of the session's functions are parameters, behind those that it has; with their names
+    and arguments."""
+
+    statement: Statement
+    calls: tuple[tuple[str, tuple[Value, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
 
@@ -84,6 +93,8 @@ class Plan:
     calls: frozenset[str]
     shows_intervals: bool = False
     seen: Seen | None = None
+    #: The same statement each time, of one that changes rows and calls the session for mere values.
+    filled: Filled | None = None
 
     def over(self, catalog: Catalog) -> Plan | None:
         """The plan for another version of the catalog; None where it may be another."""
@@ -247,7 +258,30 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         frozenset(calls),
         shows,
         look.seen if isinstance(statement, _OF_ROWS) else None,
+        _filled(statement, len(bound.parameters)) if calls and calls <= SESSION_VALUES else None,
     )
+
+
+def _filled(statement: Statement, parameters: int) -> Filled | None:
+    """None for a statement that changes no rows, or calls with arguments that are no constants."""
+    if not isinstance(statement, Insert | Update | Delete):
+        return None
+    arguments = [item for node in nodes_of(statement) if _calls_session(node) for item in node.arguments]
+    if not all(isinstance(item, Literal) for item in arguments):
+        return None
+    calls: list[tuple[str, tuple[Value, ...]]] = []
+
+    def change(node: Any) -> Any:
+        if not _calls_session(node):
+            return node
+        calls.append((node.function, tuple(item.value for item in node.arguments)))
+        return Parameter(parameters + len(calls) - 1, node.type)
+
+    return Filled(rewrite(statement, change), tuple(calls))
+
+
+def _calls_session(node: Any) -> bool:
+    return isinstance(node, Call) and node.function in SESSION_FUNCTIONS
 
 
 def nodes_of(statement: Statement) -> list[Any]:

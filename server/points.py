@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from catalog.types import SqlType
 from executor.points import PointReader, point_reader
+from executor.tables.value_rows import ValueRow
 from executor.trace.index import Row
 from planner.expression import Value
 from planner.statements import Query
@@ -98,13 +99,16 @@ class Rows:
         self._threads = threads
         self._tables: list[EncodedTable] = []
         self._small: Bounded[EncodedTable] = Bounded(_SMALL_TABLES)
+        self._values: Bounded[tuple[ValueRow, bytes]] = Bounded(_SMALL_TABLES)
 
     def answer(self, row: Row) -> bytes:
         """DataRow and CommandComplete of a row."""
-        table, place = row
+        place = row.place
         if place is None:
             return _NONE
-        tables = self._tables
+        if isinstance(row, ValueRow):
+            return self._of_values(row) + _ONE
+        table, tables = row.table, self._tables
         if not tables or tables[-1].table is not table:
             if table.num_rows < 1 << _SHIFT:
                 return self._of_small(table).row(place) + _ONE
@@ -113,6 +117,14 @@ class Rows:
                 known = EncodedTable(table, self._form, self._threads)
             tables[:] = [*(item for item in tables if item is not known), known][-_TABLES:]
         return tables[-1].row(place) + _ONE
+
+    def _of_values(self, row: ValueRow) -> bytes:
+        """A row that nobody has put in columns yet."""
+        known = self._values.get(id(row))
+        if known is None or known[0] is not row:
+            known = row, bytes(self._form.encode(row.select(self._form.columns))[0])
+            self._values.put(id(row), known)
+        return known[1]
 
     def _of_small(self, table: pa.Table) -> EncodedTable:
         """A table of a few rows, of which there may be many."""

@@ -32,6 +32,7 @@ from executor.commit.records import (
     SpoolReference,
     StreamRows,
     TableChange,
+    TableValues,
     TransactionRecord,
     spool_references,
 )
@@ -185,6 +186,8 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
             return _PartKind.SPOOLED, stream, [_json(document)]
         case TableChange(table, inserted, deleted):
             return _PartKind.TABLE, table, [*_table(inserted), *_table(deleted)]
+        case TableValues(table, came, went):
+            return _PartKind.TABLE, table, [*_framed(came), *_framed(went)]
         case FilesArrived(stream, files, format):
             return _PartKind.FILES, stream, [_json({"files": files, "format": format})]
         case Followed(stream, upto):
@@ -233,6 +236,14 @@ def _table(table: pa.Table | None) -> list[Piece]:
         return [bytes(8)]
     pieces: list[Piece] = encode_batches(table.to_batches()) if table.num_rows else [_empty(table.schema)]
     return [struct.pack("<Q", sum(len(piece) for piece in pieces)), *pieces]
+
+
+def _framed(frame: bytes) -> list[Piece]:
+    """A frame as a table's blocks; without rows the table is missing."""
+    if not frame:
+        return [bytes(8)]
+    pieces = _frame_block(frame)
+    return [struct.pack("<Q", sum(map(len, pieces))), *pieces]
 
 
 def _empty(schema: pa.Schema) -> bytes:

@@ -106,7 +106,7 @@ class ValuesEncoder:
 
 
 def _writer(kind: pa.DataType, bits: int) -> _Writer:
-    """Appends a column's buffers. Values that the quick ways do not know (nulls above all) go by Arrow."""
+    """Appends a column's buffers. Values that the quick ways do not know go by Arrow."""
 
     def write(values: tuple[Any, ...], target: list[_Buffer]) -> None:
         column = pa.array(values, kind)
@@ -115,24 +115,35 @@ def _writer(kind: pa.DataType, bits: int) -> _Writer:
 
     def write_numbers(values: tuple[Any, ...], target: list[_Buffer]) -> None:
         try:
-            data = array(code, values).tobytes()
+            if None in values:
+                data = array(code, [0 if value is None else value for value in values]).tobytes()
+            else:
+                data = array(code, values).tobytes()
         except (TypeError, OverflowError):
             write(values, target)
         else:
-            target += (b"", data)
+            target += (_validity(values), data)
 
     def write_texts(values: tuple[Any, ...], target: list[_Buffer]) -> None:
         try:
-            texts = [value.encode() for value in values]
+            texts = [b"" if value is None else value.encode() for value in values]
         except AttributeError:
             write(values, target)
         else:
-            target += (b"", array("i", accumulate(map(len, texts), initial=0)).tobytes(), b"".join(texts))
+            target += (_validity(values), array("i", accumulate(map(len, texts), initial=0)).tobytes(), b"".join(texts))
 
     if pa.types.is_string(kind):
         return write_texts
     code = _ARRAY_CODES.get(kind, "")
     return write_numbers if code else write
+
+
+def _validity(values: tuple[Any, ...]) -> bytes:
+    """A bit for each value that is not NULL, the first the lowest; nothing where none is."""
+    if None not in values:
+        return b""
+    bits = sum([(value is not None) << place for place, value in enumerate(values)])
+    return bits.to_bytes((len(values) + 7) // 8, "little")
 
 
 def decode(frame: pa.Buffer) -> pa.RecordBatch:

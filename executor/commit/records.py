@@ -65,6 +65,18 @@ class TableChange:
 
 
 @dataclass(frozen=True, slots=True)
+class TableValues:
+    """The same of a few rows that are at hand as values, by their frames (``frames``); without rows these are empty.
+
+    In the log it is a TableChange of the frames, and is read back as one.
+    """
+
+    table: int  # oid
+    inserted: bytes
+    deleted: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FilesArrived:
     """Files found in a stream's folder. ``files`` are (path, size in bytes, mtime in ns); their rows have this LSN."""
 
@@ -89,7 +101,7 @@ class CatalogChange:
     document: str
 
 
-Part = StreamRows | RowValues | Spooled | TableChange | FilesArrived | Followed | CatalogChange
+Part = StreamRows | RowValues | Spooled | TableChange | TableValues | FilesArrived | Followed | CatalogChange
 TransactionRecord = tuple[Part, ...]
 
 

@@ -184,15 +184,18 @@ class Sequencer:
         ``done`` is called on that thread. False: something, another thread above all, is in the way, and nothing
         happened; an LSN that ``on_lsn`` was told stays unused then. Raises nothing.
         """
-        record = tuple(parts)
-        draft = Draft(encode_record(record), record, sync, chain)
-        if not self._turn.acquire(blocking=False):
+        if self._outstanding or not self._turn.acquire(blocking=False):
             return False
-        ticket = self._take_lsn(on_lsn)
-        if ticket is not None and self._begin(draft.entry(ticket), done):
-            return True
-        self._turn.release()
-        return False
+        begun = False
+        try:
+            record = tuple(parts)
+            draft = Draft(encode_record(record), record, sync, chain)
+            ticket = self._take_lsn(on_lsn)
+            begun = ticket is not None and self._begin(draft.entry(ticket), done)
+        finally:
+            if not begun:
+                self._turn.release()
+        return begun
 
     def _begin(self, entry: Entry, done: Done) -> bool:
         """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""

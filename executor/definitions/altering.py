@@ -14,9 +14,9 @@ from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Sequence, Table, subject
-from executor.embedded.tables import changes as tools
 from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
+from executor.tables.shapes import schema_of
 from executor.transaction import OutdatedError, Transaction
 from planner.algebra import Project, Relation, Scan, Values
 from planner.definitions import AlterTable
@@ -55,7 +55,7 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
         writer.alter(table, steps)
         document["storage"] = [list(step) for step in steps]
     else:
-        writer.rebuild(table, session.evaluated(statement.rows, transaction, tools.schema_of(table)))
+        writer.rebuild(table, session.evaluated(statement.rows, transaction, schema_of(table)))
     if not statement.renames:
         writer.verify(statement.before, table, statement.rows is not None and steps is None)
     for name, relation in statement.checks:

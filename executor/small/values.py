@@ -94,6 +94,13 @@ def folded(values: Cells, groups: list[int], count: int, fold: Fold) -> Cells:
     return found
 
 
+def finite(value: Any) -> Any:
+    """A value that compares as SQL's do. Raises for one that does not."""
+    if type(value) is float and not isfinite(value):
+        raise Unusual
+    return value
+
+
 def cells_of(column: pa.ChunkedArray) -> Cells:
     """A column's values. Raises for what has no equal in Python or compares in a way of its own."""
     values: Cells = column.to_pylist()

@@ -8,11 +8,14 @@ out by changes, somebody reads the table anew. Which commits these are, and who 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from catalog.objects import Table
+from executor.tables.shapes import Columns, Key, keys_of
+from executor.tables.value_rows import ValueRow
 from executor.trace.index import NO_ROW, KeyIndex, Row, is_cheap
 
 #: Changed rows that wear an index out: so many, and that share of the table's.
@@ -22,32 +25,22 @@ WORN_SHARE: Final = 0.1
 _GATHERED: Final = 256
 #: Rows of a commit that are few.
 _FEW: Final = 64
-#: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.
-_KEYS: Final = frozenset(
-    ("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea")
-)
-
-Key = tuple[object, ...]
-Columns = tuple[str, ...]
-
-
-def keys_of(table: Table) -> tuple[Columns, ...]:
-    """The unique keys of a table by which rows can be found."""
-    types = {column.name: column.type.name for column in table.columns}
-    return tuple(key.columns for key in table.keys if all(types[name] in _KEYS for name in key.columns))
 
 
 class Change(Protocol):
     """Rows that went, and rows that came after that."""
 
     @property
-    def deleted(self) -> pa.Table: ...
-
-    @property
-    def inserted(self) -> pa.Table: ...
+    def counts(self) -> tuple[int, int]:
+        """How many both are."""
+        ...
 
     def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
         """The keys of both."""
+        ...
+
+    def came(self) -> Sequence[Row]:
+        """The rows that came."""
         ...
 
 
@@ -70,13 +63,13 @@ class Overlay:
 
     def put(self, change: Change) -> None:
         """Takes a change."""
-        inserted = change.inserted
+        rows = change.came()
         for columns, changed in self._changed.items():
             went, came = change.keys(columns)
             changed.update(dict.fromkeys(went, NO_ROW))
-            changed.update({key: Row(inserted, place) for place, key in enumerate(came)})
-        if 0 < inserted.num_rows <= _FEW:
-            self._recent.append(inserted)
+            changed.update(zip(came, rows, strict=True))
+        if 0 < len(rows) <= _FEW and not isinstance(rows[0], ValueRow):
+            self._recent.append(rows[0].table)
             if len(self._recent) == _GATHERED:
                 self._gather()
 
@@ -87,7 +80,7 @@ class Overlay:
         for table in recent:
             for columns, changed in self._changed.items():
                 for place, key in enumerate(keys_in(table, columns)):
-                    if changed[key].table is table:
+                    if changed[key].is_in(table):
                         changed[key] = Row(together, start + place)
             start += table.num_rows
 
@@ -146,16 +139,8 @@ class KeyedRows:
     def patch(self, lsn: int, change: Change) -> None:
         """Takes a change."""
         self.lsn = lsn
-        self._patched += change.deleted.num_rows + change.inserted.num_rows
+        self._patched += sum(change.counts)
         self._changed.put(change)
-
-
-def identity_of(table: Table) -> Columns | None:
-    """A key that every row of a table has."""
-    required = {column.name for column in table.columns if column.not_null}
-    found = [key for key in table.keys if (key.primary or required.issuperset(key.columns)) and not key.deferrable]
-    known = set(keys_of(table))
-    return next((key.columns for key in sorted(found, key=lambda key: not key.primary) if key.columns in known), None)
 
 
 def keys_in(rows: pa.Table, columns: Columns) -> list[Key]:

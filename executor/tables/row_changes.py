@@ -111,7 +111,7 @@ class RowChanges:
                 return False
             transaction.write_with(write)
         try:
-            if write.is_by_key and write.is_alone:
+            if write.is_by_key:  # what it stands on, its commit waits for
                 write.change_row(plan, parameters, time_zone)
                 return True
         except (NotByKey, SqlError, *FAILURES):  # the ordinary way says what is wrong

@@ -23,8 +23,9 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
 from executor.embedded.connection import Parameters
-from executor.embedded.tables.journal import Changed, Entry
-from executor.tables.keyed_rows import WORN_ROWS, Columns, Key, KeyedRows
+from executor.embedded.tables.journal import Entry, RowsChanged
+from executor.tables.keyed_rows import WORN_ROWS, KeyedRows
+from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
 from planner.algebra import Relation
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096
+#: Reads by key that an engine answers in the time in which it changes a row by key: a transaction of its own.
+_READS_PER_CHANGE: Final = 16
 
 
 @dataclass(slots=True)
@@ -53,7 +56,7 @@ class TableKeys:
         self._rows: dict[int, KeyedRows] = {}
         self._interests: dict[int, _Interest] = {}
         #: Changes of tables that are being read, since their snapshot; None: what is read is of no use any more.
-        self._building: dict[int, list[tuple[int, Changed]] | None] = {}
+        self._building: dict[int, list[tuple[int, RowsChanged]] | None] = {}
         self._lock = threading.Lock()
 
     # Reading ----------------------------------------------------------------------------------------------------
@@ -74,10 +77,10 @@ class TableKeys:
             rows = self._rows.get(table.oid)
             return None if rows is None or rows.definition is not table else rows.get(columns, key)
 
-    def prepare(self, table: Table) -> KeyedRows | None:
-        """A table's keyed rows, read now if that is due."""
+    def prepare(self, table: Table, weight: int = 1) -> KeyedRows | None:
+        """A table's keyed rows, read now if that is due; ``weight``: how many reads an engine could answer instead."""
         rows = self._rows.get(table.oid)
-        if rows is None and not self._is_due(table.oid):
+        if rows is None and not self._is_due(table.oid, weight):
             return None
         if rows is None or rows.is_worn:
             rows = self._build(table) or rows
@@ -85,7 +88,7 @@ class TableKeys:
 
     def find(self, table: Table) -> KeyedRows | None:
         """A table's rows for the one who has the table writer's lock: all that is committed, visible or about to be."""
-        rows = self.prepare(table)
+        rows = self.prepare(table, _READS_PER_CHANGE)
         return rows if rows is not None and rows.is_of(table) else None
 
     def at_hand(self, table: Table) -> KeyedRows | None:
@@ -99,7 +102,7 @@ class TableKeys:
         """A relation's rows over bound leaves."""
         return self._database.engine.query_few(relation, bindings, time_zone, None, parameters)
 
-    def _is_due(self, oid: int) -> bool:
+    def _is_due(self, oid: int, weight: int) -> bool:
         """Whether reads by key have cost about as much as reading the whole table does."""
         if not self._limit:
             return False
@@ -111,7 +114,7 @@ class TableKeys:
             interest = _Interest(enough=enough)
         with self._lock:
             interest = self._interests.setdefault(oid, interest)
-            interest.reads += 1
+            interest.reads += weight
             return interest.enough is not None and interest.reads >= interest.enough
 
     # Building ---------------------------------------------------------------------------------------------------
@@ -179,13 +182,13 @@ class TableKeys:
             table = getattr(entry, "table", None)
             if table is None or is_temporary(table):
                 continue
-            if isinstance(entry, Changed):
+            if isinstance(entry, RowsChanged):
                 self._change(lsn, entry)
             else:
                 self._drop(table.oid)
 
-    def _change(self, lsn: int, entry: Changed) -> None:
-        oid, count = entry.table.oid, entry.deleted.num_rows + entry.inserted.num_rows
+    def _change(self, lsn: int, entry: RowsChanged) -> None:
+        oid, count = entry.table.oid, sum(entry.counts)
         missed, rows = self._building.get(oid), self._rows.get(oid)
         if missed is not None and count > WORN_ROWS:
             self._building[oid] = None

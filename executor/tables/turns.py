@@ -1,7 +1,7 @@
 """Turns at the tables: those on an event loop who wait until nobody writes, one after the other.
 
 A thread that waits for the writer's lock costs its client two switches of threads for every statement. Owns: the queue,
-and when the next one is called: nobody has the lock, and what was written before is durable. Who is called tries
+and when the next one is called: nobody has the lock. Who is called tries
 again, and may find that somebody else was quicker. Knows nothing of transactions.
 """
 
@@ -38,7 +38,7 @@ class Turns:
         self.freed()
 
     def freed(self) -> None:
-        """Somebody has ended to write, or is durable."""
+        """Somebody has ended to write."""
         if self._waiting and self._later is not None and self.is_free:
             self._later(self._next)
 

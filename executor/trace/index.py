@@ -10,7 +10,7 @@ caller that compares with ``=`` does not look for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,23 @@ _SMALL: Final = 1 << 12
 MANY: Final = 1 << 16
 
 
-class Row(NamedTuple):
+class Row:
     """A row by its place: ``place`` None when there is none. The same ``table`` object comes again and again."""
 
-    table: pa.Table
-    place: int | None
+    __slots__ = ("_table", "place")
+
+    def __init__(self, table: pa.Table, place: int | None) -> None:
+        self._table: pa.Table | None = table
+        self.place = place
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows that it is one of."""
+        return self._table
+
+    def is_in(self, table: pa.Table) -> bool:
+        """Whether it is a row of this table object."""
+        return self._table is table
 
 
 NO_ROW: Final = Row(pa.table({}), None)

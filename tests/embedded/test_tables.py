@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
+from executor.commit.records import TableChange
 from executor.embedded.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of
 from tests.rig.beside import Beside
@@ -271,12 +272,14 @@ def test_net_changes(accounts: Tables) -> None:
     accounts.run(write, "UPDATE account SET balance = 2 WHERE id = 3")
     accounts.run(write, "UPDATE account SET balance = balance WHERE id = 2")
     accounts.run(write, "DELETE FROM account WHERE id = 1")
-    ((_, inserted, deleted),) = write.changes()
+    (change,) = write.record()
+    assert isinstance(change, TableChange)
+    inserted, deleted = change.inserted, change.deleted
     assert rows_of(inserted) == [(3, "cy", Decimal("2.00"))]
     assert rows_of(deleted) == [(1, "ann", Decimal("10.00"))]
     accounts.run(write, "DELETE FROM account WHERE id = 3")
     accounts.run(write, "INSERT INTO account VALUES (1, 'ann', 10)")
-    assert write.changes() == []
+    assert write.record() == []
     write.rollback()
 
 
@@ -358,7 +361,7 @@ def test_changes_apply_elsewhere(accounts: Tables, tmp_path: Path) -> None:
     accounts.run(write, "UPDATE account SET balance = balance + 1")
     accounts.run(write, "INSERT INTO account SELECT id + 10, owner, balance FROM account")
     accounts.run(write, "DELETE FROM account WHERE id = 2")
-    changes = write.changes()
+    changes = [(part.table, part.inserted, part.deleted) for part in write.record() if isinstance(part, TableChange)]
     accounts.commit(write)
     replay = copy.store.begin_write()
     replay.apply(changes)

@@ -14,7 +14,7 @@ from catalog.errors import SqlError
 from catalog.objects import Table
 from executor.database import Database
 from executor.embedded.connection import Connection
-from executor.embedded.tables.backlog import TableRows
+from executor.embedded.tables.backlog import NetRows, net_rows
 from tests.executor.client import Client, open_database
 
 
@@ -26,14 +26,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def changed(database: Database, key: int, before: int | None, after: int | None) -> list[TableRows]:
+def changed(database: Database, key: int, before: int | None, after: int | None) -> list[NetRows]:
     (table,) = (item for item in database.catalog.objects.values() if isinstance(item, Table) and item.name == "t")
     schema = pa.schema([("k", pa.int32()), ("n", pa.int32())])
     old, new = (
         pa.Table.from_pydict({"k": [] if value is None else [key], "n": [] if value is None else [value]}, schema)
         for value in (before, after)
     )
-    return [(table, old, new)]
+    return [net_rows(table, old, new)]
 
 
 def rows(database: Database) -> list[tuple[object, ...]]:

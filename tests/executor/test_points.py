@@ -42,7 +42,7 @@ def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, 
     assert reader is not None, text
     found = reader.read(parameters)
     assert found is not None
-    table, place = found
+    table, place = found.table, found.place
     peeked = reader.peek(parameters)
     assert peeked is not None
     assert (peeked.place is None) == (place is None)

@@ -13,10 +13,12 @@ import pytest
 from catalog.errors import SqlError
 from executor import database as opened
 from executor.database import Database
-from planner.statements import Delete, Insert, Update
+from executor.points import point_reader
+from planner.statements import Delete, Insert, Query, Update
 from tests.executor.client import Client, open_database
-from tests.executor.logs import CountingDisk
+from tests.executor.logs import LONG, CountingDisk, KernelDisk
 from tests.rig.crash import copy_crashed
+from tests.rig.process import wait_until
 
 _TABLE = "(k int PRIMARY KEY, name text UNIQUE, n smallint NOT NULL, d numeric(6, 2), at timestamp)"
 
@@ -203,6 +205,82 @@ def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> Non
     loop.turn()
     assert called == ["second", "third"]
     assert first.run("SELECT n FROM t WHERE k = 1") == [(3,)]
+
+
+def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    disk = KernelDisk()
+    monkeypatch.setattr(opened, "background_files", lambda: disk)
+    with closing(open_database(tmp_path / "served")) as database:
+        loop, first, second, reader = Loop(database), Client(database), Client(database), Client(database)
+        reader.run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)")
+        reader.run("UPDATE t SET n = 0 WHERE k = 1")
+        for client in (first, second):
+            client.run("BEGIN")
+        assert loop.within(first, "UPDATE t SET n = n + 1 WHERE k = 1")
+        assert loop.commit(first)
+        assert loop.within(second, "UPDATE t SET n = n + 10 WHERE k = 1")
+        query = second.bind("SELECT n FROM t WHERE k = 1")
+        assert isinstance(query, Query)
+        point = point_reader(database, query, database.catalog)
+        assert point is not None
+        assert second.session.at_once.read_within(point, ()) is None  # nobody is told what may be lost
+        assert loop.commit(second)
+        loop.turn()
+        assert loop.answers == []
+        assert reader.run("SELECT n FROM t WHERE k = 1") == [(0,)]
+        disk.end_sync()
+
+        def both() -> bool:
+            loop.turn()
+            return len(loop.answers) == 2
+
+        wait_until(both, LONG, "both commits")
+        assert loop.answers == [None, None]
+        assert reader.run("SELECT n FROM t WHERE k = 1") == [(11,)]
+        copy_crashed(tmp_path / "served", tmp_path / "crashed")
+    with closing(open_database(tmp_path / "crashed")) as copy:
+        assert Client(copy).run("SELECT n FROM t") == [(11,)]
+
+
+_WIDE = (
+    "(k int PRIMARY KEY, n int, b bool, r real, f float8, c bytea, j jsonb, a int[], s time, z timetz, day date,"
+    " at timestamp, tz timestamptz, i interval, u uuid, m numeric(9, 3), free numeric, e mood, p char(4), q varchar(3))"
+)
+_WIDE_ROWS = (
+    r"""1, 0, true, 1.5, 0.1, '\x00ff', '{"a": 1}', '{1,NULL}', '12:34:56.789', '01:02:03+04', '2024-02-29',"""
+    " '2020-01-01', '2020-01-01 00:00+01', '1 mon 2 days 3 s', '6ecd8c99-4036-403d-bf84-cf8400f67836', 1.5, 1.500,"
+    " 'glad', 'ab', 'ä'",
+    "2" + ", NULL" * 19,
+    "3, 0, false, 'NaN', '-0', '', '[]', '{}', '23:59:59.999999', '24:00+00', '0001-01-01',"
+    " '9999-12-31', '9999-12-31 00:00Z', '-1 day', '00000000-0000-0000-0000-000000000000', 0, 1e18, 'sad', '', ''",
+    "4, 0, false, '-Infinity', 'Infinity', '', 'null', NULL, '00:00', '00:00+00', '-infinity', 'infinity',"
+    " '-infinity', '0', NULL, -1, 0.00, 'sad', ' ', ' '",
+)
+
+
+def test_a_change_leaves_all_other_values_as_they_are(served: Database, tmp_path: Path) -> None:
+    loop, client, taken = Loop(served), Client(served), []
+    client.run("CREATE TYPE mood AS ENUM ('sad', 'glad')")
+    for name in ("wide", "other"):
+        client.run(f"CREATE TABLE {name} {_WIDE}")
+        for row in _WIDE_ROWS:
+            client.run(f"INSERT INTO {name} VALUES ({row})")
+    for _ in range(3):
+        for key in range(1, 5):
+            client.run(f"UPDATE other SET n = n + {key} WHERE k = {key}")
+            change = f"UPDATE wide SET n = n + {key} WHERE k = {key}"
+            if loop.change(client, change):
+                taken.append(key)
+            else:
+                client.run(change)
+            loop.turn()
+    assert {1, 2, 3} <= set(taken) and not any(loop.answers)
+    shown = "SELECT {0}::text FROM {0} ORDER BY k"
+    expected = str(client.run(shown.format("other"))).replace("other", "wide")
+    copy_crashed(tmp_path / "served", tmp_path / "crashed")
+    assert str(client.run(shown.format("wide"))) == expected
+    with closing(open_database(tmp_path / "crashed")) as copy:
+        assert str(Client(copy).run(shown.format("wide"))) == expected
 
 
 @pytest.mark.slow

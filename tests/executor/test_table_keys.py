@@ -234,3 +234,13 @@ def test_reads_pay_for_the_rows_and_memory_is_bounded(tmp_path: Path) -> None:
     with closing(open_database(tmp_path, table_keys_bytes=0)) as database:
         client = Client(database)
         assert _by_key(database, client, "SELECT n FROM one WHERE k = $1::int", 7) is None
+
+
+def test_a_change_by_an_engine_pays_as_many_reads(database: Database, client: Client) -> None:
+    for name in ("read", "changed"):
+        client.run(f"CREATE TABLE {name} (k int PRIMARY KEY, n int)")
+        client.run(f"INSERT INTO {name} SELECT i, 0 FROM generate_series(1, 20000) AS g (i)")
+    assert _by_key(database, client, "SELECT n FROM read WHERE k = $1::int", 7) is None
+    client.run("UPDATE changed SET n = n + 1 WHERE k = 7")
+    assert _by_key(database, client, "SELECT n FROM read WHERE k = $1::int", 7) is None
+    assert _by_key(database, client, "SELECT n FROM changed WHERE k = $1::int", 7) == [(1,)]

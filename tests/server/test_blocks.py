@@ -77,6 +77,17 @@ def test_a_block_by_key_needs_no_thread(house: House, monkeypatch: pytest.Monkey
     house.leave()
 
 
+def test_a_block_has_its_own_time_at_its_own_place(house: House) -> None:
+    peer = house.peer()
+    for zone in ("UTC", "UTC", "Asia/Tokyo"):
+        peer.query(f"SET TimeZone = '{zone}'")
+        for text in ("BEGIN", *["INSERT INTO noted VALUES (100, current_timestamp)"] * 2, "COMMIT"):
+            peer.query(text)
+    shown = peer.query("SELECT count(*), count(DISTINCT at), max(at) - min(at) > '8 h' FROM noted WHERE k = 100")
+    assert b"\x00\x00\x00\x016\x00\x00\x00\x013\x00\x00\x00\x01t" in shown
+    house.leave()
+
+
 _STATEMENTS = (
     "INSERT INTO {t} VALUES ({k}, {n}, 'new')",
     "INSERT INTO {t} (k, n) VALUES ({k}, {n})",

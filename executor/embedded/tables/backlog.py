@@ -12,26 +12,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
 from catalog.objects import Table
+from executor.commit.frames import MOST_ROWS
+from executor.commit.records import TableChange, TableValues
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
-from executor.embedded.tables.changes import apply_by_value, schema_of
-from executor.embedded.tables.journal import Changed, Entry
-from executor.tables.keyed_rows import Key, identity_of, keys_in
+from executor.embedded.tables.changes import apply_by_value
+from executor.embedded.tables.journal import Changed, Entry, RowsChanged
+from executor.tables.shapes import Key, identity_of, shape_of
+from executor.tables.value_rows import ValueRow, together
 from executor.trace.index import Row
 
 #: Rows that may wait, and their bytes.
 _MANY: Final = 4096
 _LARGE: Final = 16 << 20
-
-#: A table with rows of it that went and rows that came.
-TableRows = tuple[Table, pa.Table, pa.Table]
 
 
 class NetRows:
@@ -40,47 +40,103 @@ class NetRows:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._key = identity_of(table)
+        self._shape = shape_of(table)
+        self._key = self._shape.identity
+        #: What a key's row was before, and what it is now.
         self._rows: dict[Key, tuple[Row | None, Row | None]] = {}
-        self._came: list[pa.Table] = []
+        self._came: list[Row] = []
+        self._tables: list[pa.Table] = []
+        self._loose = 0  # rows that only came
+        #: About how many bytes the changes take.
+        self.size = 0
 
-    def add(self, deleted: pa.Table, inserted: pa.Table) -> None:
+    def add(self, change: RowsChanged) -> None:
         """One more change."""
+        self.size += change.size
         if self._key is None:
-            assert not deleted.num_rows
-            self._came.append(inserted)
+            assert not change.counts[0]
+            self._loose += change.counts[1]
+            if isinstance(change, Changed):
+                self._tables.append(change.inserted)
+            else:
+                self._came += change.came()
             return
-        for place, key in enumerate(keys_in(deleted, self._key)):
-            before, _ = self._rows.get(key, (Row(deleted, place), None))
-            self._rows[key] = (before, None)
-        for place, key in enumerate(keys_in(inserted, self._key)):
-            before, _ = self._rows.get(key, (None, None))
-            self._rows[key] = (before, Row(inserted, place))
+        rows, (went, came) = self._rows, change.keys(self._key)
+        for key, row in zip(went, change.went(), strict=True):
+            known = rows.get(key)
+            rows[key] = (row if known is None else known[0], None)
+        for key, row in zip(came, change.came(), strict=True):
+            known = rows.get(key)
+            rows[key] = (None if known is None else known[0], row)
 
-    def net(self) -> TableRows:
-        """(table, rows that went, rows that came)."""
-        before = [row for row, _ in self._rows.values() if row is not None]
-        after = [row for _, row in self._rows.values() if row is not None]
-        deleted, inserted = _together(self.table, before), _together(self.table, after)
-        return self.table, deleted, pa.concat_tables([inserted, *self._came]) if self._came else inserted
+    def also(self, later: NetRows) -> None:
+        """What later changes come to."""
+        self._came += later._came
+        self._tables += later._tables
+        self._loose += later._loose
+        self.size += later.size
+        rows = self._rows
+        for key, (before, after) in later._rows.items():
+            known = rows.get(key)
+            rows[key] = (before if known is None else known[0], after)
+
+    @property
+    def count(self) -> int:
+        """How many rows have changed."""
+        return len(self._rows) + self._loose
+
+    @property
+    def went(self) -> list[Row]:
+        """The rows that went."""
+        return [row for row, _ in self._rows.values() if row is not None]
+
+    def part(self) -> TableChange | TableValues | None:
+        """What a record says of it; None where nothing has changed in the end."""
+        went, came = self.went, [row for _, row in self._rows.values() if row is not None] + self._came
+        if not went and not came and not self._tables:
+            return None
+        if not self._tables:
+            frames = self._frame(went), self._frame(came)
+            if None not in frames:
+                return TableValues(self.table.oid, frames[1] or b"", frames[0] or b"")
+        deleted, inserted = self.net()
+        return TableChange(self.table.oid, inserted, deleted)
+
+    def _frame(self, rows: list[Row]) -> bytes | None:
+        """Rows of values as a record has them; None for others, or many."""
+        if not rows:
+            return b""
+        if len(rows) > MOST_ROWS or not self._shape.encoder.is_possible:
+            return None
+        values = [row.values for row in rows if isinstance(row, ValueRow)]
+        return self._shape.encoder.encode(values) if len(values) == len(rows) else None
+
+    def net(self) -> tuple[pa.Table, pa.Table]:
+        """Rows that went, and rows that came."""
+        came = [row for _, row in self._rows.values() if row is not None] + self._came
+        inserted = together(self._shape, came)
+        if self._tables:
+            inserted = pa.concat_tables([inserted, *self._tables])
+        return together(self._shape, self.went), inserted
 
 
-def _together(table: Table, rows: Sequence[Row]) -> pa.Table:
-    if len(rows) == 1 and rows[0].table.num_rows == 1:
-        return rows[0].table
-    if not rows:
-        return schema_of(table).empty_table()
-    return pa.concat_tables([row.table.slice(row.place, 1) for row in rows]).combine_chunks()
+def net_rows(table: Table, deleted: pa.Table, inserted: pa.Table) -> NetRows:
+    """Rows that went and rows that came."""
+    found = NetRows(table)
+    found.add(Changed(table, deleted, inserted))
+    return found
 
 
-def net_of(journal: Iterable[Entry]) -> list[TableRows]:
+def net_of(journal: Iterable[Entry]) -> list[NetRows]:
     """What the changes of a transaction come to, which are all by key."""
     found: dict[int, NetRows] = {}
     for entry in journal:
-        assert isinstance(entry, Changed)
-        found.setdefault(entry.table.oid, NetRows(entry.table)).add(entry.deleted, entry.inserted)
-    nets = [found[oid].net() for oid in sorted(found)]
-    return [item for item in nets if item[1].num_rows or item[2].num_rows]
+        assert isinstance(entry, RowsChanged)
+        known = found.get(entry.table.oid)
+        if known is None:
+            known = found[entry.table.oid] = NetRows(entry.table)
+        known.add(entry)
+    return [found[oid] for oid in sorted(found)]
 
 
 @dataclass(slots=True)
@@ -94,12 +150,16 @@ class _Waiting:
     last: int = 0
     since: float = 0.0
 
-    def add(self, lsn: int, changes: Iterable[TableRows]) -> None:
+    def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
         """A later transaction's."""
-        for table, deleted, inserted in changes:
-            self.nets.setdefault(table.oid, NetRows(table)).add(deleted, inserted)
-            self.rows += deleted.num_rows + inserted.num_rows
-            self.size += deleted.nbytes + inserted.nbytes
+        for change in changes:
+            known = self.nets.get(change.table.oid)
+            if known is None:
+                known = self.nets[change.table.oid] = NetRows(change.table)
+            self.rows -= known.count
+            known.also(change)
+            self.rows += known.count
+            self.size += change.size
         if not self.first:
             self.first, self.since = lsn, time.monotonic()
         self.last = lsn
@@ -119,20 +179,16 @@ class Backlog:
         self._applying = threading.Lock()
         self._going = _Waiting()
 
-    def add(self, lsn: int, changes: Iterable[TableRows]) -> None:
+    def add(self, lsn: int, changes: Iterable[NetRows]) -> None:
         """A transaction's rows, once it is committed."""
         with self._lock:
             self._waiting.add(lsn, changes)
 
     @staticmethod
-    def suits(changes: Iterable[TableRows]) -> bool:
-        """Whether changes may wait: few rows, which have keys where they go."""
-        return all(
-            deleted.num_rows + inserted.num_rows <= _MANY
-            and bool(table.columns)
-            and not (deleted.num_rows and identity_of(table) is None)
-            for table, deleted, inserted in changes
-        )
+    def suits(table: Table, deleted: pa.Table, inserted: pa.Table) -> bool:
+        """Whether a change may wait: of few rows, which have keys where they go."""
+        few = deleted.num_rows + inserted.num_rows <= _MANY
+        return few and bool(table.columns) and not (deleted.num_rows and identity_of(table) is None)
 
     @property
     def first_lsn(self) -> int | None:
@@ -173,7 +229,7 @@ class Backlog:
                     later, self._waiting = self._waiting, self._going
                     self._going = _Waiting()
                     if later.first:
-                        self._waiting.add(later.last, [net.net() for net in later.nets.values()])
+                        self._waiting.add(later.last, later.nets.values())
                 raise
             with self._lock:
                 self._going = _Waiting()
@@ -183,7 +239,7 @@ class Backlog:
         try:
             connection.begin()
             for net in going.nets.values():
-                apply_by_value(connection, *net.net())
+                apply_by_value(connection, net.table, *net.net())
             update = f"UPDATE {STORE}.main.__millstream SET value = '{going.last}' WHERE key = 'applied_lsn'"
             connection.execute(update)
             connection.commit()

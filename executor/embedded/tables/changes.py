@@ -15,6 +15,7 @@ import pyarrow as pa
 from catalog.objects import Table
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
+from executor.tables.shapes import schema_of
 from planner.algebra import ROW_ID
 
 
@@ -34,11 +35,9 @@ class Counts:
     updated: int = 0
     deleted: int = 0
 
-    def plus(self, change: Change) -> Counts:
-        """With one more change."""
-        updated = change.updated
-        inserted, deleted = change.inserted.num_rows - updated, change.deleted.num_rows - updated
-        return Counts(self.inserted + inserted, self.updated + updated, self.deleted + deleted)
+    def plus(self, deleted: int, inserted: int, updated: int) -> Counts:
+        """With one more change, whose pairs are among the rows that came and those that went."""
+        return Counts(self.inserted + inserted - updated, self.updated + updated, self.deleted + deleted - updated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +82,6 @@ class Change:
 
 def _chunks(values: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
     return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
-
-
-def schema_of(table: Table) -> pa.Schema:
-    """A table's rows as Arrow."""
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in table.stored])
 
 
 def nothing(table: Table) -> Change:

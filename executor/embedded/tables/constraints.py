@@ -28,12 +28,12 @@ from executor.embedded.tables.changes import (
     quoted,
     removal,
     replacement,
-    schema_of,
     stored,
 )
 from executor.embedded.tables.deferral import Deferred, Timing, missing, repeated, still_referenced
 from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import Key, enforced, key_of
+from executor.tables.shapes import schema_of
 from planner.algebra import ROW_ID
 
 Statement = dict[int, Change]

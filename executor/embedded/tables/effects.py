@@ -19,12 +19,13 @@ from catalog.errors import SqlError
 from catalog.objects import Table, subject
 from catalog.types import INT8
 from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
-from executor.embedded.tables.changes import Change, distinct_ids, insertion, nothing, removal, replacement, schema_of
+from executor.embedded.tables.changes import Change, distinct_ids, insertion, nothing, removal, replacement
 from executor.embedded.tables.constraints import check_not_null
 from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.upserting import Meetings, check_once, meetings, undisputed
 from executor.printing.nodes import column_name
+from executor.tables.shapes import schema_of
 from planner.algebra import Filter, Project, Relation
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rows import bound
@@ -298,8 +299,10 @@ def numbered(rows: pa.Table) -> pa.Table:
     return rows.rename_columns([str(index) for index in range(rows.num_columns)])
 
 
-def typed(table: Table, rows: pa.Table) -> pa.Table:
-    """Rows under the table's names and types, position by position."""
+def typed(table: Table, rows: pa.Table | None) -> pa.Table:
+    """Rows under the table's names and types, position by position; None has none."""
+    if rows is None:
+        return schema_of(table).empty_table()
     return pa.Table.from_arrays(rows.columns, schema=schema_of(table))
 
 

@@ -13,7 +13,10 @@ import pyarrow as pa
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
 from executor.embedded.tables.deferral import Deferred, Settled
-from executor.tables.keyed_rows import Columns, Key, keys_in
+from executor.tables.keyed_rows import keys_in
+from executor.tables.shapes import Columns, Key, schema_of
+from executor.tables.value_rows import ValueRow
+from executor.trace.index import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,83 @@ class Changed:
     inserted: pa.Table
     _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows went, and how many came."""
+        return self.deleted.num_rows, self.inserted.num_rows
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        found: int = self.deleted.nbytes + self.inserted.nbytes
+        return found
+
+    def went(self) -> list[Row]:
+        """The rows that went."""
+        return [Row(self.deleted, place) for place in range(self.deleted.num_rows)]
+
+    def came(self) -> list[Row]:
+        """The rows that came."""
+        return [Row(self.inserted, place) for place in range(self.inserted.num_rows)]
+
     def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
         """The keys of the rows that went, and of those that came: found once, though many ask."""
         known = self._keys.get(columns)
         if known is None:
             known = self._keys[columns] = keys_in(self.deleted, columns), keys_in(self.inserted, columns)
         return known
+
+
+class ChangedRow:
+    """One row of a table went (``old``), came (``new``) or was replaced: the same as ``Changed``, by values."""
+
+    __slots__ = ("_keys", "new", "old", "table")
+
+    def __init__(self, table: Table, old: ValueRow | None, new: ValueRow | None) -> None:
+        self.table = table
+        self.old = old
+        self.new = new
+        self._keys: dict[Columns, tuple[list[Key], list[Key]]] = {}
+
+    @property
+    def deleted(self) -> pa.Table:
+        """The row that went, as Arrow."""
+        return schema_of(self.table).empty_table() if self.old is None else self.old.table
+
+    @property
+    def inserted(self) -> pa.Table:
+        """The row that came, as Arrow."""
+        return schema_of(self.table).empty_table() if self.new is None else self.new.table
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows went, and how many came."""
+        return int(self.old is not None), int(self.new is not None)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes they take."""
+        return sum([row.size for row in (self.old, self.new) if row is not None])
+
+    def went(self) -> tuple[ValueRow, ...]:
+        """The row that went."""
+        return () if self.old is None else (self.old,)
+
+    def came(self) -> tuple[ValueRow, ...]:
+        """The row that came."""
+        return () if self.new is None else (self.new,)
+
+    def keys(self, columns: Columns) -> tuple[list[Key], list[Key]]:
+        """The key of the row that went, and of the one that came."""
+        known = self._keys.get(columns)
+        if known is None:
+            went, came = ([row.key(columns) for row in rows] for rows in (self.went(), self.came()))
+            known = self._keys[columns] = went, came
+        return known
+
+
+#: What changed rows.
+RowsChanged = Changed | ChangedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +144,7 @@ class Rebuilt:
     rows: pa.Table
 
 
-Entry = Created | Dropped | Changed | Defined | Altered | Rebuilt | Deferred | Settled
+Entry = Created | Dropped | Changed | ChangedRow | Defined | Altered | Rebuilt | Deferred | Settled
 
 
 Gathered = dict[int, tuple[list[pa.Table], list[pa.Table]]]
@@ -83,9 +157,11 @@ def gathered(journal: Iterable[Entry]) -> tuple[Gathered, set[int]]:
     rebuilt: set[int] = set()
     for entry in journal:
         match entry:
-            case Created() | Dropped() | Changed() | Defined() | Altered() | Rebuilt() if is_temporary(entry.table):
+            case Changed() | ChangedRow() | Created() | Dropped() | Defined() | Altered() | Rebuilt() if is_temporary(
+                entry.table
+            ):
                 pass
-            case Changed():
+            case Changed() | ChangedRow():
                 inserted, deleted = found.setdefault(entry.table.oid, ([], []))
                 inserted.append(entry.inserted)
                 deleted.append(entry.deleted)

@@ -30,18 +30,19 @@ from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
 from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effect, Effects, Modification, OverRows
-from executor.embedded.tables.journal import Changed, Entry
+from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.unsettled import Unsettled
 from executor.points import key_value, split_equalities
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Small, small_of
 from executor.streams.row_values import literal_rows
-from executor.tables.keyed_rows import Columns, Key, KeyedRows, Overlay, identity_of, keys_in, keys_of
+from executor.tables.keyed_rows import KeyedRows, Overlay, keys_in
+from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
 from planner.drawing import calls_of
-from planner.expression import Cast, Literal, Scalar
+from planner.expression import Cast, Literal, Parameter, Scalar, Value
 from planner.rows import bound
 from planner.rules.support import conjunction
 from planner.statements import Delete, Insert, Update
@@ -198,7 +199,7 @@ class KeyedWriter:
         tables = self._tables
         if tables is None or any(not isinstance(rows, pa.Table) for rows in bindings.values()):
             raise NotByKey
-        if isinstance(relation, Values) and (found := literals(relation, parameters, time_zone)) is not None:
+        if isinstance(relation, Values) and (found := _literal_table(relation, parameters, time_zone)) is not None:
             return found
         reading = self._readings.get(relation, self._definitions)
         leaves = {name: rows for name, rows in bindings.items() if isinstance(rows, pa.Table)}
@@ -216,10 +217,12 @@ class KeyedWriter:
         if table is None:
             raise NotByKey
         key = tuple(key_value(item, parameters) for item in by_key.values)
-        found, place = NO_ROW if None in key else self._find(table, by_key.columns, key)
-        if place is None:
+        found = NO_ROW if None in key else self._find(table, by_key.columns, key)
+        if found.place is None:
             return None
-        row = found if found.num_rows == 1 else found.slice(place, 1).take(_FIRST)  # memory of its own, for the log
+        row = found.table
+        if row.num_rows > 1:
+            row = row.slice(found.place, 1).take(_FIRST)  # memory of its own, for the log
         arrays = [_FIRST if name == ROW_ID else row.column(name) for name in by_key.scan.sources]
         return pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
@@ -330,7 +333,7 @@ class KeyedWriter:
             for reference in other.foreign_keys
         )
 
-    def note(self, entry: Changed) -> None:
+    def note(self, entry: RowsChanged) -> None:
         """What the transaction has changed."""
         own = self._own.get(entry.table.oid)
         if own is None:
@@ -341,20 +344,28 @@ class KeyedWriter:
         """What it has changed is no more than that."""
         self._own.clear()
         for entry in journal:
-            assert isinstance(entry, Changed)
+            assert isinstance(entry, RowsChanged)
             self.note(entry)
 
 
-def literals(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
-    """Literal rows without an engine. Raises what a value that does not fit raises."""
-    rows = literal_rows(tuple(tuple(_local(item, time_zone) for item in row) for row in values.rows), tuple(parameters))
-    if not rows or not values.columns or any(holds(column.type, _is_row) for column in values.columns):
+def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:
+    """A literal row without an engine; None where that is needed. Raises what a value that does not fit raises."""
+    rows = literal_rows((tuple([_local(item, parameters, time_zone) for item in row]),), tuple(parameters))
+    return None if rows is None else rows[0]
+
+
+def has_rows(values: Values) -> bool:
+    """Whether literal rows have rows as values."""
+    return any(holds(column.type, _is_row) for column in values.columns)
+
+
+def _literal_table(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
+    rows = [literals(row, parameters, time_zone) for row in values.rows]
+    if not rows or None in rows or not values.columns or has_rows(values):
         return None
     try:
-        arrays = [
-            pa.array(cells, column.type.arrow)
-            for cells, column in zip(zip(*rows, strict=True), values.columns, strict=True)
-        ]
+        cells = zip(*[row for row in rows if row is not None], strict=True)
+        arrays = [pa.array(each, column.type.arrow) for each, column in zip(cells, values.columns, strict=True)]
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
     return pa.Table.from_arrays(arrays, names=[column_name(column) for column in values.columns])
@@ -364,13 +375,16 @@ def _is_row(kind: SqlType) -> bool:
     return kind.row is not None or kind.name == "shaped"
 
 
-def _local(item: Scalar, time_zone: str) -> Scalar:
+def _local(item: Scalar, parameters: Parameters, time_zone: str) -> Scalar:
     """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
-    match item:
-        case Cast(argument=Literal(value=datetime.datetime() as moment) as argument, type=kind, explicit=False):
-            if (argument.type, expressed(kind)) == (TIMESTAMPTZ, TIMESTAMP) and moment.tzinfo is not None:
-                with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
-                    return Literal(moment.astimezone(zoneinfo.ZoneInfo(time_zone)).replace(tzinfo=None), kind)
+    if not isinstance(item, Cast) or item.explicit or not isinstance(item.argument, Literal | Parameter):
+        return item
+    if (item.argument.type, expressed(item.type)) != (TIMESTAMPTZ, TIMESTAMP):
+        return item
+    moment = key_value(item.argument, parameters)
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
+        with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
+            return Literal(moment.astimezone(zoneinfo.ZoneInfo(time_zone)).replace(tzinfo=None), item.type)
     return item
 
 

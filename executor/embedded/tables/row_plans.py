@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-import pyarrow as pa
+from typing import Any
 
 from catalog.objects import Table, is_temporary
-from executor.embedded.tables.changes import Change, insertion, removal, replacement, schema_of
-from executor.embedded.tables.effects import typed
-from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings, literals
+from executor.embedded.tables.journal import ChangedRow
+from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings, has_rows, literals
 from executor.embedded.tables.unique_keys import key_of
 from executor.points import key_value
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.relations import output_of
-from executor.small.values import FAILURES, array_of
-from executor.tables.keyed_rows import Columns, Key, identity_of, keys_in, keys_of
+from executor.small.values import FAILURES, finite
+from executor.tables.shapes import Columns, Key, Shape, identity_of, shape_of
+from executor.tables.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.trace.index import Row
 from planner.algebra import ROW_ID, Filter, Project, Relation, Values
 from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
@@ -33,92 +31,97 @@ RowChange = Insert | Update | Delete
 #: The row with a key, or the place None. Raises NotByKey where that cannot be told at once.
 Find = Callable[[Table, Columns, Key], Row]
 
-_ID: Final = pa.array([0], pa.int64())
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """How an UPDATE or DELETE finds its row: by key, under a condition, from columns by their places."""
 
+    shape: Shape
     by_key: ByKey
     condition: Computed | None
-    columns: tuple[tuple[Column, int], ...]
+    places: Mapping[Column, int]
 
-    def row(self, table: Table, find: Find, parameters: Sequence[Any]) -> tuple[pa.Table, Rows]:
-        """The row, as columns and as a relation has them. Raises NotByKey where there is none."""
-        key = tuple(key_value(item, parameters) for item in self.by_key.values)
+    def row(self, find: Find, parameters: Sequence[Any]) -> tuple[ValueRow, Rows]:
+        """The row, by itself and as a relation has it. Raises NotByKey where there is none."""
+        key = tuple([key_value(item, parameters) for item in self.by_key.values])
         if None in key:
             raise NotByKey
-        found, place = find(table, self.by_key.columns, key)
-        if place is None:
+        found = find(self.shape.table, self.by_key.columns, key)
+        if found.place is None:
             raise NotByKey
-        old = alone(found, place)
-        rows = Rows(1, {column: old.column(at) for column, at in self.columns}, None, parameters)
+        old = value_row(self.shape, found)
+        values, places = old.values, self.places
+        rows = Rows(1, {}, lambda column: [finite(values[places[column]])], parameters)
         if self.condition is not None and not self.condition(rows)[0]:
             raise NotByKey
         return old, rows
 
 
 @dataclass(frozen=True, slots=True)
+class Assigned:
+    """What a column becomes."""
+
+    place: int
+    value: Computed
+    fit: Fit
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RowUpdate:
     """UPDATE of one row: what its columns become, those aside that stay."""
 
-    table: Table
     found: Found
-    schema: pa.Schema
-    assigned: tuple[tuple[int, Computed, bool], ...]
+    assigned: tuple[Assigned, ...]
 
-    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> Change:
+    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The old row and the new. Raises NotByKey for whatever is out of the ordinary."""
-        old, rows = self.found.row(self.table, find, parameters)
-        columns = old.columns
-        for place, value, required in self.assigned:
-            cells = value(rows)
-            if required and cells[0] is None:
+        shape = self.found.shape
+        old, rows = self.found.row(find, parameters)
+        values = list(old.values)
+        for item in self.assigned:
+            (cell,) = item.value(rows)
+            if cell is None and item.required:
                 raise NotByKey
-            columns[place] = array_of(cells, self.schema.types[place])
-        return replacement(_ID, old, pa.Table.from_arrays(columns, schema=self.schema))
+            values[item.place] = None if cell is None else item.fit(cell)
+        return ChangedRow(shape.table, old, ValueRow(shape, tuple(values)))
 
 
 @dataclass(frozen=True, slots=True)
 class RowDelete:
     """DELETE of one row."""
 
-    table: Table
     found: Found
 
-    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> Change:
+    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The row that goes. Raises NotByKey where there is none."""
-        return removal(_ID, self.found.row(self.table, find, parameters)[0])
+        return ChangedRow(self.found.shape.table, self.found.row(find, parameters)[0], None)
 
 
 @dataclass(frozen=True, slots=True)
 class RowInsert:
     """INSERT of one row of literals and parameters."""
 
-    table: Table
-    source: Values
+    shape: Shape
+    row: tuple[Scalar, ...]
+    fits: tuple[Fit, ...]
     required: tuple[int, ...]
 
-    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> Change:
+    def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The row that comes, whose keys are free. Raises NotByKey where one is not, and what a value raises."""
-        rows = literals(self.source, parameters, time_zone)
-        if rows is None or any(rows.column(place).null_count for place in self.required):
+        cells = literals(self.row, parameters, time_zone)
+        if cells is None or any(cells[place] is None for place in self.required):
             raise NotByKey
-        new = typed(self.table, rows)
-        for key in self.table.keys:
-            (values,) = keys_in(new, key.columns)
-            if None not in values and find(self.table, key.columns, values).place is not None:
+        values = [None if cell is None else fit(cell) for fit, cell in zip(self.fits, cells, strict=True)]
+        new = ValueRow(self.shape, tuple(values))
+        for columns in self.shape.keys:
+            key = new.key(columns)
+            if None not in key and find(self.shape.table, columns, key).place is not None:
                 raise NotByKey
-        return insertion(self.table, new)
+        return ChangedRow(self.shape.table, None, new)
 
 
 RowPlan = RowUpdate | RowDelete | RowInsert
-
-
-def alone(rows: pa.Table, place: int) -> pa.Table:
-    """One row of a table with memory of its own, as the log writes it best."""
-    return rows if rows.num_rows == 1 else rows.slice(place, 1).take(_ID)
 
 
 def row_plan(statement: RowChange, definitions: Mapping[int, Table]) -> RowPlan | None:
@@ -126,24 +129,25 @@ def row_plan(statement: RowChange, definitions: Mapping[int, Table]) -> RowPlan 
     table = statement.target
     if not isinstance(table, Table) or is_temporary(table) or not table.columns or statement.returning is not None:
         return None
-    if definitions.get(table.oid) != table:
+    shape = shape_of(table)
+    if definitions.get(table.oid) != table or not all(shape.plain[at] for key in shape.keys.values() for at in key):
         return None
     if isinstance(statement, Insert):
-        return _insert(statement, table)
+        return _insert(statement, table, shape)
     try:
         reading = Readings().get(statement.relation, definitions)
     except NotByKey:
         return None
-    found = None if reading.draws or identity_of(table) is None else _found(reading, table)
+    found = None if reading.draws or identity_of(table) is None else _found(reading, shape)
     if found is None or statement.beside:
         return None
     if isinstance(statement, Delete):
-        return None if _is_referenced(table, None, definitions) else RowDelete(table, found)
+        return None if _is_referenced(table, None, definitions) else RowDelete(found)
     return _update(statement, table, found, reading, definitions)
 
 
-def _insert(statement: Insert, table: Table) -> RowInsert | None:
-    source, keys = statement.source, keys_of(table)
+def _insert(statement: Insert, table: Table, shape: Shape) -> RowInsert | None:
+    source = statement.source
     if not isinstance(source, Values) or len(source.rows) != 1:
         return None
     if not all(isinstance(item, Literal | Parameter | Cast) for item in source.rows[0]):
@@ -152,12 +156,15 @@ def _insert(statement: Insert, table: Table) -> RowInsert | None:
         return None
     if any(index.unique for index in table.indexes):
         return None
-    if any(key.deferrable or key.nulls_alike or key.columns not in keys for key in table.keys):
+    if any(key.deferrable or key.nulls_alike or key.columns not in shape.keys for key in table.keys):
         return None
-    return RowInsert(table, source, tuple(place for place, item in enumerate(table.columns) if item.not_null))
+    if has_rows(source):
+        return None
+    required = tuple(place for place, item in enumerate(table.columns) if item.not_null)
+    return RowInsert(shape, source.rows[0], tuple(map(fit_of, shape.schema.types)), required)
 
 
-def _found(reading: Reading, table: Table) -> Found | None:
+def _found(reading: Reading, shape: Shape) -> Found | None:
     """How the row of a relation is found."""
     if reading.by_key is None:
         return None
@@ -168,12 +175,10 @@ def _found(reading: Reading, table: Table) -> Found | None:
         condition = compiled(below.predicate)
         if condition is None:
             return None
-    names = [column.name for column in table.stored]
-    scan = reading.by_key.scan
-    columns = tuple(
-        (column, names.index(name)) for column, name in zip(scan.columns, scan.sources, strict=True) if name != ROW_ID
-    )
-    return Found(reading.by_key, condition, columns)
+    names, scan = shape.schema.names, reading.by_key.scan
+    columns = zip(scan.columns, scan.sources, strict=True)
+    places = {column: names.index(name) for column, name in columns if name != ROW_ID}
+    return Found(shape, reading.by_key, condition, places)
 
 
 def _update(
@@ -181,7 +186,7 @@ def _update(
 ) -> RowUpdate | None:
     if statement.checks or statement.generated:
         return None
-    places, assigned = dict(found.columns), []
+    places, assigned = found.places, []
     for place, (column, stored) in enumerate(zip(statement.new, table.stored, strict=True)):
         value = _traced(reading.relation, column)
         if value is None:
@@ -191,13 +196,14 @@ def _update(
         computed = output_of(value)
         if computed is None or value.type.arrow != stored.type.arrow:
             return None
-        assigned.append((place, computed, place < len(table.columns) and table.columns[place].not_null))
-    touched = {table.stored[place].name for place, _, _ in assigned}
+        required = place < len(table.columns) and table.columns[place].not_null
+        assigned.append(Assigned(place, computed, fit_of(stored.type.arrow), required))
+    touched = {table.stored[item.place].name for item in assigned}
     keys = [key.columns for key in table.keys] + [reference.columns for reference in table.foreign_keys]
     keys += [tuple(key_of(table, index).uses) for index in table.indexes if index.unique]
     if any(touched.intersection(key) for key in keys) or _is_referenced(table, touched, definitions):
         return None
-    return RowUpdate(table, found, schema_of(table), tuple(assigned))
+    return RowUpdate(found, tuple(assigned))
 
 
 def _is_referenced(table: Table, touched: set[str] | None, definitions: Mapping[int, Table]) -> bool:

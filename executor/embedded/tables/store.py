@@ -30,12 +30,13 @@ from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import documents
-from executor.embedded.tables.backlog import Backlog
-from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches, schema_of
+from executor.embedded.tables.backlog import Backlog, net_rows
+from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches
 from executor.embedded.tables.effects import OverRows, typed
 from executor.embedded.tables.keyed import KeyedTables, Readings
 from executor.embedded.tables.unsettled import Unsettled
 from executor.embedded.tables.writing import WriteTransaction
+from executor.tables.shapes import schema_of
 from executor.tables.turns import Turns
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
@@ -105,6 +106,7 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
         self._path = path
+        self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
@@ -116,7 +118,7 @@ class TableStore:
         #: Who waits on an event loop to write.
         self.turns = Turns(self._is_free)
         #: What other writers may see and readers not yet.
-        self.unsettled = Unsettled(self.turns.freed)
+        self.unsettled = Unsettled()
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
@@ -143,12 +145,13 @@ class TableStore:
         """Makes equal definitions the same objects."""
         self.definitions |= {table.oid: table for table in tables if self.definitions.get(table.oid) == table}
 
-    def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table, pa.Table]]) -> bool:
+    def recover(self, lsn: int, changes: Sequence[tuple[int, pa.Table | None, pa.Table | None]]) -> bool:
         """Takes a log record's (oid, inserted, deleted) where they can wait for others; before anybody else writes."""
         found = [(self.definitions[oid], deleted, inserted) for oid, inserted, deleted in changes]
-        if not self.backlog.suits(found):
+        found = [(table, typed(table, old), typed(table, new)) for table, old, new in found]
+        if not all(self.backlog.suits(*change) for change in found):
             return False
-        self.backlog.add(lsn, [(table, typed(table, old), typed(table, new)) for table, old, new in found])
+        self.backlog.add(lsn, [net_rows(*change) for change in found])
         self.applied_lsn = lsn
         if self.backlog.is_long:
             self.backlog.apply()
@@ -249,7 +252,7 @@ class TableStore:
         database unusable until the next start.
         """
         need = _MARGIN + 2 * (size + self.backlog.size)
-        log = _size(self._path.with_name(self._path.name + ".wal"))
+        log = _size(self._log_path)
         if log + need >= _CHECKPOINT:
             need += log + min(_size(self._path), _MOST_REWRITTEN)
         return need
@@ -268,7 +271,7 @@ class TableStore:
         self.turns.freed()
 
     def _is_free(self) -> bool:
-        return not self._writer.locked() and not self.unsettled.last
+        return not self._writer.locked()
 
     def close(self) -> None:
         """Closes the file; nothing may run."""

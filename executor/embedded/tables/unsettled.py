@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from catalog.errors import SqlError
 from executor.commit.chain import Chain
-from executor.embedded.tables.journal import Changed
-from executor.tables.keyed_rows import Columns, Key, keys_of
+from executor.embedded.tables.journal import RowsChanged
+from executor.tables.shapes import Columns, Key, shape_of
 from executor.trace.index import NO_ROW, Row
 
 _Changed = dict[Key, tuple[int, Row]]
@@ -27,12 +27,10 @@ class Unsettled:
     """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
     under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
-    def __init__(self, settled: Callable[[], None]) -> None:
-        """``settled`` is called when none is left."""
-        self._tell = settled
+    def __init__(self) -> None:
         self._settled: Final = threading.Condition()
         #: By LSN, in its order.
-        self._journals: dict[int, Sequence[Changed]] = {}
+        self._journals: dict[int, Sequence[RowsChanged]] = {}
         self._rows: dict[tuple[int, Columns], _Changed] = {}
         self.chain = Chain()
 
@@ -48,16 +46,17 @@ class Unsettled:
         found = None if changed is None else changed.get(key)
         return None if found is None else found[1]
 
-    def add(self, lsn: int, journal: Sequence[Changed]) -> None:
+    def add(self, lsn: int, journal: Sequence[RowsChanged]) -> None:
         """A transaction has got its LSN."""
         with self._settled:
             self._journals[lsn] = journal
         for entry in journal:
-            for columns in keys_of(entry.table):
+            rows = entry.came()
+            for columns in shape_of(entry.table).keys:
                 changed = self._rows.setdefault((entry.table.oid, columns), {})
                 went, came = entry.keys(columns)
                 changed.update(dict.fromkeys(went, (lsn, NO_ROW)))
-                changed.update({key: (lsn, Row(entry.inserted, place)) for place, key in enumerate(came)})
+                changed.update({key: (lsn, row) for key, row in zip(came, rows, strict=True)})
 
     def settle(self, lsn: int, error: SqlError | None = None) -> None:
         """A transaction is durable and visible, or has failed. Harmless where it was settled before."""
@@ -67,13 +66,11 @@ class Unsettled:
                 self.chain.fail(error)
             self._settled.notify_all()
         for entry in journal:
-            for columns in keys_of(entry.table):
+            for columns in shape_of(entry.table).keys:
                 changed = self._rows[entry.table.oid, columns]
                 for key in itertools.chain(*entry.keys(columns)):
                     if changed.get(key, (0,))[0] == lsn:
                         changed.pop(key, None)
-        if not self._journals:
-            self._tell()
 
     def wait(self, upto: int, chain: Chain) -> None:
         """Returns when all up to an LSN are settled. Raises what one of a chain failed with."""

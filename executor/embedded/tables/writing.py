@@ -16,22 +16,34 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, failed_transaction
 from catalog.objects import Stream, Table, is_temporary
+from executor.commit.records import TableChange, TableValues
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import changes as tools
 from executor.embedded.tables import documents
 from executor.embedded.tables.altering import Step, Verifier, apply_step
-from executor.embedded.tables.backlog import TableRows, net_of
+from executor.embedded.tables.backlog import NetRows, net_of
 from executor.embedded.tables.changes import Change, Changes
 from executor.embedded.tables.constraints import Checker, refuse_referenced
 from executor.embedded.tables.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
 from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
-from executor.embedded.tables.journal import Altered, Changed, Created, Defined, Dropped, Entry, Rebuilt, gathered
+from executor.embedded.tables.journal import (
+    Altered,
+    Changed,
+    ChangedRow,
+    Created,
+    Defined,
+    Dropped,
+    Entry,
+    Rebuilt,
+    RowsChanged,
+    gathered,
+)
 from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
 from executor.embedded.tables.row_plans import RowPlan
-from executor.tables.keyed_rows import Columns, Key
+from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
@@ -69,7 +81,7 @@ class WriteTransaction:
         self._relations = relations
         self._counts = counts
         self._keyed = KeyedWriter(store, relations)
-        self._net: tuple[TableRows, ...] = ()
+        self._net: list[NetRows] = []
         #: What it stands on that the disk does not have yet: all up to an LSN.
         self._before, self.chain = store.unsettled.last, store.unsettled.chain
         #: Its LSN, where the next writer came before the disk had it.
@@ -152,7 +164,7 @@ class WriteTransaction:
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
         """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
         change = plan.change(self._keyed.find_at_once, parameters, timezone)
-        self._note({plan.table.oid: change})
+        self._take(change, change.old is not None and change.new is not None)
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The row with a key as the transaction sees it; None where that takes time."""
@@ -280,11 +292,14 @@ class WriteTransaction:
 
     def _note(self, changes: Mapping[int, Change]) -> None:
         for oid, change in changes.items():
-            entry = Changed(self.definitions[oid], change.deleted, change.inserted)
-            self.journal.append(entry)
-            if not self.is_open:
-                self._keyed.note(entry)
-            self._counts[oid] = self._counts.get(oid, tools.Counts()).plus(change)
+            self._take(Changed(self.definitions[oid], change.deleted, change.inserted), change.updated)
+
+    def _take(self, entry: RowsChanged, updated: int) -> None:
+        self.journal.append(entry)
+        if not self.is_open:
+            self._keyed.note(entry)
+        oid = entry.table.oid
+        self._counts[oid] = self._counts.get(oid, tools.Counts()).plus(*entry.counts, updated)
 
     def settle(self, everything: bool = False) -> None:
         """Checks what waits of constraints that no longer do, or before a commit of all. Raises 23503 and 23505."""
@@ -300,14 +315,19 @@ class WriteTransaction:
         """Raises 55006 where a table is to be changed of which something waits."""
         require_settled(self.journal, table, command)
 
-    def changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
-        """(table's oid, inserted, deleted): the net changes of durable tables that still exist, for the log record.
+    def record(self) -> list[TableChange | TableValues]:
+        """The net changes of durable tables that still exist, for the log record.
 
         What one statement did stands as it is, rows that it wrote without changing them included.
         """
-        if not self.is_open:
-            self._net = tuple(net_of(self.journal))
-            return [(table.oid, inserted, deleted) for table, deleted, inserted in self._net]
+        if self.is_open:
+            return [TableChange(*change) for change in self._changes()]
+        parts = [(net, net.part()) for net in net_of(self.journal)]
+        self._net = [net for net, part in parts if part is not None]
+        return [part for _, part in parts if part is not None]
+
+    def _changes(self) -> list[tuple[int, pa.Table, pa.Table]]:
+        """(table's oid, inserted, deleted)."""
         found, self.rebuilt = gathered(self.journal)
         with self._statement():
             kept = {oid: both for oid, both in found.items() if oid not in self.rebuilt}
@@ -323,7 +343,7 @@ class WriteTransaction:
 
     def has_changed(self, table: Table) -> bool:
         """Whether rows of a table were changed."""
-        return any(isinstance(entry, Changed) and entry.table.oid == table.oid for entry in self.journal)
+        return any(isinstance(entry, RowsChanged) and entry.table.oid == table.oid for entry in self.journal)
 
     def _whole(self, oid: int) -> tuple[int, pa.Table, pa.Table]:
         """All rows of a table that is logged anew."""
@@ -331,7 +351,7 @@ class WriteTransaction:
         rows = tools.rows_of(self.connection, table)
         return oid, rows, rows.slice(0, 0)
 
-    def apply(self, changes: Iterable[tuple[int, pa.Table, pa.Table]]) -> None:
+    def apply(self, changes: Iterable[tuple[int, pa.Table | None, pa.Table | None]]) -> None:
         """Recovery: a log record's (oid, inserted, deleted), taken as they are."""
         with self._statement():
             for oid, inserted, deleted in changes:
@@ -396,7 +416,8 @@ class WriteTransaction:
                 self._alter(table, steps)
             case Rebuilt(table=table, rows=rows):
                 self._rebuild(table, rows)
-            case Changed(table=table, deleted=deleted, inserted=inserted):
+            case Changed() | ChangedRow():
+                table, deleted, inserted = entry.table, entry.deleted, entry.inserted
                 tools.apply_by_value(self.connection, table, deleted, inserted)
             case Deferred() | Settled():
                 pass
@@ -407,7 +428,7 @@ class WriteTransaction:
         if self._connection is not None:
             return False
         self._lsn = lsn
-        self._store.unsettled.add(lsn, [entry for entry in self.journal if isinstance(entry, Changed)])
+        self._store.unsettled.add(lsn, [entry for entry in self.journal if isinstance(entry, RowsChanged)])
         self._store.unlock()
         return True
 
