@@ -24,8 +24,12 @@ EXTENSION: Final = 14_997
 PLPGSQL: Final = "plpgsql"
 PLPGSQL_OID: Final = 13_559
 PLPGSQL_COMMENT: Final = "PL/pgSQL procedural language"
-#: Extensions with their oids and schemas.
-EXTENSIONS: Final = {OWN_SCHEMA: (EXTENSION, OWN_SCHEMA), PLPGSQL: (PLPGSQL_OID, "pg_catalog")}
+#: Extensions with their oids and schemas; of uuid-ossp, what ORMs create it for: uuid_generate_v4.
+EXTENSIONS: Final = {
+    OWN_SCHEMA: (EXTENSION, OWN_SCHEMA),
+    PLPGSQL: (PLPGSQL_OID, "pg_catalog"),
+    "uuid-ossp": (14_996, "pg_catalog"),
+}
 DATABASE_NAME: Final = "millstream"
 
 #: Catalogs' own oids, for classoid.

@@ -23,7 +23,7 @@ from planner.bind.definitions.index_parts import index_parts, labels_of
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
-from planner.bind.texts import bind_tree
+from planner.bind.texts import bind_tree, unqualified
 from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
@@ -79,6 +79,7 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
     used: dict[str, None] = {}
+    where = unqualified(node.whereClause, table.name)
     names = {column.name for column in table.columns}
     for item in (*node.indexParams, *(node.indexIncludingParams or ())):
         if item.name is not None:
@@ -87,11 +88,9 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             used[item.name] = None
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
         else:
-            texts.append(_expression(binding, item.expr, scan.columns, used))
-    where = (
-        None if node.whereClause is None else _expression(binding, node.whereClause, scan.columns, used, "predicate")
-    )
-    return tuple(texts), tuple(used), where
+            texts.append(_expression(binding, unqualified(item.expr, table.name), scan.columns, used))
+    predicate = None if where is None else _expression(binding, where, scan.columns, used, "predicate")
+    return tuple(texts), tuple(used), predicate
 
 
 def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None], what: str = "expression") -> str:
