@@ -143,7 +143,6 @@ _SIGNATURES: Final[dict[str, str]] = {
     "date_part": f"extract: {_PARTS}",
     "random": "=: > float8",
     "gen_random_uuid": "=: > uuid",
-    "uuid_generate_v4": "gen_random_uuid: > uuid",  # extension uuid-ossp
     "clock_timestamp": "=: > timestamptz",
     "now": "=: > timestamptz",
     "transaction_timestamp": "now: > timestamptz",

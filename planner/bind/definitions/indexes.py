@@ -16,7 +16,7 @@ from pglast.stream import RawStream
 from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
-from catalog.objects import Index, Table, UniqueKey
+from catalog.objects import Index, Table, UniqueKey, View
 from catalog.types import BOOL
 from planner.bind.context import Binding
 from planner.bind.definitions.index_parts import index_parts, labels_of
@@ -38,6 +38,8 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] name] ON table (parts)."""
     relation, context = node.relation, binding.context
     table = require_object(binding, relation)
+    if isinstance(table, View) and (table.materialized or table.continuous):
+        return _of_view(binding, table, node)
     if not isinstance(table, Table):
         detail = "Only tables have indexes."
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
@@ -63,6 +65,15 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
             _require_bound(binding, table, index, node)
         after = replace(table, indexes=(*table.indexes, index))
     return AlterTable("CREATE INDEX", table, after)
+
+
+def _of_view(binding: Binding, view: View, node: Any) -> NoOperation:
+    """An index on a view that is always fresh: nothing to keep, but its columns must be there. Raises 42703."""
+    names = {column.name for column in view.columns}
+    missing = next((item.name for item in node.indexParams if item.name is not None and item.name not in names), None)
+    if missing is not None:
+        raise SqlError("42703", f'column "{missing}" does not exist')
+    return NoOperation("CREATE INDEX", (f'materialized view "{view.name}" is read without indexes, skipping',))
 
 
 def _order(item: Any) -> str:
