@@ -88,9 +88,11 @@ _SERIAL_FROM: Final = """FROM pg_depend d
 _SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
 #: The oid of what pg_get_serial_sequence(text, text) names.
 SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
-#: What regclass reads: a number, or a name that may be qualified and quoted.
+#: What regclass reads: a number, or a name that may be qualified, also by the database, and quoted.
 _TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
-    WHERE r.written = $1 AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
+    WHERE r.written = CASE WHEN $1 LIKE quote_ident(current_database()) || '.%.%'
+        THEN substr($1, length(quote_ident(current_database())) + 2) ELSE $1 END
+    AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
 #: What a column of an index, each of which is a B-tree's, can do; NULL for what is no property, and INCLUDE's ordering.
 _INDEX_PROPERTY: Final = """(SELECT CASE
     WHEN lower($3) IN ('asc', 'desc', 'nulls_first', 'nulls_last', 'orderable', 'search_array', 'search_nulls')
