@@ -41,6 +41,8 @@ _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
+#: What the engine says to a parameter in the LIMIT of a correlated subquery.
+_NEEDS_CONSTANT: Final = "Non-constant limit"
 
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
@@ -239,8 +241,7 @@ class Connection:
             self.unbind(bindings)
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
-        plan = self._prepared(relation, timezone, wide)
-        call = _call(plan, parameters)
+        plan, call = self._called(relation, parameters, timezone, wide)
         result = self._cursor.execute(call)
         if plan.name in self._few:
             rows = result.fetchmany(_FEW)
@@ -280,14 +281,25 @@ class Connection:
         """The relation's rows batch by batch, computed while they are read. Decimals are computed wide throughout."""
         self.bind(bindings)
         try:
-            plan = self._prepared(relation, timezone, wide=True)
-            reader = self._cursor.execute(_call(plan, parameters)).to_arrow_reader(_BATCH)
+            plan, call = self._called(relation, parameters, timezone, wide=True)
+            reader = self._cursor.execute(call).to_arrow_reader(_BATCH)
             for batch in reader:
                 yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
         except (duckdb.Error, pa.ArrowException) as error:
             raise translate(error) from error
         finally:
             self.unbind(bindings)
+
+    def _called(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> tuple[Plan, str]:
+        """A relation's plan and its call; with the parameters as constants where the engine needs one of them so."""
+        try:
+            plan = self._prepared(relation, timezone, wide)
+            return plan, _call(plan, parameters)
+        except duckdb.Error as error:
+            if not parameters or _NEEDS_CONSTANT not in str(error):
+                raise
+        sql = _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
+        return Plan(relation, "", sql, (), _schema(relation)), sql
 
     def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
         key = (id(relation), timezone, wide)
