@@ -29,9 +29,9 @@ from executor.embedded.errors import overflowed, translate
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Relation, Scan
-from planner.expression import Literal
-from planner.walk import replace_parameters, walk
+from planner.algebra import Limit, Relation, Scan
+from planner.expression import Literal, Parameter
+from planner.walk import free_columns, replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -41,8 +41,6 @@ _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
-#: What the engine says to a parameter in the LIMIT of a correlated subquery.
-_NEEDS_CONSTANT: Final = "Non-constant limit"
 
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
@@ -81,7 +79,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters.
+    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
+    where it must be printed with them.
 
     It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
     """
@@ -291,15 +290,11 @@ class Connection:
             self.unbind(bindings)
 
     def _called(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> tuple[Plan, str]:
-        """A relation's plan and its call; with the parameters as constants where the engine needs one of them so."""
-        try:
-            plan = self._prepared(relation, timezone, wide)
+        """A relation's plan and its call, in which the parameters are constants where the engine needs one so."""
+        plan = self._prepared(relation, timezone, wide)
+        if plan.text:
             return plan, _call(plan, parameters)
-        except duckdb.Error as error:
-            if not parameters or _NEEDS_CONSTANT not in str(error):
-                raise
-        sql = _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
-        return Plan(relation, "", sql, (), _schema(relation)), sql
+        return plan, _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
 
     def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
         key = (id(relation), timezone, wide)
@@ -311,8 +306,11 @@ class Connection:
         sql = _printed(printer, relation)
         self._names += 1
         name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
-        is_prepared = bool(parameters) or not _reads_tables(relation)
-        plan = Plan(relation, name, f"EXECUTE {name}" if is_prepared else sql, parameters, schema)
+        is_constant = bool(parameters) and _counts_for_each_row(relation)
+        is_prepared = not is_constant and (bool(parameters) or not _reads_tables(relation))
+        plan = Plan(
+            relation, name, f"EXECUTE {name}" if is_prepared else "" if is_constant else sql, parameters, schema
+        )
         if is_prepared:
             self._cursor.execute(f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
@@ -359,6 +357,16 @@ def _call(plan: Plan, parameters: Parameters) -> str:
     printer = DuckPrinter()
     values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
     return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def _counts_for_each_row(relation: Relation) -> bool:
+    """Whether a parameter is the LIMIT or OFFSET of a correlated subquery, where the engine takes constants only."""
+    return any(
+        isinstance(node, Limit)
+        and any(isinstance(item, Parameter) for part in (node.count, node.offset) if part for item in walk(part))
+        and free_columns(node.input)
+        for node in walk(relation)
+    )
 
 
 def _reads_tables(relation: Relation) -> bool:
