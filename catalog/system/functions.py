@@ -93,8 +93,12 @@ _TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_
     WHERE r.written = CASE WHEN $1 LIKE quote_ident(current_database()) || '.%.%'
         THEN substr($1, length(quote_ident(current_database())) + 2) ELSE $1 END
     AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
-#: What a column of an index, each of which is a B-tree's, can do; NULL for what is no property, and INCLUDE's ordering.
+#: What a column of an index can do, by its method (403 is btree); NULL for what is no property, and INCLUDE's ordering.
 _INDEX_PROPERTY: Final = """(SELECT CASE
+    WHEN c.relam <> 403 THEN CASE lower($3) WHEN 'search_nulls' THEN c.relam IN (783, 3580, 4000)
+        WHEN 'returnable' THEN CASE WHEN c.relam NOT IN (783, 4000) THEN false END
+        ELSE CASE WHEN lower($3) IN ('asc', 'desc', 'nulls_first', 'nulls_last', 'orderable', 'distance_orderable',
+            'search_array') THEN false END END
     WHEN lower($3) IN ('asc', 'desc', 'nulls_first', 'nulls_last', 'orderable', 'search_array', 'search_nulls')
         AND $2 > i.indnkeyatts THEN CASE WHEN lower($3) = 'orderable' THEN false END
     ELSE CASE lower($3)
@@ -102,7 +106,7 @@ _INDEX_PROPERTY: Final = """(SELECT CASE
         WHEN 'nulls_first' THEN i.indoption[$2 - 1] & 2 = 2 WHEN 'nulls_last' THEN i.indoption[$2 - 1] & 2 = 0
         WHEN 'orderable' THEN true WHEN 'distance_orderable' THEN false WHEN 'returnable' THEN true
         WHEN 'search_array' THEN true WHEN 'search_nulls' THEN true END END
-    FROM pg_index i WHERE i.indexrelid = $1 AND $2 BETWEEN 1 AND i.indnatts)"""
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indexrelid = $1 AND $2 BETWEEN 1 AND i.indnatts)"""
 #: What regtype reads: a type's name in one of its spellings, or with its schema.
 _TO_REGTYPE: Final = """(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n
     WHERE $1 IN (n.plain, n.alias, quote_ident(n.alias), '"' || n.alias || '"')

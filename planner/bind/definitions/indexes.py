@@ -45,6 +45,8 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
     if node.accessMethod not in _METHODS:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
+    if node.unique and node.accessMethod != _METHODS[0]:
+        raise SqlError("0A000", f'access method "{node.accessMethod}" does not support unique indexes')
     parts, columns, predicate = _parts(binding, table, node)
     catalog = context.catalog
     name = node.idxname or _chosen_name(catalog, table, parts)
@@ -60,7 +62,9 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         after = replace(table, keys=(*table.keys, key))
     else:
         orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
-        index = Index(name, parts, columns, None, orders, included, predicate, bool(node.unique), alike)
+        index = Index(
+            name, parts, columns, None, orders, included, predicate, bool(node.unique), alike, node.accessMethod
+        )
         if node.unique:
             _require_bound(binding, table, index, node)
         after = replace(table, indexes=(*table.indexes, index))
