@@ -36,6 +36,8 @@ _LOOK: Final = 0.1
 _WAIT: Final = 0.02
 #: Queries of others that run at once.
 _AT_ONCE: Final = 8
+#: A query that is to be begun is running already.
+_IS_RUNNING: Final = "55006"
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -106,15 +108,24 @@ class Moving:
         """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
         more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone. While the
         storage cannot be read, nobody knows that it has ended."""
-        while self._is_claimed(query_id):
+        while True:
+            self._wait(reader, query_id)
+            failpoint("ended")
+            try:
+                return self._separation.rest(reader, self._separation.stored.get(query_id))
+            except SqlError as error:
+                if error.sqlstate != _IS_RUNNING:  # or else the server's own thread took it over first
+                    raise
+
+    def _wait(self, reader: Reader, query_id: str) -> None:
+        """Until nobody works on a query, here or elsewhere. Raises 57014."""
+        while self._is_claimed(query_id) or self._separation.running.has(query_id):
             if reader.is_cancelled():
                 if not reader.client().is_gone:
                     with contextlib.suppress(SqlError):
                         self._claims.free(query_id)
                 raise SqlError("57014", "canceling statement due to user request")
             time.sleep(_WAIT)
-        failpoint("ended")
-        return self._separation.rest(reader, self._separation.stored.get(query_id))
 
     def _is_claimed(self, query_id: str) -> bool:
         try:
@@ -201,6 +212,8 @@ class Moving:
                 self._finish(query_id, session.reader)
                 self._claims.decline(query_id)
         except Exception as error:  # whatever it is: who waits for the query goes on with it
+            if isinstance(error, SqlError) and error.sqlstate == _IS_RUNNING:
+                return  # who waits for it goes on with it already
             _LOGGER.warning("query %s of another server cannot go on: %s", query_id, error)
             with contextlib.suppress(SqlError):
                 self._claims.decline(query_id)

@@ -201,6 +201,10 @@ class RunningQueries:
                 del self._queries[query.id]
             query.end()
 
+    def has(self, query_id: str) -> bool:
+        """Whether this one runs now."""
+        return query_id in self._queries
+
     def all(self) -> tuple[RunningQuery, ...]:
         """The queries that run now."""
         with self._lock:

@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from executor.spark import jobs
 from executor.spark.classic import ClassicSession
@@ -86,9 +87,9 @@ class Driver:
             answer = handler(request)
         except BaseException as error:
             failure = describe(error)
-            if isinstance(error, Py4JNetworkError):  # the JVM has died, which is nothing that a request is answered
-                self._die(JVM_DIED)
             if failure["kind"] == "engine":
+                if not isinstance(error, Py4JJavaError | PySparkException):  # nothing that the JVM has answered
+                    self._ready().end_if_lost(lambda: self._die(JVM_DIED))
                 traceback.print_exc()
             answer = {"error": failure}
         self.send({"id": request["id"], **answer})

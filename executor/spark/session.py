@@ -11,16 +11,19 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from executor.spark.columns import Known
 from executor.spark.failures import describe
 from executor.spark.plans import Plans
 from executor.spark.settings import SparkSettings, cores
 from executor.spark.shipping import archive, lacking
+
+#: Seconds in which a JVM that answers no more has ended, if it does.
+LAST_MOMENT: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,13 @@ class Session(ABC):
     @abstractmethod
     def watch(self, died: Callable[[], None]) -> None:
         """Calls ``died`` from a thread when the JVM ends, where there is one of ours."""
+
+    def end_if_lost(self, died: Callable[[], None]) -> None:
+        """Calls ``died`` where the JVM of ours ends now: its sockets close a moment before it has ended."""
+        if self.jvm is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self.jvm.wait(LAST_MOMENT)
+                died()
 
     @abstractmethod
     def ping(self) -> None:

@@ -17,6 +17,7 @@ from executor.database import Database
 from executor.embedded.kept import Kept, KeptResults
 from executor.separation import artifact, choosing
 from executor.separation.running import Client as Asker
+from executor.separation.running import RunningQuery
 from executor.trace import parquet
 from planner.algebra import Relation, Snapshot
 from tests.executor.client import Client, open_database
@@ -397,6 +398,23 @@ def test_a_write_that_did_not_end_is_nothing(
     assert database.separation.stored.ids() == []
     with pytest.raises(SqlError, match="does not exist"):
         resume(database, asked.queries[0].id)
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+def test_who_waits_for_a_query_waits_while_this_server_runs_it(
+    is_noticed: bool, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken over here from a server that died, a moment before the one who waits was to go on with it."""
+    database, query_id = abandoned
+    moving, running = database.separation.moving, database.separation.running
+    if not is_noticed:
+        monkeypatch.setattr(running, "has", lambda query_id: False)
+    reader = separable(database).session.reader
+    with running.during(RunningQuery(reader.client(), ("p",), (1.0,), query_id)):
+        waiting = Beside(lambda: moving.rows(reader, query_id))
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+    assert waiting.result().num_rows == 50
 
 
 def failing(number: int) -> Callable[..., Any]:
