@@ -38,6 +38,7 @@ pytest.importorskip("alembic")
 from alembic.autogenerate import compare_metadata, produce_migrations
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
+from alembic.operations.ops import OpContainer
 
 SCHEMA = "migrated"
 
@@ -131,7 +132,7 @@ def migrate(connection: Connection, metadata: MetaData) -> list[Any]:
     stack = list(reversed(script.upgrade_ops.ops))
     while stack:
         item = stack.pop()
-        if hasattr(item, "ops"):
+        if isinstance(item, OpContainer):
             stack += reversed(item.ops)
         else:
             operations.invoke(item)
