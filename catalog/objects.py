@@ -85,7 +85,8 @@ class Index:
     which one that is over columns and all rows never is here: that is a ``UniqueKey``.
 
     ``orders`` are the key parts' as written behind them ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
-    ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, and ``nulls_alike`` NULLS NOT DISTINCT.
+    ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, ``nulls_alike`` NULLS NOT DISTINCT, and ``method``
+    USING's.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Index:
     predicate: str | None = None
     unique: bool = False
     nulls_alike: bool = False
+    method: str = "btree"
 
 
 @dataclass(frozen=True, slots=True)

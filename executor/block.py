@@ -6,7 +6,8 @@ nothing of other statements; what a transaction has done is ``executor/transacti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from catalog.errors import SqlError, failed_transaction
@@ -75,6 +76,19 @@ class Block:
                 transaction.rollback()
             finally:
                 transaction.release_locks()
+
+    @contextmanager
+    def taking_savepoints(self) -> Iterator[None]:
+        """Within, the implicit transaction takes savepoints, as one that BEGIN has begun."""
+        if self.current is None:
+            self.current = self._new(True)
+        self.current.explicit = True
+        try:
+            yield
+        finally:
+            self.current.explicit = False
+            if self.current.failed:
+                self.rollback()
 
     def control(self, statement: TransactionControl) -> Result:
         """BEGIN, COMMIT, ROLLBACK and savepoints. Raises 25P01, 25P02, 3B001 and what a commit raises."""

@@ -196,6 +196,10 @@ class DatabaseSession:
         self._block.is_implicit = False
         self._block.finish()
 
+    def taking_savepoints(self) -> contextlib.AbstractContextManager[None]:
+        """Within, the implicit transaction takes savepoints."""
+        return self._block.taking_savepoints()
+
     def fail(self) -> None:
         """Something outside ``execute`` failed (a portal, the client's data): the transaction cannot commit."""
         self._block.fail()

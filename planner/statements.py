@@ -14,6 +14,7 @@ from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.definitions import Definition
 from planner.expression import Column, Scalar
+from planner.procedural import DoBlock
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
 Generated = tuple[tuple[Column, Scalar], ...]
@@ -391,6 +392,7 @@ Statement = (
     | Unlisten
     | Notify
     | LockTable
+    | DoBlock
     | NoOperation
 )
 

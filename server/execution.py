@@ -44,6 +44,7 @@ from planner.definitions import (
     Truncate,
 )
 from planner.expression import Cast, Column, Value
+from planner.procedural import DoBlock
 from planner.scales import showing
 from planner.statements import (
     CloseCursor,
@@ -70,6 +71,7 @@ from planner.statements import (
     Update,
 )
 from server import cursors, functions
+from server.do_blocks import run_block
 from server.forward import Forward
 from server.identity import take_on
 from server.parameters import boolean
@@ -186,6 +188,8 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
         session.check(statement)
     if isinstance(statement, TransactionControl):
         return session.control(statement)
+    if isinstance(statement, DoBlock):
+        return run_block(session, statement, run)
     result = _run(session, plan, parameters, described)
     if session.db.status == "I" and not session.implicit:
         session.members.commit()

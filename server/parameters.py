@@ -118,9 +118,9 @@ def _zone_names() -> dict[str, str]:
 
 
 def time_zone(name: str, value: str) -> str:
-    """A name of the IANA database in any case; fixed offsets are not supported."""
+    """A name of the IANA database in any case, or whole hours, which go by the name that they have there."""
     if re.fullmatch(r"\s*[+-]?[\d.:]+\s*|<.*>.*", value):
-        raise unsupported("a time zone given as an offset", "Use a name such as 'Etc/GMT-3' or 'Europe/Berlin'.")
+        return _zone_at(value)
     lowered = value.strip().lower()
     if lowered in ("utc", "gmt"):
         return lowered.upper()
@@ -128,6 +128,17 @@ def time_zone(name: str, value: str) -> str:
     if found is None:
         raise _invalid(name, value)
     return found
+
+
+def _zone_at(value: str) -> str:
+    """The zone of an offset: hours east of Greenwich, or POSIX's ``<name>hours`` west of it, as PostgreSQL shows it."""
+    posix = re.fullmatch(r"<[^>]*>([+-]?\d{1,2})(?::00)?", value)
+    plain = re.fullmatch(r"\s*([+-]?\d{1,2}(?:\.0*)?)\s*", value)
+    hours = -int(posix[1]) if posix else int(float(plain[1])) if plain else None
+    found = None if hours is None else _zone_names().get(f"etc/gmt{-hours:+d}")
+    if found is None:
+        raise unsupported(f"the time zone {value}", "Use whole hours, or a name such as 'Asia/Kolkata'.")
+    return found if hours else "UTC"
 
 
 def date_style(name: str, value: str) -> str:

@@ -50,7 +50,9 @@ from catalog.system.types import domain_constraints
 from catalog.types import Composite, SqlType
 
 #: Access methods.
-_HEAP, _BTREE = 2, 403
+_HEAP = 2
+#: Access methods of indexes.
+_METHODS: Final = {"btree": 403, "hash": 405, "gist": 783, "gin": 2742, "spgist": 4000, "brin": 3580}
 #: Schemas whose comments are data.
 _TOLD: Final = (11, 2200)
 
@@ -136,7 +138,7 @@ def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
         "relname": index.name,
         "relnamespace": schema_oid(catalog, table.schema),
         "relowner": rights_of(catalog, table.oid)[0],
-        "relam": _BTREE,
+        "relam": _METHODS[index.method],
         "relfilenode": index.oid,
         "relpersistence": "t" if table.schema == PG_TEMP else "p",
         "relkind": "i",

@@ -88,9 +88,32 @@ _SERIAL_FROM: Final = """FROM pg_depend d
 _SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
 #: The oid of what pg_get_serial_sequence(text, text) names.
 SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
-#: What regclass reads: a number, or a name that may be qualified and quoted.
+#: What regclass reads: a number, or a name that may be qualified, also by the database, and quoted.
 _TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
-    WHERE r.written = $1 AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
+    WHERE r.written = CASE WHEN $1 LIKE quote_ident(current_database()) || '.%.%'
+        THEN substr($1, length(quote_ident(current_database())) + 2) ELSE $1 END
+    AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
+#: What a column of an index can do, by its method (403 is btree); NULL for what is no property, and INCLUDE's ordering.
+_INDEX_PROPERTY: Final = """(SELECT CASE
+    WHEN c.relam <> 403 THEN CASE lower($3) WHEN 'search_nulls' THEN c.relam IN (783, 3580, 4000)
+        WHEN 'returnable' THEN CASE WHEN c.relam NOT IN (783, 4000) THEN false END
+        ELSE CASE WHEN lower($3) IN ('asc', 'desc', 'nulls_first', 'nulls_last', 'orderable', 'distance_orderable',
+            'search_array') THEN false END END
+    WHEN lower($3) IN ('asc', 'desc', 'nulls_first', 'nulls_last', 'orderable', 'search_array', 'search_nulls')
+        AND $2 > i.indnkeyatts THEN CASE WHEN lower($3) = 'orderable' THEN false END
+    ELSE CASE lower($3)
+        WHEN 'asc' THEN i.indoption[$2 - 1] & 1 = 0 WHEN 'desc' THEN i.indoption[$2 - 1] & 1 = 1
+        WHEN 'nulls_first' THEN i.indoption[$2 - 1] & 2 = 2 WHEN 'nulls_last' THEN i.indoption[$2 - 1] & 2 = 0
+        WHEN 'orderable' THEN true WHEN 'distance_orderable' THEN false WHEN 'returnable' THEN true
+        WHEN 'search_array' THEN true WHEN 'search_nulls' THEN true END END
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indexrelid = $1 AND $2 BETWEEN 1 AND i.indnatts)"""
+#: What regtype reads: a type's name in one of its spellings, or with its schema.
+_TO_REGTYPE: Final = """(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n
+    WHERE $1 IN (n.plain, n.alias, quote_ident(n.alias), '"' || n.alias || '"')
+        AND (n.within = '' OR n.within = ANY (current_schemas(true)))
+    OR $1 IN (n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain) AND n.within <> ''
+    OR $1 IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
+        '"' || coalesce(nullif(n.within, ''), 'pg_catalog') || '"."' || n.alias || '"'))"""
 
 #: An object's owner may everything, and everybody what PostgreSQL gives to all.
 _ACL_DEFAULT: Final = """(SELECT ('{' || replace(CASE $1
@@ -166,11 +189,10 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
-    "to_regtype(text)": "(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n WHERE $1 IN (n.plain, n.alias) "
-    "AND (n.within = '' OR n.within = ANY (current_schemas(true))) OR n.within <> '' AND $1 IN "
-    "(n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain))::regtype",
+    "to_regtype(text)": f"{_TO_REGTYPE}::regtype",
     "to_regnamespace(text)": "(SELECT oid FROM pg_namespace WHERE $1 IN (nspname, quote_ident(nspname)))::regnamespace",
     "to_regrole(text)": "(SELECT oid FROM pg_authid WHERE $1 IN (rolname, quote_ident(rolname)))::regrole",
+    "pg_index_column_has_property(regclass, int4, text)": _INDEX_PROPERTY,
     "age(xid)": "0",
     "mxid_age(xid)": "0",
     "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "

@@ -56,6 +56,7 @@ class IndexEntry:
     included: int = 0
     predicate: str | None = None
     nulls_alike: bool = False
+    method: str = "btree"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -83,6 +84,7 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
             included=index.included,
             predicate=index.predicate,
             nulls_alike=index.nulls_alike,
+            method=index.method,
         )
 
 
@@ -139,7 +141,7 @@ def index_definitions(catalog: Catalog) -> Iterator[Row]:
         for index in indexes_of(table):
             unique = "UNIQUE " if index.unique else ""
             on = f"{quote_name(table.schema)}.{quote_name(table.name)}"
-            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING btree {_all_parts(index)}"
+            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING {index.method} {_all_parts(index)}"
             yield {"oid": index.oid, "place": 0, "definition": text}
             for place in range(len(index.parts)):
                 yield {"oid": index.oid, "place": place + 1, "definition": _part(index, place)}

@@ -77,6 +77,8 @@ def schema_oid(catalog: Catalog, name: str) -> int:
 
 #: A user's type as kept texts name it.
 _TYPE: Final = re.compile(r'\bpg_type\."(\d+)"')
+#: Texts within kept texts, and calls of functions of the schema public.
+_PUBLIC_CALL: Final = re.compile(r"('(?:[^']|'')*')|\bpublic\.(?=[\w$]+\(|\"(?:[^\"]|\"\")+\"\()")
 _CALL: Final = re.compile(r"\b(nextval|currval|setval)\((\d+)")
 
 
@@ -101,4 +103,5 @@ def default_text(catalog: Catalog, text: str, mark: str = PUBLIC_MARK) -> str:
             return match[0]
         return f"{mark}{item}" if item.schema == PUBLIC else f"{quote_name(item.schema)}.{item}"
 
-    return _CALL.sub(named, _TYPE.sub(typed, text))
+    called = _PUBLIC_CALL.sub(lambda match: match[1] or mark, text)
+    return _CALL.sub(named, _TYPE.sub(typed, called))

@@ -29,9 +29,9 @@ from executor.embedded.errors import overflowed, translate
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Relation, Scan
-from planner.expression import Literal
-from planner.walk import replace_parameters, walk
+from planner.algebra import Limit, Relation, Scan
+from planner.expression import Literal, Parameter
+from planner.walk import free_columns, replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -79,7 +79,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters.
+    """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
+    where it must be printed with them.
 
     It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
     """
@@ -239,8 +240,7 @@ class Connection:
             self.unbind(bindings)
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
-        plan = self._prepared(relation, timezone, wide)
-        call = _call(plan, parameters)
+        plan, call = self._called(relation, parameters, timezone, wide)
         result = self._cursor.execute(call)
         if plan.name in self._few:
             rows = result.fetchmany(_FEW)
@@ -280,14 +280,21 @@ class Connection:
         """The relation's rows batch by batch, computed while they are read. Decimals are computed wide throughout."""
         self.bind(bindings)
         try:
-            plan = self._prepared(relation, timezone, wide=True)
-            reader = self._cursor.execute(_call(plan, parameters)).to_arrow_reader(_BATCH)
+            plan, call = self._called(relation, parameters, timezone, wide=True)
+            reader = self._cursor.execute(call).to_arrow_reader(_BATCH)
             for batch in reader:
                 yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
         except (duckdb.Error, pa.ArrowException) as error:
             raise translate(error) from error
         finally:
             self.unbind(bindings)
+
+    def _called(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> tuple[Plan, str]:
+        """A relation's plan and its call, in which the parameters are constants where the engine needs one so."""
+        plan = self._prepared(relation, timezone, wide)
+        if plan.text:
+            return plan, _call(plan, parameters)
+        return plan, _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
 
     def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
         key = (id(relation), timezone, wide)
@@ -299,8 +306,11 @@ class Connection:
         sql = _printed(printer, relation)
         self._names += 1
         name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
-        is_prepared = bool(parameters) or not _reads_tables(relation)
-        plan = Plan(relation, name, f"EXECUTE {name}" if is_prepared else sql, parameters, schema)
+        is_constant = bool(parameters) and _counts_for_each_row(relation)
+        is_prepared = not is_constant and (bool(parameters) or not _reads_tables(relation))
+        plan = Plan(
+            relation, name, f"EXECUTE {name}" if is_prepared else "" if is_constant else sql, parameters, schema
+        )
         if is_prepared:
             self._cursor.execute(f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
@@ -347,6 +357,16 @@ def _call(plan: Plan, parameters: Parameters) -> str:
     printer = DuckPrinter()
     values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
     return f"EXECUTE {plan.name}({', '.join(values)})"
+
+
+def _counts_for_each_row(relation: Relation) -> bool:
+    """Whether a parameter is the LIMIT or OFFSET of a correlated subquery, where the engine takes constants only."""
+    return any(
+        isinstance(node, Limit)
+        and any(isinstance(item, Parameter) for part in (node.count, node.offset) if part for item in walk(part))
+        and free_columns(node.input)
+        for node in walk(relation)
+    )
 
 
 def _reads_tables(relation: Relation) -> bool:

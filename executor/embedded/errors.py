@@ -103,7 +103,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         ),
         (
             r"Non-constant limit not supported in correlated subquery",
-            lambda match: unsupported("LIMIT $n in a correlated subquery", "Give the number of rows as a constant."),
+            lambda match: unsupported("a computed LIMIT in a correlated subquery", "Give the number of rows."),
         ),
         (r"Cannot subtract infinite timestamps", _fixed("22008", "cannot subtract infinite timestamps")),
         (r"infinite bounds not supported", lambda match: unsupported("a series without an end")),

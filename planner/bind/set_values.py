@@ -1,18 +1,20 @@
-"""Values that SET is given, as one text."""
+"""Values that SET is given, as one text; a time zone's interval is the hours that it is east of Greenwich."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError
+from catalog.intervals import parse_interval
 from catalog.names import join_names
 
 #: Settings whose values are lists of names.
 _LISTS: Final = ("search_path", "temp_tablespaces")
+_HOUR: Final = 3_600_000_000
 
 
 def set_text(node: Any) -> str:
-    """What SET name TO sets. Raises 0A000."""
+    """What SET name TO sets. Raises 22023."""
     values = [_value(item) for item in node.args]
     return join_names(values) if node.name.lower() in _LISTS or len(values) > 1 else values[0]
 
@@ -20,7 +22,7 @@ def set_text(node: Any) -> str:
 def _value(node: Any) -> str:
     """One value of SET: a constant, or an identifier that the grammar made one."""
     if type(node).__name__ != "A_Const":
-        raise unsupported("SET TIME ZONE INTERVAL", "Name the zone.")
+        return _hours(node.arg.val.sval)
     value = node.val
     match type(value).__name__:
         case "String":
@@ -31,3 +33,14 @@ def _value(node: Any) -> str:
             return "on" if value.boolval else "off"
         case _:
             return str(value.fval)
+
+
+def _hours(text: str) -> str:
+    """The interval of SET TIME ZONE INTERVAL, in hours. Raises 22023."""
+    months, days, microseconds = parse_interval(text)
+    for unit, amount in (("months", months), ("days", days)):
+        if amount:
+            raise SqlError(
+                "22023", 'invalid value for parameter "TimeZone"', f"Cannot specify {unit} in time zone interval."
+            )
+    return f"{microseconds / _HOUR:.15g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -22,6 +23,23 @@ from planner.parse import parse
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
     """A row with a definition's columns."""
     return [Column(-1 - index, column.name, column.type) for index, column in enumerate(columns)]
+
+
+def unqualified(tree: Any, table: str) -> Any:
+    """An expression of a table's definition in which columns go without the table's name, which may change."""
+    tree = copy.deepcopy(tree)
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple | list):
+            stack += node
+        elif type(node).__name__ == "ColumnRef":
+            first, *rest = node.fields
+            if rest and getattr(first, "sval", None) == table:
+                node.fields = tuple(rest)
+        elif hasattr(node, "__slots__"):
+            stack += [getattr(node, name, None) for name in node.__slots__]
+    return tree
 
 
 def bind_expression(

@@ -20,6 +20,7 @@ from planner.bind.context import Binding
 from planner.bind.definitions import databases, role_settings
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
+from planner.bind.do_blocks import bind_do
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.levels import Level
@@ -280,9 +281,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CreateStatsStmt": _refuse("CREATE STATISTICS", "Leave it out: the planner keeps its own."),
     "LockStmt": _lock,
     "CreateTrigStmt": _refuse("CREATE TRIGGER", "Create a continuous view."),
-    "DoStmt": _refuse(
-        "DO", "Send its statements one by one; IF [NOT] EXISTS and OR REPLACE take the place of conditions."
-    ),
+    "DoStmt": bind_do,
     "CallStmt": _refuse("CALL", "Send the procedure's statements one by one."),
     "RuleStmt": _refuse("CREATE RULE"),
     **databases.HANDLERS,

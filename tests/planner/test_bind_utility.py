@@ -87,7 +87,19 @@ def test_session_statements(database: Database, text: str, statement: object) ->
     assert database.bind(text).statement == statement
 
 
-@pytest.mark.parametrize("text", ["commit and chain", "prepare transaction 'x'", "do 'x'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit and chain",
+        "prepare transaction 'x'",
+        "do 'declare a int; begin null; end'",
+        "do 'begin loop exit; end loop; end'",
+        "do 'begin return; end'",
+        "do 'begin execute $$select 1$$ using 2; end'",
+        "do 'begin raise unique_violation; end'",
+        "do 'begin null; exception when deadlock_detected then null; end'",
+    ],
+)
 def test_what_is_not_there_names_itself(database: Database, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         database.bind(text)

@@ -139,7 +139,7 @@ def _type(binding: Binding, text: str) -> int:
 def _routine(binding: Binding, text: str) -> int:
     """name(types)"""
     from planner.bind.definitions.functions import find_function  # definitions contain expressions
-    from planner.bind.typenames import names_of, oid_of
+    from planner.bind.typenames import names_of
 
     try:
         (item,) = parse(f"DROP FUNCTION {text}")[0].node.objects
@@ -147,7 +147,7 @@ def _routine(binding: Binding, text: str) -> int:
         raise SqlError("22P02", "expected a left parenthesis") from None
     if item.args_unspecified:
         raise SqlError("22P02", "expected a left parenthesis")
-    kinds = tuple(oid_of(binding, kind) for kind in item.objargs or ())
+    kinds = tuple(_argument(binding, kind) for kind in item.objargs or ())
     for known in functions(names_of(item.objname)[-1]):
         if known.arguments == kinds:
             return known.oid
@@ -155,6 +155,15 @@ def _routine(binding: Binding, text: str) -> int:
         return find_function(binding, item).oid
     except SqlError as error:
         raise SqlError(error.sqlstate, f'function "{text}" does not exist') from None
+
+
+def _argument(binding: Binding, node: Any) -> int:
+    """The oid of an argument's type: also of those that no value has, such as cstring and internal."""
+    from planner.bind.typenames import names_of, oid_of
+
+    *schema, name = names_of(node.names)
+    known = type_oids().get(f"_{name}" if node.arrayBounds else name) if schema in ([], ["pg_catalog"]) else None
+    return oid_of(binding, node) if known is None else known
 
 
 def _function(binding: Binding, text: str) -> int:

@@ -23,7 +23,7 @@ from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
 from planner.bind.rows import check_kept
-from planner.bind.texts import bind_tree, row_of
+from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
 
@@ -129,7 +129,7 @@ def _generated(binding: Binding, parts: Parts, index: int, node: Any, stream: bo
     if known.generated is not None:
         message = f'multiple generation clauses specified for column "{known.name}" of table "{parts.table}"'
         raise SqlError("42601", message, position=position)
-    parts.columns[index] = replace(known, generated=kept_text(binding, node.raw_expr))
+    parts.columns[index] = replace(known, generated=kept_text(binding, unqualified(node.raw_expr, parts.table)))
     parts.generations.append((known.name, node))
 
 
@@ -144,9 +144,10 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
             words = f'both {other} and generation expression specified for column "{name}" of table "{parts.table}"'
             is_serial = name in parts.owned and not column.identity
             raise SqlError("42601", words, position=None if is_serial else binding.position(node))
+        tree = unqualified(node.raw_expr, parts.table)
         with binding.without_positions() if parts.altered else nullcontext():
-            used |= check_generation(binding, parts.columns, column, node.raw_expr)
-        text = expression_text(binding, node.raw_expr, row_of(parts.columns), column.type)
+            used |= check_generation(binding, parts.columns, column, tree)
+        text = expression_text(binding, tree, row_of(parts.columns), column.type)
         parts.columns[place] = replace(column, generated=text)
     return used
 

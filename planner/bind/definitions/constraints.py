@@ -18,7 +18,7 @@ from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import labels_of
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
-from planner.bind.texts import bind_tree, row_of
+from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import display
 from planner.expression import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
@@ -103,7 +103,7 @@ def make_check(binding: Binding, parts: Parts, item: tuple[str | None, Any]) -> 
     """A CHECK over all columns. Raises 42804, 42710 and 0A000."""
     given, node = item
     columns = row_of(parts.columns)
-    tree = node.raw_expr
+    tree = unqualified(node.raw_expr, parts.table)
     scalar = bind_tree(binding, tree, columns, None, "check constraint")
     if scalar.type not in (BOOL, SqlType("unknown")):
         message = f"argument of CHECK must be type boolean, not type {display(scalar.type)}"

@@ -16,14 +16,14 @@ from pglast.stream import RawStream
 from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
-from catalog.objects import Index, Table, UniqueKey
+from catalog.objects import Index, Table, UniqueKey, View
 from catalog.types import BOOL
 from planner.bind.context import Binding
 from planner.bind.definitions.index_parts import index_parts, labels_of
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
-from planner.bind.texts import bind_tree
+from planner.bind.texts import bind_tree, unqualified
 from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
@@ -38,11 +38,15 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] name] ON table (parts)."""
     relation, context = node.relation, binding.context
     table = require_object(binding, relation)
+    if isinstance(table, View) and (table.materialized or table.continuous):
+        return _of_view(binding, table, node)
     if not isinstance(table, Table):
         detail = "Only tables have indexes."
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
     if node.accessMethod not in _METHODS:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
+    if node.unique and node.accessMethod != _METHODS[0]:
+        raise SqlError("0A000", f'access method "{node.accessMethod}" does not support unique indexes')
     parts, columns, predicate = _parts(binding, table, node)
     catalog = context.catalog
     name = node.idxname or _chosen_name(catalog, table, parts)
@@ -58,11 +62,22 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         after = replace(table, keys=(*table.keys, key))
     else:
         orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
-        index = Index(name, parts, columns, None, orders, included, predicate, bool(node.unique), alike)
+        index = Index(
+            name, parts, columns, None, orders, included, predicate, bool(node.unique), alike, node.accessMethod
+        )
         if node.unique:
             _require_bound(binding, table, index, node)
         after = replace(table, indexes=(*table.indexes, index))
     return AlterTable("CREATE INDEX", table, after)
+
+
+def _of_view(binding: Binding, view: View, node: Any) -> NoOperation:
+    """An index on a view that is always fresh: nothing to keep, but its columns must be there. Raises 42703."""
+    names = {column.name for column in view.columns}
+    missing = next((item.name for item in node.indexParams if item.name is not None and item.name not in names), None)
+    if missing is not None:
+        raise SqlError("42703", f'column "{missing}" does not exist')
+    return NoOperation("CREATE INDEX", (f'materialized view "{view.name}" is read without indexes, skipping',))
 
 
 def _order(item: Any) -> str:
@@ -79,6 +94,7 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
     used: dict[str, None] = {}
+    where = unqualified(node.whereClause, table.name)
     names = {column.name for column in table.columns}
     for item in (*node.indexParams, *(node.indexIncludingParams or ())):
         if item.name is not None:
@@ -87,11 +103,9 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             used[item.name] = None
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
         else:
-            texts.append(_expression(binding, item.expr, scan.columns, used))
-    where = (
-        None if node.whereClause is None else _expression(binding, node.whereClause, scan.columns, used, "predicate")
-    )
-    return tuple(texts), tuple(used), where
+            texts.append(_expression(binding, unqualified(item.expr, table.name), scan.columns, used))
+    predicate = None if where is None else _expression(binding, where, scan.columns, used, "predicate")
+    return tuple(texts), tuple(used), predicate
 
 
 def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None], what: str = "expression") -> str:

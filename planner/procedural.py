@@ -1,0 +1,69 @@
+"""What a DO block does: statements one after another, conditions, and what becomes of errors.
+
+Owns: the nodes of a block as the server runs it. A text is a statement that is planned when its turn comes, since what
+stands before it may make what it names. There are no variables, loops or results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One statement; ``discards`` is PERFORM, whose rows nobody sees."""
+
+    text: str
+    discards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunText:
+    """EXECUTE: the statement that an expression's value is."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """The steps of the first condition that is true, else ``otherwise``."""
+
+    cases: tuple[tuple[str, tuple[Step, ...]], ...]
+    otherwise: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """RAISE: a notice, or an error with ``sqlstate``; each % of the message is an argument's value."""
+
+    level: Literal["debug", "notice", "warning", "error"]
+    message: str
+    arguments: tuple[str, ...] = ()
+    sqlstate: str = "P0001"
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """WHEN: the SQLSTATEs that it is for (two digits are a class, none are all), and what is done then."""
+
+    states: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """BEGIN ... END: its steps, which are undone together before a handler of an error of theirs goes on."""
+
+    steps: tuple[Step, ...]
+    handlers: tuple[Handler, ...] = ()
+
+
+Step = Run | RunText | If | Raise | Steps
+
+
+@dataclass(frozen=True, slots=True)
+class DoBlock:
+    """DO."""
+
+    body: Steps

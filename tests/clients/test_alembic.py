@@ -1,0 +1,163 @@
+"""Alembic over psycopg 3: what its autogeneration finds, and migrations up and down, in batches too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Computed,
+    Connection,
+    DateTime,
+    Enum,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Numeric,
+    String,
+    Table,
+    Text,
+    Uuid,
+    create_engine,
+    func,
+    inspect,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from tests.rig.server import DATABASE, USER, Millstream
+
+pytest.importorskip("alembic")
+
+from alembic.autogenerate import compare_metadata, produce_migrations
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.operations.ops import OpContainer
+
+SCHEMA = "migrated"
+
+
+@pytest.fixture
+def connection(server: Millstream) -> Iterator[Connection]:
+    """A connection whose tables are in an empty schema."""
+    engine = create_engine(f"postgresql+psycopg://{USER}@127.0.0.1:{server.port}/{DATABASE}")
+    with engine.connect() as found:
+        found.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
+        found.execute(text(f"CREATE SCHEMA {SCHEMA}"))
+        found.execute(text(f"SET search_path = {SCHEMA}"))
+        found.commit()
+        found.dialect.default_schema_name = SCHEMA
+        yield found
+        found.rollback()
+    engine.dispose()
+
+
+def first() -> MetaData:
+    """A shop as it begins."""
+    metadata = MetaData()
+    customers = Table(
+        "customers",
+        metadata,
+        Column("id", Integer, Identity(), primary_key=True),
+        Column("name", String(50), nullable=False, unique=True),
+        Column("kind", Enum("retail", "trade", name="kind"), server_default="retail"),
+        Column("facts", JSONB, server_default=text("'{}'::jsonb")),
+        Column("words", ARRAY(Text)),
+        Column("key", Uuid, server_default=text("gen_random_uuid()")),
+        Column("made", DateTime(timezone=True), server_default=func.now()),
+        Column("price", Numeric(10, 2), server_default="0"),
+        Column("old", Integer),
+        comment="people",
+    )
+    Index("by_lower_name", func.lower(customers.c.name))
+    Table(
+        "orders",
+        metadata,
+        Column("id", BigInteger, primary_key=True),
+        Column("customer", ForeignKey("customers.id", name="of_customer", ondelete="CASCADE"), index=True),
+    )
+    return metadata
+
+
+def second() -> MetaData:
+    """The same after a while."""
+    metadata = MetaData()
+    customers = Table(
+        "customers",
+        metadata,
+        Column("id", Integer, Identity(), primary_key=True),
+        Column("name", String(80), nullable=False, unique=True, comment="in full"),
+        Column("kind", Enum("retail", "trade", name="kind"), server_default="retail", nullable=False),
+        Column("facts", JSONB, server_default=text("'{}'::jsonb")),
+        Column("words", ARRAY(Text)),
+        Column("key", Uuid, server_default=text("gen_random_uuid()")),
+        Column("made", DateTime(timezone=True), server_default=func.now()),
+        Column("price", Numeric(10, 2), server_default="1.5"),
+        Column("double", BigInteger, Computed("id * 2", persisted=True)),
+        CheckConstraint("price > 0", name="positive"),
+        comment="persons",
+    )
+    Index("by_lower_name", func.lower(customers.c.name))
+    Index("by_facts", customers.c.facts, postgresql_using="gin")
+    Index("by_price", customers.c.price.desc(), postgresql_where=customers.c.price > 1)
+    Table(
+        "orders",
+        metadata,
+        Column("id", BigInteger, primary_key=True),
+        Column(
+            "customer",
+            ForeignKey("customers.id", name="of_customer", ondelete="SET NULL", deferrable=True, initially="DEFERRED"),
+            index=True,
+        ),
+    )
+    Table("pairs", metadata, Column("a", Integer, primary_key=True), Column("b", Integer, primary_key=True))
+    return metadata
+
+
+def context_of(connection: Connection) -> MigrationContext:
+    return MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+
+
+def migrate(connection: Connection, metadata: MetaData) -> list[Any]:
+    """Runs what autogeneration writes; what it still finds afterwards."""
+    context = context_of(connection)
+    operations, script = Operations(context), produce_migrations(context, metadata)
+    assert script.upgrade_ops is not None
+    stack = list(reversed(script.upgrade_ops.ops))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, OpContainer):
+            stack += reversed(item.ops)
+        else:
+            operations.invoke(item)
+    connection.commit()
+    return compare_metadata(context_of(connection), metadata)
+
+
+def test_autogenerated_migrations_there_and_back(connection: Connection) -> None:
+    assert migrate(connection, first()) == []
+    connection.execute(text("INSERT INTO customers (name, price) VALUES ('Ann', 2)"))
+    assert migrate(connection, second()) == []
+    assert connection.execute(text("SELECT name, kind, price, double FROM customers")).all() == [
+        ("Ann", "retail", 2, 2)
+    ]
+    assert migrate(connection, first()) == []
+    assert sorted(inspect(connection).get_table_names()) == ["customers", "orders"]
+
+
+def test_batches_and_undone_migrations(connection: Connection) -> None:
+    migrate(connection, first())
+    operations = Operations(context_of(connection))
+    with operations.batch_alter_table("customers") as batch:
+        batch.add_column(Column("nick", String(10), server_default="-", nullable=False))
+        batch.alter_column("old", type_=BigInteger, new_column_name="older")
+        batch.create_unique_constraint("nicks", ["nick"])
+        batch.create_index("by_nick", ["nick"])
+    connection.rollback()
+    assert compare_metadata(context_of(connection), first()) == []

@@ -1,0 +1,49 @@
+DO 'BEGIN CREATE TYPE mood AS ENUM(''sad'', ''ok''); EXCEPTION WHEN duplicate_object THEN null; END';
+DO 'BEGIN CREATE TYPE mood AS ENUM(''sad'', ''ok''); EXCEPTION WHEN duplicate_object THEN null; END';
+DO $$ BEGIN CREATE TYPE mood AS ENUM ('x'); END $$;
+CREATE TABLE done (a int PRIMARY KEY, b text);
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_name = 'done' AND column_name = 'c') THEN
+    ALTER TABLE done ADD COLUMN c int DEFAULT 3;
+  END IF;
+END $$;
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_name = 'done' AND column_name = 'c') THEN
+    ALTER TABLE done ADD COLUMN c int DEFAULT 3;
+  ELSIF (SELECT count(*) FROM done) > 0 THEN
+    DELETE FROM done;
+  ELSE
+    INSERT INTO done VALUES (1, 'one'), (2, 'two');
+  END IF;
+END $$;
+SELECT * FROM done ORDER BY a;
+DO $$ BEGIN
+  INSERT INTO done VALUES (3);
+  BEGIN
+    INSERT INTO done VALUES (4);
+    INSERT INTO done VALUES (3);
+  EXCEPTION WHEN foreign_key_violation THEN DELETE FROM done; WHEN unique_violation OR check_violation THEN
+    INSERT INTO done VALUES (5, 'handled');
+  END;
+  INSERT INTO done VALUES (6);
+END $$;
+SELECT * FROM done ORDER BY a;
+DO $$ BEGIN INSERT INTO done VALUES (7); INSERT INTO done VALUES (1); END $$;
+DO $$ BEGIN INSERT INTO done VALUES (7); PERFORM 1 / (a - a) FROM done; EXCEPTION WHEN SQLSTATE '22012' THEN NULL; END $$;
+DO $$ BEGIN INSERT INTO done VALUES (7); RAISE EXCEPTION 'no % of %%', 1 + 1; END $$;
+DO $$ BEGIN INSERT INTO done VALUES (7); RAISE EXCEPTION 'no'; EXCEPTION WHEN OTHERS THEN INSERT INTO done VALUES (8); END $$;
+SELECT a FROM done ORDER BY a;
+DO $$ BEGIN EXECUTE 'CREATE TABLE ' || quote_ident('made ' || 1) || ' (x int)'; RAISE NOTICE 'made %', 1; END $$;
+SELECT * FROM "made 1";
+DO $$ BEGIN EXECUTE NULL; END $$;
+DO $$ BEGIN SELECT 1; END $$;
+DO $$ BEGIN INSERT INTO nowhere VALUES (1); END $$;
+DO $$ BEGIN INSERT INTO nowhere VALUES (1); EXCEPTION WHEN undefined_table THEN NULL; WHEN OTHERS THEN INSERT INTO done VALUES (9); END $$;
+DO LANGUAGE nothing 'x';
+DO LANGUAGE sql 'SELECT 1';
+BEGIN;
+INSERT INTO done VALUES (10);
+DO $$ BEGIN CREATE TYPE mood AS ENUM ('x'); EXCEPTION WHEN duplicate_object THEN INSERT INTO done VALUES (11); END $$;
+SELECT a FROM done WHERE a > 9 ORDER BY a;
+ROLLBACK;
+SELECT count(*) FROM done;

@@ -1,0 +1,18 @@
+CREATE TABLE outer_rows (id int PRIMARY KEY);
+CREATE TABLE inner_rows (id int, outer_id int);
+INSERT INTO outer_rows VALUES (1), (2);
+INSERT INTO inner_rows VALUES (1, 1), (2, 1), (3, 2);
+PREPARE some (int, int) AS SELECT o.id, l.found FROM outer_rows o LEFT JOIN LATERAL (SELECT json_agg(x.id) AS found FROM (SELECT i.id FROM inner_rows i WHERE i.outer_id = o.id ORDER BY i.id LIMIT $1) x) l ON true ORDER BY o.id LIMIT $2;
+EXECUTE some (1, 2);
+EXECUTE some (5, 1);
+BEGIN;
+INSERT INTO inner_rows VALUES (4, 2);
+EXECUTE some (5, 2);
+EXECUTE some (5, 2);
+COMMIT;
+PREPARE each (int) AS SELECT o.id, (SELECT i.id FROM inner_rows i WHERE i.outer_id = o.id ORDER BY i.id DESC LIMIT 1 OFFSET $1) FROM outer_rows o ORDER BY o.id;
+EXECUTE each (0);
+EXECUTE each (1);
+PREPARE whole (int, int) AS SELECT o.id, l.a FROM outer_rows o LEFT JOIN LATERAL (SELECT json_build_array(x.id) AS a FROM (SELECT * FROM inner_rows i WHERE i.outer_id = o.id AND i.id < 3 LIMIT $1) x) l ON true ORDER BY o.id, l.a::text LIMIT $2;
+EXECUTE whole (2, 2);
+EXECUTE whole (2, 9);
