@@ -25,6 +25,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
+    r"|(?P<posix>[a-z]{3,}[+-]\d{1,2}(?::\d{2}){0,2}(?![\d/.-]))"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
     r"|(?P<blank>[\s,]+)",
     re.ASCII,
@@ -116,7 +117,7 @@ def parse_timestamptz(text: str, zone: str) -> datetime | float:
 def parse_time(text: str) -> clock:
     """time_in. Raises 22007 and 22008, and 0A000 for 24:00:00."""
     moment = _read(text, "time", needs_date=False)
-    if moment.microseconds is None:
+    if moment.microseconds is None or (moment.year is None and isinstance(moment.zone, ZoneInfo)):
         raise _malformed("time", text)
     if moment.microseconds == _DAY:
         raise unsupported("time 24:00:00", "Use 23:59:59.999999 or a timestamp.")
@@ -225,6 +226,8 @@ def _tokens(text: str, moment: Moment) -> Moment:
                 _set_ordinal(moment, int(match["julian"][1:]) - _JULIAN_EPOCH)
             case "number":
                 _set_number(moment, match["number"])
+            case "posix":
+                _set_rule(moment, match["posix"])
             case "word":
                 _set_word(moment, match["word"])
             case _:
@@ -282,6 +285,14 @@ def _set_offset(moment: Moment, text: str) -> None:
         raise _Displacement
     offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     moment.zone = timezone(-offset if text[0] == "-" else offset)
+
+
+def _set_rule(moment: Moment, text: str) -> None:
+    """A zone by a name of one's own and its hours to the west, unlike those of an offset (POSIX)."""
+    if moment.microseconds is None and moment.year is None:
+        raise _Malformed
+    digits = text.lstrip("abcdefghijklmnopqrstuvwxyz")
+    _set_offset(moment, ("-" if digits[0] == "+" else "+") + digits[1:])
 
 
 def _set_number(moment: Moment, text: str) -> None:

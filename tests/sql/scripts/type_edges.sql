@@ -1,0 +1,74 @@
+SELECT (-2147483648)::int4 % (-1)::int4, (-32768)::int2 % (-1)::int2, (-9223372036854775808)::int8 % (-1)::int8, 7 %
+    -2, 5 % 0;
+CREATE TABLE type_edges (i int4, b int8, s int2, t text, n numeric, f float8);
+INSERT INTO type_edges VALUES (-2147483648, -9223372036854775808, -32768, 'NaN', 1.5, 'NaN'), (7, 8, -1, 'infinity',
+    2, 0), (NULL,NULL,NULL,NULL,NULL,NULL);
+SELECT i % -1, b % (-1)::int8, s % (-1)::int2, i % s, mod(i, s) FROM type_edges ORDER BY i;
+SELECT mod(-9223372036854775808, -1), mod(7.5, -1);
+SELECT b::oid FROM type_edges;
+SELECT i::oid FROM type_edges ORDER BY i;
+SELECT 4294967296::int8::oid;
+SELECT (-1)::oid, (-1)::int4::oid, 4294967295::oid;
+SELECT justify_hours(interval '2147483647 days 24 hrs');
+SELECT justify_days(interval '2147483647 months 30 days');
+SELECT justify_interval(interval '2147483647 months 30 days');
+SELECT make_interval(years := 2147483647);
+SELECT extract(epoch from interval '1000000000 days'), date_part('epoch', interval '1000000000 days'), extract(epoch
+    from interval '178956970 years -1.5 sec');
+SELECT extract(epoch from timestamp '2020-01-01 00:00:00.123456'), extract(epoch from interval '1.5 sec');
+SELECT date_part('msec', timestamp '2020-01-01 00:00:01.5'), date_part('usec', timestamp '2020-01-01 00:00:01.5'),
+    extract(mils from timestamp '2020-01-01'), extract(cent from date '2020-01-01'), extract(dec from date
+    '2020-01-01'), extract(qtr from date '2020-05-01'), extract(y from date '2020-01-01'), extract(mon from date
+    '2020-03-01'), extract(m from timestamp '2020-01-01 00:07:01.5'), extract(h from time '05:06'), extract(s from
+    time '05:06:07'), extract(j from date '2020-01-01'), extract(jd from date '2020-01-01'), extract(c from date
+    '2020-01-01');
+SELECT date_trunc('mon', timestamp '2020-05-06 07:08:09.123456'), date_trunc('qtr', timestamp '2020-05-06'),
+    date_trunc('cent', timestamp '2020-05-06'), date_trunc('mil', timestamp '2020-05-06'), date_trunc('dec',
+    timestamp '2020-05-06'), date_trunc('w', timestamp '2020-05-06'), date_trunc('hr', timestamp '2020-05-06
+    07:08:09.123456'), date_trunc('min', timestamp '2020-05-06 07:08:09.123456'), date_trunc('sec', timestamp
+    '2020-05-06 07:08:09.123456'), date_trunc('ms', timestamp '2020-05-06 07:08:09.123456'), date_trunc('us',
+    timestamp '2020-05-06 07:08:09.123456');
+SELECT date_trunc('year', interval '3 years 2 mons'), date_trunc('millennia', interval '3000 years 2 mons'),
+    date_trunc('qtr', interval '8 mons');
+SELECT extract(timezone_m from date '2020-01-01');
+SELECT extract(timezone_h from timestamptz '2020-01-01');
+SELECT extract(ago from date '2020-01-01');
+SELECT extract(foo from date '2020-01-01');
+SELECT date_trunc('ago', timestamp '2020-01-01');
+SELECT date_trunc('dow', timestamp '2020-01-01');
+SELECT date_trunc('timezone', timestamp '2020-01-01');
+SELECT extract('millenniumx' from date '2020-01-01');
+SELECT date_bin('200000000 days'::interval, '2024-02-01'::timestamp, '2024-01-01'::timestamp);
+SELECT date_bin('20000 days'::interval, '2024-02-01'::timestamp, '2024-01-01'::timestamp);
+SELECT make_date(0, 3, 15);
+SELECT make_date(2020, 3, 15), make_date(NULL, 3, 1);
+SELECT make_date(2020, 13, 15);
+SELECT regexp_replace('A PostgreSQL function', 'a|e|i|o|u', 'X', 1, -1, 'i');
+SELECT regexp_replace('A PostgreSQL function', 'a|e|i|o|u', 'X', 0, 1, 'i');
+SELECT regexp_replace('A PostgreSQL function', 'a|e|i|o|u', 'X', 1, 0, 'i'), regexp_replace('A PostgreSQL function',
+    'a|e|i|o|u', 'X', 3), regexp_replace('A PostgreSQL function', 'a|e|i|o|u', 'X', 'g');
+SELECT 'a_c'::bytea LIKE 'a$__'::bytea ESCAPE '$'::bytea, 'a_c'::bytea NOT LIKE 'a$__'::bytea ESCAPE '$'::bytea,
+    'a\\c'::bytea LIKE 'a$_%'::bytea ESCAPE '$'::bytea;
+SELECT 'abc' LIKE 'a$_c' ESCAPE '$', 'a_c' LIKE 'a$_c' ESCAPE '$';
+SELECT 'Wed Jul 11 10:51:14 GMT-4 2001'::timestamptz, 'Wed Jul 11 10:51:14 GMT+4 2001'::timestamptz, 'Wed Jul 11
+    10:51:14 PST-03:00 2001'::timestamptz, 'Wed Jul 11 10:51:14 PST+03:00 2001'::timestamptz;
+SELECT '2000-03-15 03:14:04 PST+8'::timestamp, '2000-03-15 02:14:05 MST+7:00'::timestamptz, '2000-03-15 02:14:05
+    UTC+7:00'::timestamptz, '2000-03-15 02:14:05 UTC'::timestamptz;
+SELECT '2000-03-15 02:14:05-08'::timestamptz, '2000-03-15T02:14:05-08'::timestamptz,
+    '2000-03-15T02:14:05Z'::timestamptz, '10-Jan-2020'::date, 'Jan 10 2020'::date;
+SELECT '15:36:39 America/New_York'::time;
+SELECT '15:36:39 PST'::time, '15:36:39-08'::time, '15:36:39 UTC'::time, '2020-01-01 15:36:39 America/New_York'::time;
+SELECT '\101'::"char", '\000'::"char" = '', 'abc'::"char", ''::"char", '\'::"char", 'a'::"char"::text,
+    '\101'::text::"char";
+SELECT t::"char" FROM type_edges ORDER BY 1;
+SELECT booleq(true, false), boolne(true, false), int4pl(1, 2), int4mi(5, 3), int8mul(2, 3), texteq('a', 'a'),
+    textcat('a','b'), float8(7::int8), float8(7), int4um(3), numeric_add(1.5, 2), int4eq(i, 7), text_lt('a','b'),
+    float8pl(1, 2), int48eq(1,1), int4(3.7::float8), int8(5), "numeric"(7), text(bpchar 'ab ') FROM type_edges ORDER
+    BY i;
+SELECT booleq(1, true);
+SELECT int4pl(i, 1) FROM type_edges WHERE booleq(i > 0, true);
+SELECT int4xor(5, 1), int4not(3), int4abs(-3), date_eq(date '2020-01-01', date '2020-01-01'),
+    timestamp_pl_interval(timestamp '2020-01-01', '1 day'), numeric_gt(2,1), textlike('abc', 'a%'), interval_eq('1
+    day', '24 hours'), bpcharlt('a','b'), varchar('abc', 2, true);
+SELECT 3.14159265358979323846264338::numeric;
+SELECT 3.14159265358979323846264338;
