@@ -25,6 +25,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
+    r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,2}(?P=mark)\d{1,6})(?![\d.:])"
     r"|(?P<posix>[a-z]{3,}[+-]\d{1,2}(?::\d{2}){0,2}(?![\d/.-]))"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
     r"|(?P<blank>[\s,]+)",
@@ -215,7 +216,7 @@ def _tokens(text: str, moment: Moment) -> Moment:
         if match is None:
             raise _Malformed
         position = match.end()
-        match match.lastgroup if match.lastgroup != "separator" else "date":
+        match {"separator": "date", "mark": "named"}.get(str(match.lastgroup), match.lastgroup):
             case "time":
                 _set_time(moment, match["time"])
             case "date":
@@ -226,6 +227,9 @@ def _tokens(text: str, moment: Moment) -> Moment:
                 _set_ordinal(moment, int(match["julian"][1:]) - _JULIAN_EPOCH)
             case "number":
                 _set_number(moment, match["number"])
+            case "named":
+                month, day, year = re.split("[-/.]", match["named"])
+                _set_date(moment, [day, month, year])
             case "posix":
                 _set_rule(moment, match["posix"])
             case "word":
@@ -314,6 +318,8 @@ def _set_number(moment: Moment, text: str) -> None:
         moment.year, moment.month, moment.day = _year(text[:-4]), int(text[-4:-2]), int(text[-2:])
     elif moment.month_named and moment.day is None and len(text) <= 2:
         moment.day = int(text)
+    elif moment.month is None and moment.day is not None and len(text) <= 2:  # the first one was a month
+        moment.month, moment.day = moment.day, int(text)
     elif moment.year is None and (moment.month_named or moment.day is not None):
         moment.year = _year(text)
     elif moment.day is None and moment.month is None and len(text) <= 2:

@@ -72,3 +72,50 @@ SELECT int4xor(5, 1), int4not(3), int4abs(-3), date_eq(date '2020-01-01', date '
     day', '24 hours'), bpcharlt('a','b'), varchar('abc', 2, true);
 SELECT 3.14159265358979323846264338::numeric;
 SELECT 3.14159265358979323846264338;
+SELECT format('%*0$s', 'Hello');
+SELECT format('%s, %s', variadic array['Hello','World']), format('%s, %s', variadic array[1, 2]), format('%s, %s',
+    variadic array[true, false]), format('%2$s, %1$s', variadic array['first', 'second']);
+SELECT format('%s, %s', variadic array[true, false]::text[]);
+SELECT format('Hello', variadic NULL::int[]), format('a', variadic '{}'::text[]);
+SELECT format('%s %s', variadic '{1,2}'::int[]);
+SELECT format('%s', variadic NULL::int[]);
+SELECT format('%s %s', variadic array['a']);
+SELECT format('%s', variadic 'a');
+SELECT format('>>%2$*1$L<<', 10, 'Hello'), format('>>%2$*1$L<<', 10, NULL), format('>>%2$*1$L<<', -10, NULL),
+    format('>>%*s<<', 10, 'Hello'), format('>>%2$*1$L<<', NULL, 'Hello'), format('>>%2$*1$L<<', 0, 'Hello'),
+    format('>>%-*s<<', 6, 'Hello'), format('>>%*s<<', -8, 'Hello');
+SELECT format('>>%*1$s<<', 10, 'Hello');
+SELECT format('>>%10s<<', 'Hello'), format('>>%-10s<<', 'Hello'), format('>>%1$10s %1$s %s<<', 'a', 'b'),
+    format('%%%s', 1), format('%5I|%-5L|', 'a', 'b');
+SELECT format('%*s|', g, 'ab') FROM (VALUES (5), (-5), (NULL), (0)) v(g);
+SELECT format('%*s|', '5', 'ab');
+SELECT format('%*', 5);
+SELECT format('%1$', 5);
+SELECT format('%5*s', 5, 'a');
+SELECT format('%d', 5);
+SELECT format('%s %*s', 1, 2);
+SELECT date 'Jan-08-99', date 'Jan-08-1999', date '1999 01 08', date '08 01 99', date '08 01 1999', date '01 08 99',
+    date '1999 08 01', date '08 Jan 99', date 'Jan 08 1999', date '1999 Jan 08', date '1999 08 Jan', date 'January
+    8, 1999', date '08-Jan-1999';
+SELECT date '99 01 08';
+SELECT date '99 08 01';
+SELECT timestamp 'Feb-10-1997 17:32:01', timestamptz 'Feb-10-1997 17:32:01 PST', timestamp 'Feb/10/1997 17:32',
+    timestamp '1997 02 10 17:32:01';
+SELECT timestamp 'Mon Feb 10 17:32:01 1997 PST', timestamp '19970210 173201', timestamp '1997.041 17:32', timestamp
+    '20011227T040506', timestamp 'Feb 10 17:32:01.5 1997';
+SELECT date '08 01';
+SELECT date '1999 01';
+SELECT date 'Foo-08-1999';
+SELECT date '13 13 1999';
+SELECT time '05 06';
+SELECT timestamptz '2000-01-01 00:00 GMT+3', timestamptz '2000-01-01 00:00 Europe/Paris', timetz '05:06:07 PST-8';
+SET IntervalStyle = postgres_verbose;
+SHOW intervalstyle;
+SELECT interval '0', interval '1 year -2 mons', interval '-1 year 2 mons 3 days 04:05:06.7', interval '-14 secs',
+    interval '1 sec', interval '-1.5 sec', interval '0.7 sec', interval '1 day 23:00:01', interval '-1 mons +3 days
+    -01:02:01', NULL::interval;
+SELECT x FROM (VALUES (interval '1 hour'), (NULL), ('-1 day 01:00'), ('1 day -00:00:00.5')) v(x);
+SELECT interval '@ 1 day 2 hours ago';
+RESET IntervalStyle;
+SELECT interval '1 hour';
+SELECT justify_interval(interval '-9223372036854775808 microseconds');
