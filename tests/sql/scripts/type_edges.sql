@@ -119,3 +119,14 @@ SELECT interval '@ 1 day 2 hours ago';
 RESET IntervalStyle;
 SELECT interval '1 hour';
 SELECT justify_interval(interval '-9223372036854775808 microseconds');
+CREATE TABLE tg (b int8, n numeric(10,3), f float8);
+INSERT INTO tg VALUES (123, -4.2, 1.5), (-4567890123456789, 0, -0.001), (0, 12345.678, 1234567), (NULL, NULL, NULL);
+SELECT to_char(b, '9999999999999999PR'), to_char(b, 'FM9999999999999999PR'), to_char(b, 'MI9999999999999999'),
+    to_char(b, 'SG9999999999999999'), to_char(b, '9999999999999999SG'), to_char(b, 'FMMI9999999999999999'),
+    to_char(b, 'FM9999999999999999%'), to_char(b, '9999999999999999"kg"') FROM tg ORDER BY b;
+SELECT to_char(n, '99999.99PR'), to_char(n, 'MI99999.99'), to_char(n, 'SG9,999.99'), to_char(n, '99.9%'), to_char(n,
+    'FM99990.00%'), to_char(n, 'FM9,990.0"€"'), to_char(n, '0000.0SG'), to_char(n, '9PR') FROM tg ORDER BY b;
+SELECT to_char(f, '99999.99PR'), to_char(f, 'MI9999999.99'), to_char(f, 'FMSG9,999,990.99'), to_char(f, '99.9%'),
+    to_char(f, 'FM9999999.999PR') FROM tg ORDER BY b;
+SELECT to_char(-0.1, '9PR'), to_char(-0.1, 'MI9'), to_char(0.1, 'S.99');
+SELECT to_char(12, '$99'), to_char(-12, '99MI'), to_char(12, '99S'), to_char(-12, 'S99'), to_char(12.5, '99D9');
