@@ -123,6 +123,8 @@ def number_pattern(pattern: str) -> NumberPattern:
     forced = len(digits) - digits.index("0") if "0" in digits else 0
     kept = decimals.rfind("0") + 1
     lead, trail = (match["lead"] or "").upper(), (match["trail"] or "").upper()
+    if not digits and (lead or trail == "PR"):
+        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
     sign = trail if trail == "PR" else f"-{trail}" if trail else f"{lead}-" if lead in ("SG", "MI") else lead
     return NumberPattern(
         match["prefix"],
