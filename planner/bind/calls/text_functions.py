@@ -139,8 +139,10 @@ def _padded(value: Scalar, width: Scalar, left: bool) -> Scalar:
     least = Call("coalesce", (Call("abs", (width,), INT4), zero), INT4)
     size = Call("greatest", (Call("char_length", (whole,), INT4), least), INT4)
     at_left, at_right = (Call(name, (whole, size, Literal(" ", TEXT)), TEXT) for name in ("rpad", "lpad"))
-    if left or isinstance(width, Literal):
-        return at_left if left or (isinstance(width.value, int) and width.value < 0) else at_right
+    if left:
+        return at_left
+    if isinstance(width, Literal):
+        return at_left if isinstance(width.value, int) and width.value < 0 else at_right
     return Case(((Call("lt", (width, zero), BOOL), at_left),), at_right, TEXT)
 
 
