@@ -79,6 +79,11 @@ _MINUTE_TO_SECOND: Final = 1 << 11 | 1 << 12
 _ISO_NAMES: Final = {True: ("year", "month", "day"), False: ("hour", "minute", "second")}
 
 
+def unit_of_word(word: str) -> str | None:
+    """The unit that a word in small letters names, alone or of many; None: it names none."""
+    return _UNITS.get(word[:_LETTERS])
+
+
 class _Malformed(Exception):
     """DTERR_BAD_FORMAT."""
 
@@ -199,7 +204,7 @@ def _verbose(text: str, smallest: str, short: bool) -> Interval:
     for kind, item in reversed(_tokens(text)):
         if kind == "word":
             is_before = is_before or item == "ago"
-            unit = "ago" if item == "ago" else _UNITS.get(item[:_LETTERS])
+            unit = "ago" if item == "ago" else unit_of_word(item)
             if unit is None:
                 raise _Malformed
             continue

@@ -25,6 +25,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
+    r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,2}(?P=mark)\d{1,6})(?![\d.:])"
+    r"|(?P<posix>[a-z]{3,}[+-]\d{1,2}(?::\d{2}){0,2}(?![\d/.-]))"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
     r"|(?P<blank>[\s,]+)",
     re.ASCII,
@@ -116,7 +118,7 @@ def parse_timestamptz(text: str, zone: str) -> datetime | float:
 def parse_time(text: str) -> clock:
     """time_in. Raises 22007 and 22008, and 0A000 for 24:00:00."""
     moment = _read(text, "time", needs_date=False)
-    if moment.microseconds is None:
+    if moment.microseconds is None or (moment.year is None and isinstance(moment.zone, ZoneInfo)):
         raise _malformed("time", text)
     if moment.microseconds == _DAY:
         raise unsupported("time 24:00:00", "Use 23:59:59.999999 or a timestamp.")
@@ -214,7 +216,7 @@ def _tokens(text: str, moment: Moment) -> Moment:
         if match is None:
             raise _Malformed
         position = match.end()
-        match match.lastgroup if match.lastgroup != "separator" else "date":
+        match {"separator": "date", "mark": "named"}.get(str(match.lastgroup), match.lastgroup):
             case "time":
                 _set_time(moment, match["time"])
             case "date":
@@ -225,6 +227,11 @@ def _tokens(text: str, moment: Moment) -> Moment:
                 _set_ordinal(moment, int(match["julian"][1:]) - _JULIAN_EPOCH)
             case "number":
                 _set_number(moment, match["number"])
+            case "named":
+                month, day, year = re.split("[-/.]", match["named"])
+                _set_date(moment, [day, month, year])
+            case "posix":
+                _set_rule(moment, match["posix"])
             case "word":
                 _set_word(moment, match["word"])
             case _:
@@ -284,6 +291,14 @@ def _set_offset(moment: Moment, text: str) -> None:
     moment.zone = timezone(-offset if text[0] == "-" else offset)
 
 
+def _set_rule(moment: Moment, text: str) -> None:
+    """A zone by a name of one's own and its hours to the west, unlike those of an offset (POSIX)."""
+    if moment.microseconds is None and moment.year is None:
+        raise _Malformed
+    digits = text.lstrip("abcdefghijklmnopqrstuvwxyz")
+    _set_offset(moment, ("-" if digits[0] == "+" else "+") + digits[1:])
+
+
 def _set_number(moment: Moment, text: str) -> None:
     whole, point, fraction = text.partition(".")
     timed = moment.marked or moment.day is not None
@@ -303,6 +318,8 @@ def _set_number(moment: Moment, text: str) -> None:
         moment.year, moment.month, moment.day = _year(text[:-4]), int(text[-4:-2]), int(text[-2:])
     elif moment.month_named and moment.day is None and len(text) <= 2:
         moment.day = int(text)
+    elif moment.month is None and moment.day is not None and len(text) <= 2:  # the first one was a month
+        moment.month, moment.day = moment.day, int(text)
     elif moment.year is None and (moment.month_named or moment.day is not None):
         moment.year = _year(text)
     elif moment.day is None and moment.month is None and len(text) <= 2:

@@ -82,7 +82,8 @@ def _text(pattern: str, place: int) -> tuple[str, int]:
 class NumberPattern:
     """A pattern of 9 and 0: ``digits`` before the point, of which the last ``forced`` are always written, ``groups``
     (numbers of digits right of each comma), ``decimals``, of which ``kept`` stay in fill mode (FM), and the sign's
-    place: '' (before the first digit), 'S' (the same, always written), '-S', '-MI' (after the number).
+    place: '' (before the first digit), 'S' (the same, always written), 'MI-', 'SG-' (before the blanks), '-S', '-SG',
+    '-MI' (after the number), 'PR' (angle brackets around a negative one). ``suffix`` is a text behind all.
     """
 
     prefix: str
@@ -93,10 +94,12 @@ class NumberPattern:
     kept: int
     fill: bool
     sign: str
+    suffix: str
 
 
 _NUMBER: Final = re.compile(
-    r"(?P<fm>FM)?(?P<prefix>\$?)(?P<lead>S)?(?P<whole>[09,G]*)(?:[.D](?P<decimals>[09]+))?(?P<trail>S|MI)?",
+    r"(?P<fm>FM)?(?P<prefix>\$?)(?P<lead>SG|S|MI)?(?P<whole>[09,G]*)(?:[.D](?P<decimals>[09]+))?"
+    r"(?P<trail>SG|S|MI|PR)?(?P<suffix>%|\"[^\"\\]*\")?",
     re.IGNORECASE,
 )
 
@@ -107,7 +110,7 @@ def number_pattern(pattern: str) -> NumberPattern:
     match = _NUMBER.fullmatch(pattern)
     if match is None or (match["lead"] and match["trail"]) or not (match["whole"] or match["decimals"]):
         raise unsupported(
-            f'to_char() of a number with the pattern "{pattern}"', "Use 9, 0, comma, point, FM, S and MI."
+            f'to_char() of a number with the pattern "{pattern}"', "Use 9, 0, comma, point, FM, S, SG, MI, PR and %."
         )
     decimals = match["decimals"] or ""
     whole = match["whole"].upper().replace("G", ",")
@@ -119,7 +122,10 @@ def number_pattern(pattern: str) -> NumberPattern:
         raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
     forced = len(digits) - digits.index("0") if "0" in digits else 0
     kept = decimals.rfind("0") + 1
-    sign = "S" if match["lead"] else f"-{match['trail'].upper()}" if match["trail"] else ""
+    lead, trail = (match["lead"] or "").upper(), (match["trail"] or "").upper()
+    if not digits and (lead or trail == "PR"):
+        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+    sign = trail if trail == "PR" else f"-{trail}" if trail else f"{lead}-" if lead in ("SG", "MI") else lead
     return NumberPattern(
         match["prefix"],
         len(digits),
@@ -129,6 +135,7 @@ def number_pattern(pattern: str) -> NumberPattern:
         kept,
         not match["fm"],
         sign,
+        (match["suffix"] or "").strip('"'),
     )
 
 

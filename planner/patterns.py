@@ -33,6 +33,8 @@ _ATOM: Final = re.compile(
 )
 _QUANTIFIER: Final = re.compile(r"(?P<count>[*+?]|\{(?P<least>\d{1,3})(?P<comma>,(?P<most>\d{0,3}))?\})(?P<lazy>\??)")
 _MOST: Final = 255
+#: What regexp_replace() is given as N where the flag g decides.
+BY_FLAG: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
-from protocol.values.styles import ISO_8601
+from protocol.values.styles import ISO_8601, VERBOSE
 from server.config import Config, stored_text
 
 SERVER_VERSION: Final = "15.12"
@@ -222,7 +222,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("application_name", "", text, "The client's name for itself.", reported=True),
     Parameter("client_encoding", "UTF8", encoding, "The client's character set.", reported=True),
     Parameter("DateStyle", "ISO, MDY", date_style, "Output style and input order of dates.", reported=True),
-    Parameter("IntervalStyle", "postgres", one_of("postgres", ISO_8601, refused=("postgres_verbose", "sql_standard")),
+    Parameter("IntervalStyle", "postgres", one_of("postgres", ISO_8601, VERBOSE, refused=("sql_standard",)),
               "Output style of intervals.", reported=True),
     Parameter("TimeZone", "UTC", time_zone, "The zone in which timestamps with time zone are shown.", reported=True),
     Parameter("default_transaction_read_only", "off", boolean, "Whether new transactions only read.", reported=True),

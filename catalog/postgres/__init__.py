@@ -205,6 +205,27 @@ def operators(name: str) -> tuple[PgOperator, ...]:
 
 
 @cache
+def _names_behind() -> Mapping[int, str]:
+    """The operators' names by the functions that compute them."""
+    return {
+        int(line.values[line.names.index("oprcode")]): name
+        for name, lines in _named("pg_operator", "oprname").items()
+        for line in lines
+    }
+
+
+def operator_behind(oid: int) -> PgOperator | None:
+    """The operator that a function computes, if any."""
+    name = _names_behind().get(oid)
+    return None if name is None else next(item for item in operators(name) if item.function == oid)
+
+
+def cast_behind(oid: int) -> int | None:
+    """The type that a function casts to, if it is a cast's."""
+    return next((item.target for item in casts().values() if item.function == oid and oid), None)
+
+
+@cache
 def functions(name: str) -> tuple[PgProc, ...]:
     """The functions, aggregates and procedures of a name, in order of oid."""
     return tuple(_function(_row(line)) for line in _named("pg_proc", "proname").get(name, ()))

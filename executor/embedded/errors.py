@@ -43,7 +43,7 @@ def _unconvertible(match: re.Match[str]) -> SqlError:
         if target.startswith("DECIMAL"):
             return _numeric_overflow(target)
         return out_of_range(f'value "{value}" is out of range for type {_name(target)}')
-    if target.startswith("DECIMAL") and value.lower().lstrip("-") in ("nan", "inf"):
+    if target.startswith("DECIMAL") and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return unsupported(f"numeric {value}", "Use double precision for values that are not finite.")
     return invalid_text(_name(target), value)
 

@@ -129,6 +129,8 @@ def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
     if value and value.adjusted() > 2 * MAX_PRECISION:
         raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
+    if kind.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
+        raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
         raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
     return rounded
@@ -153,12 +155,21 @@ def fit_text(text: str, kind: SqlType, explicit: bool) -> str:
     if kind.name == "name":
         return text.encode()[:63].decode(errors="ignore")
     if kind.name == "char":
-        return text[:1]
+        return _char(text)
     if kind.modifiers and len(text) > kind.modifiers[0]:
         if not explicit and text[kind.modifiers[0] :].strip(" "):
             raise SqlError("22001", f"value too long for type {kind}")
         text = text[: kind.modifiers[0]]
     return text.rstrip(" ") if kind.name == "bpchar" else text
+
+
+def _char(text: str) -> str:
+    """charin: the first character, or that of a backslash and three octal digits. Raises 0A000 beyond ASCII."""
+    if re.fullmatch(r"\\[0-7]{3}", text):
+        text = chr(int(text[1:], 8) % 256).strip("\0")
+    if text[:1] > "\x7f":
+        raise SqlError("0A000", 'a "char" beyond ASCII is not supported', hint="Use text.")
+    return text[:1]
 
 
 def _bytea(text: str, kind: SqlType) -> Value:

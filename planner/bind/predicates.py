@@ -8,7 +8,7 @@ from typing import Any
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, TEXT
+from catalog.types import BOOL, BYTEA, TEXT
 from planner.bind.calls.operation import operate
 from planner.bind.calls.regex_functions import similar_pattern
 from planner.bind.environment import Environment
@@ -46,7 +46,15 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
         or escape.value is None
     ):
         raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
-    mark, text = str(escape.value), str(pattern.value)
+    if isinstance(pattern.value, bytes):
+        mark = escape.value.decode("latin-1") if isinstance(escape.value, bytes) else str(escape.value)
+        text = _with_backslashes(env, pattern.value.decode("latin-1"), mark, node)
+        return Literal(text.encode("latin-1"), BYTEA)
+    return Literal(_with_backslashes(env, str(pattern.value), str(escape.value), node), TEXT)
+
+
+def _with_backslashes(env: Environment, text: str, mark: str, node: Any) -> str:
+    """A pattern escaped by a mark, by backslashes."""
     if len(mark) > 1:
         raise env.error("22025", "invalid escape string", None, hint="Escape string must be empty or one character.")
     pieces, position = [], 0
@@ -60,7 +68,7 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
         else:
             pieces.append("\\\\" if char == "\\" else char)
         position += 1
-    return Literal("".join(pieces), TEXT)
+    return "".join(pieces)
 
 
 def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scalar:

@@ -132,6 +132,8 @@ def round_to(value: Decimal, type_: SqlType) -> Decimal:
     """The value at the type's scale. Raises 22003 where it has more digits than the type."""
     precision, scale = type_.modifiers
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT) if value.adjusted() < 100 else value
+    if type_.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
+        raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept, 18 of them decimals.")
     if rounded and rounded.adjusted() >= precision - scale:
         limit = f"10^{precision - scale}" if precision > scale else "1"
         raise SqlError(

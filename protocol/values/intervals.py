@@ -1,4 +1,7 @@
-"""interval: the styles ``postgres`` and ``iso_8601`` as text; microseconds, days and months in binary."""
+"""interval: microseconds, days and months in binary, and the styles of texts.
+
+Owns: ``postgres``, ``postgres_verbose`` and ``iso_8601`` (datetime.c, EncodeInterval), column by column.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from protocol.values.codec import (
     value_bytes,
 )
 from protocol.values.precision import INTERVALS
-from protocol.values.styles import ISO_8601, intervals_of
+from protocol.values.styles import ISO_8601, VERBOSE, intervals_of
 
 _WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
 _HOUR: Final = 3_600_000_000
@@ -75,6 +78,8 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     months, days, microseconds = _fields(array)
     if intervals_of(timezone) == ISO_8601:
         return pc.if_else(pc.is_valid(array), _iso(months, days, microseconds), constant(None))
+    if intervals_of(timezone) == VERBOSE:
+        return pc.if_else(pc.is_valid(array), _verbose(months, days, microseconds), constant(None))
     printer = _Printer(len(array))
     years = np.fix(months / 12).astype(np.int64)
     printer.add(years, "year")
@@ -104,6 +109,32 @@ def _iso(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
     pieces += [_iso_part(values, unit) for values, unit in timed]
     pieces.append(pc.if_else(pa.array(clock % 60_000_000 != 0), second, constant("")))
     return pc.binary_join_element_wise(*pieces, constant(""))
+
+
+def _verbose(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
+    """@ 1 year 2 mons 3 secs: what begins with a negative field is written without its sign, and ends with ago."""
+    is_before = np.where(months != 0, months, np.where(days != 0, days, microseconds)) < 0
+    sign = np.where(is_before, -1, 1)
+    years, clock = np.fix(months / 12).astype(np.int64), np.abs(microseconds)
+    signs = sign * np.sign(microseconds)
+    fields = [(sign * years, "year"), (sign * (months - 12 * years), "mon"), (sign * days, "day")]
+    fields += [(signs * (clock // _HOUR), "hour"), (signs * (clock // 60_000_000 % 60), "min")]
+    minus = pc.if_else(pa.array(signs < 0), constant(" -"), constant(" "))
+    unit = pc.if_else(pa.array(clock % 60_000_000 == 1_000_000), constant(" sec"), constant(" secs"))
+    whole = pa.array(clock // 1_000_000 % 60).cast(pa.string())
+    seconds = pc.binary_join_element_wise(minus, whole, _fraction(clock), unit, constant(""))
+    pieces = [pc.if_else(pa.array((months == 0) & (days == 0) & (clock == 0)), constant("@ 0"), constant("@"))]
+    pieces += [_verbose_part(values, name) for values, name in fields]
+    pieces.append(pc.if_else(pa.array(clock % 60_000_000 != 0), seconds, constant("")))
+    pieces.append(pc.if_else(pa.array(is_before), constant(" ago"), constant("")))
+    return pc.binary_join_element_wise(*pieces, constant(""))
+
+
+def _verbose_part(values: Vector, unit: str) -> pa.Array:
+    """A number with its unit where it is not zero."""
+    units = pc.if_else(pa.array(values == 1), constant(f" {unit}"), constant(f" {unit}s"))
+    shown = pc.binary_join_element_wise(constant(" "), pa.array(values).cast(pa.string()), units, constant(""))
+    return pc.if_else(pa.array(values != 0), shown, constant(""))
 
 
 def _iso_part(values: Vector, unit: str) -> pa.Array:

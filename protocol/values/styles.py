@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 ISO_8601: Final = "iso_8601"
+VERBOSE: Final = "postgres_verbose"
 _USUAL: Final = "postgres"
 
 

@@ -1,4 +1,4 @@
-"""IntervalStyle = iso_8601, as Rails sets it on every connection, beside PostgreSQL."""
+"""IntervalStyle = iso_8601, as Rails sets it on every connection, and postgres_verbose, beside PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,17 +37,20 @@ def shown(client: psycopg.Connection[Any], query: str) -> list[Any]:
 
 @pytest.mark.postgres
 @pytest.mark.slow
-def test_intervals_are_shown_as_by_postgresql(running: Millstream, postgres: Postgres) -> None:
+@pytest.mark.parametrize("style", ["iso_8601", "postgres_verbose"])
+def test_intervals_are_shown_as_by_postgresql(running: Millstream, postgres: Postgres, style: str) -> None:
     with running.connect() as ours, postgres.connect() as theirs:
-        for statement in ("SET IntervalStyle = iso_8601", "SET TimeZone = 'Europe/Paris'"):
-            ours.execute(statement)
-            theirs.execute(statement)
-        assert ours.info.parameter_status("IntervalStyle") == "iso_8601"
+        for statement in (f"SET IntervalStyle = {style}", "SET TimeZone = 'Europe/Paris'"):
+            ours.execute(statement.encode())
+            theirs.execute(statement.encode())
+        assert ours.info.parameter_status("IntervalStyle") == style
         for query in QUERIES:
             assert shown(ours, query) == shown(theirs, query), query
+        copied = []
         for client in (ours, theirs):
             with client.cursor().copy("COPY (SELECT interval '1 day 02:00') TO STDOUT") as copy:
-                assert b"".join(copy) == b"P1DT2H\n"
+                copied.append(b"".join(copy))
+        assert copied[0] == copied[1] == {"iso_8601": b"P1DT2H\n", "postgres_verbose": b"@ 1 day 2 hours\n"}[style]
         theirs.execute("RESET IntervalStyle")
         ours.execute("RESET IntervalStyle")
         assert shown(ours, QUERIES[0]) == shown(theirs, QUERIES[0])  # a plan and an answer that are known

@@ -87,6 +87,8 @@ CREATE MACRO ms_narrow6(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 6
     THEN error('!22003!numeric has too many decimals for an exact square') ELSE CAST(value AS DECIMAL(38, 6)) END;
 CREATE MACRO ms_narrow12(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 12))
     THEN error('!22003!numeric has too many decimals for an exact square') ELSE CAST(value AS DECIMAL(38, 12)) END;
+CREATE MACRO ms_narrow18(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 18))
+    THEN error('!22003!value overflows numeric format') ELSE CAST(value AS DECIMAL(38, 18)) END;
 CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
 CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
     CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
@@ -197,6 +199,11 @@ CREATE MACRO ms_bool(s) AS CASE WHEN s IS NULL THEN NULL
     ELSE CAST(error('!22P02!invalid input syntax for type boolean: "' || s || '"') AS BOOLEAN) END;
 CREATE MACRO ms_integer(s, name) AS CASE WHEN s IS NULL OR regexp_full_match(s, '\\s*[+-]?[0-9]+\\s*') THEN s
     ELSE error('!22P02!invalid input syntax for type ' || name || ': "' || s || '"') END;
+CREATE MACRO ms_written_decimals(s) AS length(rtrim(regexp_extract(s, '[.]([0-9]*)', 1), '0'))
+    + coalesce(TRY_CAST(regexp_extract(s, '[eE]-([0-9]{1,5})', 1) AS INTEGER), 0);
+CREATE MACRO ms_numeric(s) AS CAST(CASE
+    WHEN (length(s) > 18 OR contains(lower(s), 'e-')) AND ms_written_decimals(s) > 18
+    THEN error('!22003!value overflows numeric format') ELSE s END AS DECIMAL(38, 18));
 CREATE MACRO ms_bytea(s) AS CASE WHEN contains(s, '\\') THEN octets_read(s) ELSE encode(s) END;
 CREATE MACRO ms_date(d) AS CASE WHEN d IS NULL OR isinf(d) THEN d
     WHEN d BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' THEN d ELSE error('!22008!date out of range') END;
@@ -232,8 +239,10 @@ CREATE MACRO ms_interval_day(x) AS datepart('day', x::INTERVAL);
 CREATE MACRO ms_interval_micros(x) AS epoch_us(ms_interval_time(x));
 CREATE MACRO ms_interval_length(x) AS
     ((ms_interval_months(x) * 30 + ms_interval_day(x))::HUGEINT * 86400000000 + ms_interval_micros(x))::DECIMAL(38, 0);
-CREATE MACRO ms_interval_total(months, days, micros) AS to_months(CAST(months AS INTEGER))
-    + to_days(CAST(days AS INTEGER)) + to_microseconds(CAST(micros AS BIGINT));
+CREATE MACRO ms_interval_count(n) AS CASE WHEN n BETWEEN -2147483648 AND 2147483647 THEN CAST(n AS INTEGER)
+    WHEN n IS NOT NULL THEN CAST(error('!22008!interval out of range') AS INTEGER) END;
+CREATE MACRO ms_interval_total(months, days, micros) AS to_months(ms_interval_count(months))
+    + to_days(ms_interval_count(days)) + to_microseconds(CAST(micros AS BIGINT));
 CREATE MACRO ms_interval_days(x) AS to_months(CAST(datepart('year', x) * 12 + datepart('month', x) AS INTEGER))
     + to_days(CAST(datepart('day', x) AS INTEGER));
 CREATE MACRO ms_interval_part(n, before, unit) AS CASE WHEN n = 0 THEN NULL ELSE
@@ -266,16 +275,26 @@ CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
     WHEN NOT isfinite(s1) OR NOT isfinite(s2) THEN 'NaN'::DOUBLE
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
-CREATE MACRO ms_interval_epoch(x) AS datepart('year', x) * 31557600000000 + datepart('month', x) * 2592000000000
-    + datepart('day', x) * 86400000000 + epoch_us(ms_interval_time(x));
+CREATE MACRO ms_interval_epoch(x) AS datepart('year', x)::HUGEINT * 31557600000000
+    + datepart('month', x) * 2592000000000 + datepart('day', x)::HUGEINT * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
 CREATE MACRO ms_exp(x) AS CASE WHEN exp(x) = 0 AND NOT isinf(x) THEN error('!22003!value out of range: underflow')
     WHEN isinf(x) THEN exp(x) ELSE ms_finite(exp(x)) END;
+CREATE MACRO ms_oid(x) AS CASE WHEN x < 0 THEN CAST(x AS BIGINT) + 4294967296 ELSE CAST(x AS BIGINT) END;
+CREATE MACRO ms_oid_wide(x) AS CASE WHEN x BETWEEN 0 AND 4294967295 THEN x
+    WHEN x IS NOT NULL THEN CAST(error('!22003!OID out of range') AS BIGINT) END;
+CREATE MACRO ms_ascii(n) AS CASE WHEN n = 0 THEN '' WHEN n < 128 THEN chr(n)
+    WHEN n IS NOT NULL THEN error('!0A000!a "char" beyond ASCII is not supported') END;
+CREATE MACRO ms_char(s) AS CASE WHEN regexp_full_match(s, '\\\\[0-7]{3}')
+    THEN ms_ascii((CAST(s[2] AS INTEGER) * 64 + CAST(s[3] AS INTEGER) * 8 + CAST(s[4] AS INTEGER)) % 256)
+    WHEN s = '' THEN s ELSE ms_ascii(unicode(s)) END;
+CREATE MACRO ms_remainder(x, y) AS x % CASE WHEN y = -1 THEN 1 ELSE y END;
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
+    WHEN abs(datepart('day', stride)::BIGINT) > 106751991 THEN error('!22008!interval out of range')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
     WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')
     ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;

@@ -122,6 +122,10 @@ CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS CASE
     WHEN NOT isfinite(s) THEN error('!22008!interval out of range')
     ELSE ms_interval_total(ms_wrapped(y::BIGINT * 12 + mon, 4294967296), ms_wrapped(w::BIGINT * 7 + d, 4294967296),
     h::BIGINT * 3600000000 + mi::BIGINT * 60000000 + round_even(s * 1e6, 0)) END;
+CREATE MACRO ms_make_date(y, m, d) AS CASE WHEN y = 0 AND m IS NOT NULL AND d IS NOT NULL
+    THEN error('!22008!date field value out of range: ' || y || '-' || lpad(m::VARCHAR, 2, '0') || '-'
+        || lpad(d::VARCHAR, 2, '0'))
+    WHEN y < 0 THEN error('!0A000!a date before Christ is not supported') ELSE make_date(y, m, d) END;
 CREATE MACRO ms_make_time(h, m, s) AS CASE
     WHEN h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)
@@ -134,7 +138,8 @@ CREATE MACRO ms_make_timestamp(y, mon, d, h, m, s) AS CASE
     WHEN y IS NULL OR mon IS NULL OR d IS NULL OR h IS NULL OR m IS NULL OR s IS NULL THEN NULL
     WHEN h < 0 OR h > 24 OR m < 0 OR m > 59 OR s < 0 OR s > 60 OR isnan(s) OR h = 24 AND (m > 0 OR s > 0)
     THEN error('!22008!time field value out of range: ' || h || ':' || lpad(m::VARCHAR, 2, '0') || ':' || s)
-    WHEN y <= 0 OR try_cast(y || '-' || mon || '-' || d AS DATE) IS NULL
+    WHEN y < 0 THEN error('!0A000!a timestamp before Christ is not supported')
+    WHEN y = 0 OR try_cast(y || '-' || mon || '-' || d AS DATE) IS NULL
     THEN error('!22008!date field value out of range: ' || y || '-' || lpad(mon::VARCHAR, 2, '0') || '-'
         || lpad(d::VARCHAR, 2, '0'))
     ELSE make_date(y, mon, d)::TIMESTAMP

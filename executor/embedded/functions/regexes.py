@@ -15,13 +15,10 @@ from catalog.types import TEXT
 from executor.embedded.functions.batches import Functions
 from executor.printing.nodes import Build, Expr, function, text
 from planner.expression import Call, Literal
-from planner.patterns import common, read, similar
+from planner.patterns import BY_FLAG, common, read, similar
 from planner.regex_matching import Match, Span, find, find_all
 from planner.regex_syntax import options, parse
 from planner.regex_tree import Pattern
-
-#: What regexp_replace() is given as N where the flag g decides.
-BY_FLAG: Final = -1
 
 
 def _start(value: int) -> int:

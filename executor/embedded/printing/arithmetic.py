@@ -190,6 +190,14 @@ def divide(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return binary(exp.IntDiv if node.type.name in INTEGERS else exp.Div, *arguments)
 
 
+def remainder(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of integers, nothing is left of a division by -1, which overflows in DuckDB of the least of them."""
+    divisor = node.arguments[1]
+    if node.type.name not in INTEGERS or (isinstance(divisor, Literal) and divisor.value != -1):
+        return binary(exp.Mod, *arguments)
+    return macro("ms_remainder", *arguments)
+
+
 def rounded(name: str) -> Build:
     """round, trunc, ceil, floor: numeric keeps its declared result; float8's round is half to even."""
 

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
 INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
-#: Longest texts of types that have one.
-_LENGTHS: Final = {"name": 63, "char": 1}
+_NAME_LENGTH: Final = 63
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
@@ -61,6 +60,8 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if source.name in TEXTS:
         return _from_text(printer, argument, target)
     if source.name == "numeric" == target.name:
+        if target.modifiers == UNCONSTRAINED and source.scale > target.scale and source.modifiers != QUOTIENT:
+            return macro("ms_narrow18", argument)  # nobody asked for rounding
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
     if source.name in FLOATS and target.name == "numeric":
@@ -70,6 +71,8 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return exp.Cast(this=written, to=printer.type(target))
     if (source.name, target.name) == ("float8", "float4"):
         return macro("ms_float_real", argument)
+    if target.name in OIDS and source.name in INTEGERS - OIDS:
+        return macro("ms_oid_wide" if source.name == "int8" else "ms_oid", argument)
     return _times(printer, argument, source, target)
 
 
@@ -222,9 +225,11 @@ def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
-    """varchar(n), char(n) and name: cut by an explicit cast, 22001 on assignment; a bpchar keeps no trailing blanks."""
-    if target.name in _LENGTHS:
-        return function("left", value, exp.Literal.number(_LENGTHS[target.name]))
+    """varchar(n), char(n), name and "char": cut by an explicit cast, else 22001; a bpchar keeps no trailing blanks."""
+    if target.name == "name":
+        return function("left", value, number(_NAME_LENGTH))
+    if target.name == "char":
+        return value if source == target else macro("ms_char", value)
     if target == source:
         return value
     if not target.modifiers:
@@ -277,5 +282,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
             return zoned_times.read(printer, argument)
         case "date" | "time" | "timestamp" | "timestamptz" | "interval":
             return moments.read(printer, argument, target)
+        case "numeric" if target.modifiers == UNCONSTRAINED:
+            return macro("ms_numeric", argument)
         case _:
             return exp.Cast(this=argument, to=printer.type(target))

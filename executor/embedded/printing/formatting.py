@@ -199,15 +199,21 @@ def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) ->
             whole = macro("ms_char_zero", whole, decimals.copy())
     for place, group in enumerate(sorted(pattern.groups)):
         whole = macro("ms_char_grouped", whole, number(group + place))
-    sign = macro("ms_char_sign", digits.copy(), text("+" if pattern.sign.endswith("S") else ""))
-    if pattern.sign == "-MI" and pattern.fill:
+    sign: Expr = macro("ms_char_sign", digits.copy(), text("+" if "S" in pattern.sign else ""))
+    if "MI" in pattern.sign and pattern.fill:
         sign = function("rpad", sign, number(1), text(" "))
-    trailing = pattern.sign.startswith("-")
-    body = whole if trailing else binary(exp.DPipe, sign, whole)
+    closing: Expr = text(pattern.suffix)
+    if pattern.sign == "PR":
+        is_negative = exp.EQ(this=sign.copy(), expression=text("-"))
+        closing = case([(is_negative, text(">" + pattern.suffix))], text(" " * pattern.fill + pattern.suffix))
+        sign = function("replace", sign, text("-"), text("<"))
+    trailing, apart = pattern.sign.startswith("-"), pattern.sign.endswith("-")
+    body = whole if trailing or apart else binary(exp.DPipe, sign, whole)
     if pattern.fill:
-        width = pattern.digits + len(pattern.groups) + (not trailing)
+        width = pattern.digits + len(pattern.groups) + (not trailing and not apart)
         body = function("lpad", body, number(width), text(" "))
-    parts = [text(pattern.prefix), body, text("." if pattern.decimals else ""), decimals, *([sign] if trailing else [])]
+    parts = [text(pattern.prefix), *([sign] if apart else []), body, text("." if pattern.decimals else ""), decimals]
+    parts += [*([sign] if trailing else []), closing]
     result = parts[0]
     for part in parts[1:]:
         result = binary(exp.DPipe, result, part)

@@ -94,7 +94,7 @@ def _zone_part(printer: Any, field: str, moment: Expr) -> Expr:
 
 def _shifted(micros: Expr, digits: int) -> Expr:
     """micros * 10^-digits as an exact decimal."""
-    whole = SqlType("numeric", (19, 0))
+    whole = SqlType("numeric", (22, 0))
     unit = exp.Cast(this=text("0." + "0" * (digits - 1) + "1"), to=decimal(digits, digits))
     return exp.Mul(this=exp.Cast(this=micros, to=decimal(*whole.modifiers)), expression=unit)
 

@@ -17,6 +17,7 @@ from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlTyp
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.arguments import by_position
+from planner.bind.calls.behind import bind_behind
 from planner.bind.calls.calling import Bind, Special, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose
@@ -125,7 +126,10 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         return of_array(env, name, arguments, node)
     if name in VARIADIC:
         return VARIADIC[name](env, arguments, node)
-    chosen = choose(env, name, arguments, node, OVERLOADS.get(name, {}))
+    known = OVERLOADS.get(name, {})
+    if (meant := bind_behind(env, name, arguments, node, known)) is not None:
+        return meant
+    chosen = choose(env, name, arguments, node, known)
     if isinstance(chosen, TypeCall):
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"

@@ -13,7 +13,7 @@ from catalog.types import BOOL, INT4, TEXT, SqlType, array
 from planner.bind.calls.calling import Special
 from planner.bind.environment import Environment
 from planner.expression import Call, Literal, Scalar
-from planner.patterns import Regex, read, rewrite, similar
+from planner.patterns import BY_FLAG, Regex, read, rewrite, similar
 
 _TEXTS: Final = array(TEXT)
 #: The later arguments of each function: what stands for one that is not given.
@@ -61,7 +61,7 @@ def _options(flags: str) -> Literal:
 def _replace(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     text, pattern, replacement, *rest = arguments
     if (len(arguments) == 4 and rest[0].type == INT4) or len(arguments) > 4:
-        by_flag = [Literal(-1, INT4)] if len(rest) == 1 else []
+        by_flag = [Literal(BY_FLAG, INT4)] if len(rest) == 1 else []
         return Call("regexp_replace", (*arguments, *by_flag, *([Literal("", TEXT)] if len(rest) < 3 else [])), TEXT)
     flags = rest[0] if rest else None
     found = _common(pattern, flags, "gi")
@@ -70,7 +70,7 @@ def _replace(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
         if not (regex.is_empty and "g" in given):
             new = Literal(rewrite(str(replacement.value), regex.groups), TEXT)
             return Call("regex_replace", (text, Literal(regex.text, TEXT), new, _options(given)), TEXT)
-    places = (Literal(1, INT4), Literal(-1, INT4), flags if flags is not None else Literal("", TEXT))
+    places = (Literal(1, INT4), Literal(BY_FLAG, INT4), flags if flags is not None else Literal("", TEXT))
     return Call("regexp_replace", (text, pattern, replacement, *places), TEXT)
 
 

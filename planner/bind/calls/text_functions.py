@@ -17,7 +17,7 @@ from planner.bind.calls.choice import no_function
 from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.formats import moment_pattern, moment_reader, number_pattern
 
 
@@ -43,8 +43,8 @@ def _concat_ws(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     return Call("concat_ws", (separator, *shown), TEXT)
 
 
-#: %[position$][-][width]type
-_SPECIFIER: Final = re.compile(r"%(?:%|(?:(\d+)\$)?(-?)(\d*)([sIL])?)")
+#: %[position$][-][width]type, where the width may be an argument, too: * or *position$
+_SPECIFIER: Final = re.compile(r"%(?:%|(?:(\d+)\$)?(-?)(\d*)(\*(?:(\d+)\$)?)?([sIL])?)")
 
 
 def _format(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
@@ -65,20 +65,30 @@ def _format(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
         if end < 0:
             break
         found = _SPECIFIER.match(text, end)
-        if found is None or (found[0] != "%%" and found[4] is None):
+        if found is None or (found[0] != "%%" and (found[6] is None or (found[3] and found[4]))):
             raise _bad_specifier(env, text, found.end() if found else end + 1, node)
         place = found.end()
         if found[0] == "%%":
             pieces.append(Literal("%", TEXT))
             continue
-        given = int(found[1]) if found[1] else given + 1
-        if given == 0:
-            raise env.error("22023", "format specifies argument 0, but arguments are numbered from 1", None)
-        if given >= len(arguments):
-            raise env.error("22023", "too few arguments for format()", None)
-        value = _conversion(env, found[4], arguments[given], node.args[given])
-        pieces.append(_padded(value, int(found[3]), bool(found[2])) if found[3] else value)
+        width: Scalar | None = Literal(int(found[3]), INT4) if found[3] else None
+        if found[4]:
+            given = _place(env, found[5], given, arguments)
+            width = coerce(env.binding, arguments[given], INT4, "explicit", node.args[0])
+        given = _place(env, found[1], given, arguments)
+        value = _conversion(env, found[6], arguments[given], node.args[0])
+        pieces.append(value if width is None else _padded(value, width, bool(found[2])))
     return Call("concat_values", tuple(pieces), TEXT)
+
+
+def _place(env: Environment, written: str | None, given: int, arguments: list[Scalar]) -> int:
+    """The argument that a specifier names, or the next one. Raises 22023."""
+    place = int(written) if written else given + 1
+    if place == 0:
+        raise env.error("22023", "format specifies argument 0, but arguments are numbered from 1", None)
+    if place >= len(arguments):
+        raise env.error("22023", "too few arguments for format()", None)
+    return place
 
 
 def _known(scalar: Scalar) -> Scalar:
@@ -90,8 +100,6 @@ def _bad_specifier(env: Environment, text: str, place: int, node: Any) -> Except
     if place >= len(text):
         hint = 'For a single "%" use "%%".'
         return env.error("22023", "unterminated format() type specifier", None, hint=hint)
-    if text[place] in "*$":
-        return unsupported("format() with a width from its arguments", "Use lpad().", env.binding.position(node))
     message = f'unrecognized format() type specifier "{text[place]}"'
     return env.error("22023", message, None, hint='For a single "%" use "%%".')
 
@@ -125,11 +133,17 @@ def _text(shown: Scalar) -> Scalar:
     )
 
 
-def _padded(value: Scalar, width: int, left: bool) -> Scalar:
-    """The value, '' for NULL, in at least ``width`` characters."""
-    whole = Call("concat_values", (value,), TEXT)
-    size = Call("greatest", (Call("char_length", (whole,), INT4), Literal(width, INT4)), INT4)
-    return Call("rpad" if left else "lpad", (whole, size, Literal(" ", TEXT)), TEXT)
+def _padded(value: Scalar, width: Scalar, left: bool) -> Scalar:
+    """The value, '' for NULL, in at least ``width`` characters; a negative width begins at the left, too."""
+    whole, zero = Call("concat_values", (value,), TEXT), Literal(0, INT4)
+    least = Call("coalesce", (Call("abs", (width,), INT4), zero), INT4)
+    size = Call("greatest", (Call("char_length", (whole,), INT4), least), INT4)
+    at_left, at_right = (Call(name, (whole, size, Literal(" ", TEXT)), TEXT) for name in ("rpad", "lpad"))
+    if left:
+        return at_left
+    if isinstance(width, Literal):
+        return at_left if isinstance(width.value, int) and width.value < 0 else at_right
+    return Case(((Call("lt", (width, zero), BOOL), at_left),), at_right, TEXT)
 
 
 #: Functions of any number of arguments.

@@ -9,6 +9,7 @@ import zoneinfo
 from typing import Any, Final
 
 from catalog.errors import unsupported
+from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
@@ -41,28 +42,40 @@ _REFUSED: Final[dict[str, tuple[str, ...]]] = {
     "timestamp": _ZONE_FIELDS,
     "interval": ("week", "dow", "isodow", "doy", "isoyear", "julian", *_ZONE_FIELDS),
 }
+_EPOCHS: Final = {"date": (12, 0), "interval": (22, 6)}
 _DIGITS: Final = {"second": (8, 6), "milliseconds": (8, 3), "microseconds": (10, 0)}
-_SPELLINGS: Final = {
-    **{f"{field}s": field for field in ("year", "month", "day", "week", "hour", "minute", "second", "decade")},
-    "centuries": "century",
-    "millisecond": "milliseconds",
-    "microsecond": "microseconds",
+#: Words that name no unit of intervals; only so many letters of a word count.
+_OTHERS: Final = {
+    **{word: word for word in ("quarter", "timezone", "dow", "doy", "isodow", "isoyear", "epoch")},
+    "qtr": "quarter",
+    "timezone_h": "timezone_hour",
+    "timezone_m": "timezone_minute",
+    **dict.fromkeys(("j", "jd", "julian"), "julian"),
 }
+_LETTERS: Final = 10
+
+
+def _field(word: str) -> str | None:
+    """The field that a word names (DecodeUnits and DecodeSpecial of PostgreSQL 15); None: it names none."""
+    unit = unit_of_word(word.lower())
+    if unit in ("millisecond", "microsecond"):
+        return f"{unit}s"
+    return unit or _OTHERS.get(word.lower()[:_LETTERS])
 
 
 def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     field, source = arguments
     if not isinstance(field, Literal) or not isinstance(field.value, str):
         raise unsupported(f"{name}() of a computed field", "Name the field as a constant.", env.binding.position(node))
-    word = _SPELLINGS.get(field.value.lower(), field.value.lower())
+    word = _field(field.value)
     if name == "date_part" and source.type == DATE:  # of a date it is that of its midnight
         source = Cast(source, TIMESTAMP)
     kind = FLOAT8 if name == "date_part" else SqlType("numeric", QUOTIENT)
-    if word not in (*_DATE_FIELDS, *_TIME_FIELDS, *_ZONE_FIELDS, "julian", "epoch"):
+    if word is None:
         return wrong_for(source, kind, "22023", f'unit "{field.value}" not recognized for type {display(source.type)}')
     if word in _REFUSED.get(source.type.name, ()):
         return wrong_for(source, kind, "0A000", f'unit "{field.value}" not supported for type {display(source.type)}')
-    digits = (12, 0) if (word, source.type.name) == ("epoch", "date") else (20, 6) if word == "epoch" else (10, 0)
+    digits = _EPOCHS.get(source.type.name, (20, 6)) if word == "epoch" else (10, 0)
     if word == "julian" and source.type.name != "date":
         call = Call("julian", (source,), SqlType("numeric", QUOTIENT))
     else:
@@ -115,8 +128,7 @@ def _wrong_cut(field: Scalar, moment: Scalar) -> Scalar | None:
     if not isinstance(field, Literal) or field.value is None:
         return None
     kind = moment.type
-    word = str(field.value).lower()
-    word = _SPELLINGS.get(word, word)
+    word = _field(str(field.value))
     if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
         return wrong_for(moment, kind, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
     if word not in _CUTS:
@@ -128,6 +140,8 @@ def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any)
     wrong = _wrong_cut(arguments[0], arguments[1])
     if wrong is not None:
         return wrong
+    if isinstance(arguments[0], Literal) and arguments[0].value is not None:
+        arguments[0] = Literal(_field(str(arguments[0].value)), TEXT)
     if len(arguments) == 3:
         arguments[2] = _zone(env, arguments[2], node)
     return called(env, "date_trunc", arguments, arguments[1].type, name, node)

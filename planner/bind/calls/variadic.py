@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final
 
+from catalog.errors import unsupported
 from catalog.types import BOOL, INT4, TEXT
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.shapes import items_of
@@ -20,7 +21,7 @@ from planner.expression import Call, Case, Literal, Scalar
 
 Bind = Callable[[Environment, list[Scalar], Any], Scalar]
 #: Those that take an array, too.
-OF_ARRAYS: Final = frozenset(("concat", "concat_ws", "num_nulls", "num_nonnulls"))
+OF_ARRAYS: Final = frozenset(("concat", "concat_ws", "format", "num_nulls", "num_nonnulls"))
 
 
 def _counting(test: str) -> Bind:
@@ -46,11 +47,13 @@ VARIADIC: Final[dict[str, Bind]] = {
 def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """``name(..., VARIADIC array)``; NULL for no array. Raises 42804 and 42883."""
     *before, given = arguments
-    if len(before) != (name == "concat_ws"):
+    if len(before) != (name in ("concat_ws", "format")):
         raise no_function(env, arguments, node)
     items = items_of(given)
     if items.type.element is None:
         raise env.error("42804", "VARIADIC argument must be an array", node.args[-1])
+    if name == "format":
+        return VARIADIC[name](env, [*before, *_written(env, items, node)], node)
     if name.startswith("num_"):
         present = Call("array_remove", (items, Literal(None, items.type.element)), items.type)
         all_of, kept = (Call("cardinality", (value,), INT4) for value in (items, present))
@@ -59,3 +62,16 @@ def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     if separator is None:
         raise no_function(env, arguments, node)
     return Call("array_to_string", (items, separator), TEXT)
+
+
+def _written(env: Environment, items: Scalar, node: Any) -> tuple[Scalar, ...]:
+    """The elements of an array that the statement itself has; those of others are as many as the row has."""
+    element = items.type.element
+    assert element is not None
+    if isinstance(items, Call) and items.function == "array":
+        return items.arguments
+    if not isinstance(items, Literal):
+        instead = "Give its elements one by one, or write ARRAY[...]."
+        raise unsupported("format() with a computed VARIADIC array", instead, env.binding.position(node))
+    values = items.value if isinstance(items.value, tuple) else ()
+    return tuple(Literal(value, element) for value in values)
