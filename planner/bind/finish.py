@@ -37,7 +37,7 @@ def finish(
     binding = level.binding
     outputs = [(_output_column(binding, target), target.scalar) for target in targets]
     shown = len(outputs)
-    distinct = bool(node.distinctClause) and not on
+    distinct = bool(node.distinctClause) and node.distinctClause[0] is None
     keys = []
     for key, item in zip(order, node.sortClause or (), strict=True):
         if distinct and not any(scalar == key.expression for _, scalar in outputs):
@@ -47,7 +47,7 @@ def finish(
     partition = tuple(_computed(binding, outputs, scalar, "distinct") for scalar in on)
     relation = Project(relation, tuple(outputs))
     if partition:
-        relation = _first_of_each(binding, relation, partition, tuple(keys))
+        relation = first_of_each(binding, relation, partition, tuple(keys))
     elif distinct:
         relation, keys = _distinct(binding, relation, keys)
     relation = sorted_and_limited(level, node, relation, keys)
@@ -90,7 +90,7 @@ def _distinct(binding: Binding, relation: Relation, keys: list[SortKey]) -> tupl
     return found, moved
 
 
-def _first_of_each(
+def first_of_each(
     binding: Binding, relation: Relation, partition: tuple[Scalar, ...], keys: tuple[SortKey, ...]
 ) -> Relation:
     """SELECT DISTINCT ON: the first row in the query's order of each group of equal values."""

@@ -129,7 +129,7 @@ def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> S
             raise env.error("22023", "argument list must have even number of elements", None)
         for index in range(0, len(arguments), 2):
             key = _known(env, arguments[index], nodes[index])
-            if key.type.element is not None or key.type.name in ("json", "jsonb"):
+            if key.type.element is not None or key.type.row is not None or key.type.name in ("json", "jsonb"):
                 raise env.error("22023", "key value must be scalar, not array, composite, or json", None)
             parts[index] = key if key.type == TEXT else Cast(key, TEXT, True)
     call = Call(f"json_build_{what}", tuple(parts), JSON)
