@@ -191,6 +191,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("shaped_at", 2, 7),  # array, a place in each dimension
     Function("shaped_slice", 3, 13),  # array, lower bounds, as many upper bounds
     Function("shaped_replace", 3, 3),
+    Function("shaped_put", 3, 14),  # array, a value, a place in each dimension; or as many lower and upper bounds
     Function("stacked", 1, 1),  # ARRAY[...] of a list of arrays
     Function("gathered", 1, 1),  # array_agg() of arrays, of their list
     Function("array_fill", 2, 3),

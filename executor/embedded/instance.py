@@ -72,7 +72,8 @@ class Instance:
             zoned_times,
         ):
             batches.register(self._database, family.FUNCTIONS)
-        batches.register(self._database, documents.OF_NULL, strict=False)
+        for family in (documents, shapes):
+            batches.register(self._database, family.OF_NULL, strict=False)
         late.register(self._database, self._query)
         _create_macros(self._database)
         if path is not None:

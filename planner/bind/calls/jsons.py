@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from catalog.system.functions import SHOWN
 from catalog.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.named_oids import shown_oid, shown_oids
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.environment import Environment
@@ -85,7 +87,7 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     chosen = choose_overload(env, name, arguments, node, _TABLES[name])
     found = coerced(env, chosen, arguments, nodes)
     if chosen.name == "to_json":
-        call = Call("to_json", tuple(found), JSON)
+        call = Call("to_json", (_known(env, found[0], nodes[0]),), JSON)
         return Cast(call, JSONB, True) if name == "to_jsonb" else call
     call = Call(chosen.name, with_path_defaults(chosen.name, found), result(chosen, found))
     return Cast(call, JSONB, True) if name == "jsonb_object" else call
@@ -117,7 +119,14 @@ def as_json(env: Environment, scalar: Scalar, node: Any) -> Scalar:
 
 
 def _known(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    return (coerce(env.binding, scalar, TEXT, "implicit", node) or scalar) if scalar.type.name == "unknown" else scalar
+    """A value in a type that a document can show; oids that have names are these."""
+    if scalar.type.name == "unknown":
+        return coerce(env.binding, scalar, TEXT, "implicit", node) or scalar
+    if scalar.type.name in SHOWN:
+        return shown_oid(env.binding, scalar)
+    if scalar.type.element is not None and scalar.type.element.name in SHOWN:
+        return shown_oids(env.binding, scalar)
+    return scalar
 
 
 def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
