@@ -191,7 +191,7 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
     if unnested:
         relation = Unnest(relation, tuple(unnested))
-    return finish(level, node, relation, targets, order, on)
+    return finish(level, node, scope, relation, targets, order, on)
 
 
 def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:
