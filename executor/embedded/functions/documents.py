@@ -89,6 +89,39 @@ def _elements(document: str) -> list[str]:
     return list(elements(document))
 
 
+def _array_text(document: str, is_raw: bool) -> str:
+    """A JSON array as an array's text, of as many dimensions as arrays are around its first value (populate_array());
+    elements are documents where it is ``is_raw``, else what these mean as texts."""
+    depth = _depth(document)
+    return _braced(document, depth, is_raw) if depth else "{}"
+
+
+def _depth(document: str) -> int:
+    """How many arrays are around the first value; 0 without any."""
+    for item in elements(document):
+        inner = _depth(item) if kind(item) == "array" else 0
+        if inner or kind(item) != "array":
+            return inner + 1
+    return 0
+
+
+def _braced(document: str, depth: int, is_raw: bool) -> str:
+    if kind(document) != "array":
+        raise error("22P02", "expected JSON array")
+    items = elements(document)
+    if depth > 1:
+        return "{" + ",".join(_braced(item, depth - 1, is_raw) for item in items) + "}"
+    return "{" + ",".join(_element_text(item, is_raw) for item in items) + "}"
+
+
+def _element_text(item: str, is_raw: bool) -> str:
+    text = text_of(item)
+    if text is None:
+        return "NULL"
+    escaped = (item if is_raw else text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def _fields(document: str) -> Iterator[tuple[str, str]]:
     if kind(document) != "object":
         raise error("22023", "cannot deconstruct a non-object")
@@ -352,6 +385,7 @@ FUNCTIONS: Final[Functions] = {
     "doc_length": (_length, "INTEGER"),
     "doc_elements": (_elements, "VARCHAR[]"),
     "doc_elements_text": (_texts(_elements), "VARCHAR[]"),
+    "doc_array_text": (_array_text, "VARCHAR"),
     "doc_record": (_record, "VARCHAR"),
     "doc_records": (_records, "VARCHAR[]"),
     "doc_keys": (_keys, "VARCHAR[]"),
