@@ -91,7 +91,8 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise unsupported(f"{name}() in this place", "Put it into FROM.", env.binding.position(node))
     base, document = _arguments(env.without_sets(name), name, node, bind)
     if base is None:
-        hint = "Provide a non-null record argument, or call the function in the FROM clause using a column definition list."
+        instead = "call the function in the FROM clause using a column definition list."
+        hint = f"Provide a non-null record argument, or {instead}"
         raise env.error("0A000", f"could not determine row type for result of {name}", None, hint=hint)
     if is_set:
         assert env.sets is not None
@@ -106,7 +107,10 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scalar | None, Scalar]:
-    """The row that a call begins with, if it takes one and this is not NULL::record, and the document. Raises 42883, 42804 and 0A000."""
+    """The row that a call begins with, if it takes one that is not NULL::record, and the document.
+
+    Raises 42883, 42804 and 0A000.
+    """
     nodes: tuple[Any, ...] = node.args or ()
     wanted = 1 if name in _DECLARED else 2
     is_unknown = wanted == 2 == len(nodes) and _is_null_record(nodes[0])
