@@ -24,6 +24,8 @@ EMPTY: Final[Shape] = (0,)
 MOST: Final = 6
 #: Its MaxArraySize, of elements.
 LARGEST: Final = 134217727
+#: Elements of the longest array that an assignment may make here: their places are listed.
+GROWN: Final = 1 << 22
 #: A bound of an assigned slice that is left out: no integer of PostgreSQL's.
 UNSAID: Final = 1 << 40
 _BOUNDS: Final = re.compile(r"((?:\[\s*[+-]?\d+(?:\s*:\s*[+-]?\d+)?\s*\])+)\s*=\s*", re.ASCII)
@@ -180,6 +182,8 @@ def _spanning(first: Sequence[int], last: Sequence[int]) -> Shape:
     sizes = list(map(_size, first, last))
     if prod(sizes) > LARGEST:
         raise SqlError("54000", f"array size exceeds the maximum allowed ({LARGEST})")
+    if prod(sizes) > GROWN:
+        raise SqlError("0A000", f"assignment to an element of an array of more than {GROWN} elements is not supported")
     return shaped(sizes, first)
 
 

@@ -255,6 +255,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("path_all", 4, 4),
     Function("json_elements", 1, 1),
     Function("json_elements_text", 1, 1),
+    Function("json_assign", 4, 4),  # document, path, the new value, whether NULL is an empty array
     Function("json_array_text", 2, 2),  # a JSON array as an array's text; whether its elements are documents
     Function("json_keys", 1, 1),
     Function("json_values", 1, 1),

@@ -158,13 +158,24 @@ def _path(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
 
 def bind_parts(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind) -> Scalar:
     """document[i]['key'], a part of jsonb by its path. Raises 42804 for a slice and for what is neither."""
+    return Call("json_path", (document, array_of(_path_of(env, parts, bind), TEXT)), JSONB)
+
+
+def with_part(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind, given: Scalar) -> Scalar:
+    """The document after document[i]['key'] = given; NULL is an empty array first where the first step is a number."""
+    path = _path_of(env, parts, bind)
+    is_list = isinstance(path[0], Cast) and path[0].argument.type == INT4
+    return Call("json_assign", (document, array_of(path, TEXT), given, Literal(is_list, BOOL)), JSONB)
+
+
+def _path_of(env: Environment, parts: Sequence[Any], bind: Bind) -> list[Scalar]:
     path = []
     for part in parts:
         if part.is_slice:
             place = part.uidx if part.uidx is not None else part.lidx
             raise env.error_at("42804", "jsonb subscript does not support slices", part if place is None else place)
         path.append(_step(env, bind(env, part.uidx), part.uidx))
-    return Call("json_path", (document, array_of(path, TEXT)), JSONB)
+    return path
 
 
 def _step(env: Environment, scalar: Scalar, node: Any) -> Scalar:

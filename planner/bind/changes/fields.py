@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType, shaped
+from catalog.types import JSONB, SqlType, shaped
 from planner.bind.calls.arrays import place_of, require_dimensions, subscripted
+from planner.bind.calls.jsons import with_part as with_member
 from planner.bind.calls.shapes import is_shaped, put
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.rows import field_of, fields_of
 from planner.bind.types import coerce, display
 from planner.expression import Call, Cast, Scalar
+
+_REQUIRES: Final = 'subscripted assignment to "{}" requires type'
 
 
 def assign_part(env: Environment, whole: Scalar, item: Any) -> Scalar:
@@ -64,9 +67,9 @@ def _with_element(
 ) -> Scalar:
     element = whole.type.element
     is_slice = any(index.is_slice for index in indices)
-    if element is None and whole.type.name == "jsonb":
-        words = "assignment to a part of a document"
-        raise unsupported(words, "Assign what jsonb_set() makes of it.", env.binding.position(item))
+    if whole.type == JSONB and not rest:
+        document = _assigned(env, value, JSONB, _REQUIRES.format(item.name), item, node)
+        return with_member(env, whole, indices, bind_scalar, document)
     if element is None:
         message = f"cannot subscript type {display(whole.type)} because it does not support subscripting"
         raise env.error("42804", message, item)
@@ -82,8 +85,8 @@ def _with_element(
         inner = subscripted(env, whole, indices, item, bind_scalar)
         given = _changed(env, inner, rest, item, node, value)
     else:
-        words = f'subscripted assignment to "{item.name}" requires type'
-        given = _assigned(env, value, shaped(element) if is_slice else element, words, item, node)
+        wanted = shaped(element) if is_slice else element
+        given = _assigned(env, value, wanted, _REQUIRES.format(item.name), item, node)
     found = put(whole, indices, lambda index: place_of(env, index, bind_scalar), given)
     return found if kind == found.type else Cast(found, kind)
 
