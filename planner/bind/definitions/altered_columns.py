@@ -251,15 +251,17 @@ def identity(change: Alteration, command: Any) -> None:
             raise SqlError("55000", f"{column} is not an identity column")
         change.notices.append(f"{column} is not an identity column, skipping")
         return
+    for item in command.def_ or ():
+        if item.defname == "generated":
+            change.parts.columns[index] = known = replace(known, identity=chr(item.arg.ival))
+    items = [item for item in command.def_ or () if item.defname != "generated"]
+    if known.name in change.parts.owned:  # the same command adds it, whose sequence PostgreSQL leaves as it is
+        return
     own = next(item for item in binding.context.catalog.owned(table.oid) if item.owner == (table.oid, known.name))
     if command.subtype == AlterTableType.AT_DropIdentity:
         change.drops[own.oid] = None
         change.parts.columns[index] = replace(known, identity="", default=None, sequences=())
         return
-    items = [item for item in command.def_ if item.defname != "generated"]
-    for item in command.def_:
-        if item.defname == "generated":
-            change.parts.columns[index] = replace(known, identity=chr(item.arg.ival))
     if items:
         restarts = any(item.defname == "restart" for item in items)
         change.options.append(AlterSequence(with_options(binding, own, items, False, True), restarts))
